@@ -24,6 +24,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.media_types import is_text_type
+from antiphon_kernel.types.turn_metadata import CALL_SIGNATURE
 
 SIGNATURE: Final = "signature"
 """Key of `metadata` of a thinking block: what the provider signed it with."""
@@ -84,6 +85,8 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
             case ItemType.THINKING if reader.wrote(item.block):
                 if (thinking := signed_thinking(item.block)) is not None:
                     building.say(thinking)
+            case ItemType.THINKING if not item.block.text.strip():
+                pass
             case ItemType.TOOL_CALL if reader.wrote(item.block) and item.round is not None:
                 building.call(item, results.get(item.round, ()))
             case ItemType.TOOL_RESULT if item.round in building.answers:
@@ -158,7 +161,9 @@ class _Messages:
 
     def call(self, item: LayoutItem, results: Sequence[LayoutItem]) -> None:
         call, made_in = item.block, (item.turn, item.block.metadata.get(ROUND))
-        use = ToolUse(item.round or "", tool_name(item), call.parameters)
+        signature = call.metadata.get(CALL_SIGNATURE)
+        signed = signature if isinstance(signature, str) else None
+        use = ToolUse(item.round or "", tool_name(item), call.parameters, signed)
         if self._heard or (self._results and (made_in != self._round or made_in[1] is None)):
             self.close()
         self._append(use)

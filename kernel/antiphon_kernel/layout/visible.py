@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
+from antiphon_kernel.layout.model_view import SIGNATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,9 @@ def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -
 def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
     if item.type is ItemType.SUMMARY or item.block.excluded or not admitted.admits(item.type):
         return False
-    return item.is_exchange or bool(item.block.text.strip()) or bool(item.block.file)
+    # Reasoning that its provider keeps to itself has a signature and no text.
+    is_signed = item.type is ItemType.THINKING and SIGNATURE in item.block.metadata
+    return item.is_exchange or is_signed or bool(item.block.text.strip() or item.block.file)
 
 
 def _parted_calls(items: Sequence[LayoutItem], read: Sequence[LayoutItem]) -> Collection[str]:

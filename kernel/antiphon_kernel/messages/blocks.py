@@ -29,11 +29,15 @@ class ToolUse:
     """Ties the result to the call; unique on a path."""
     name: str
     parameters: JsonObject
+    signature: str | None = None
+    """A provider's, which goes back to it with the call."""
 
     def __post_init__(self) -> None:
         require_visible(self.id, "id", MessageProblem.BLANK_CALL_ID)
         require_visible(self.name, "name", MessageProblem.BLANK_TOOL_NAME)
         require_object(self.parameters, "parameters")
+        if self.signature is not None:
+            require_text(self.signature, "signature")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,9 @@ def _parts(block: ContentBlock) -> list[str | None]:
     match block:
         case TextBlock(text):
             return ["text", text]
-        case ToolUse(call_id, name, parameters):
-            return ["tool-use", call_id, name, parameters.canonical()]
+        case ToolUse(call_id, name, parameters, signature):
+            signed = [] if signature is None else [signature]
+            return ["tool-use", call_id, name, parameters.canonical(), *signed]
         case Thinking(text, signature):
             return ["thinking", text, signature]
         case ImageBlock(media_type, digest):

@@ -104,8 +104,9 @@ def dump_block(block: ContentBlock) -> dict[str, Any]:
     match block:
         case TextBlock(text):
             return {"type": "text", "text": text}
-        case ToolUse(call_id, name, parameters):
-            return {"type": "tool-use", "id": call_id, "name": name, "parameters": thaw(parameters)}
+        case ToolUse(call_id, name, parameters, signature):
+            call = {"type": "tool-use", "id": call_id, "name": name, "parameters": thaw(parameters)}
+            return call if signature is None else {**call, "signature": signature}
         case Thinking(text, None):
             return {"type": "thinking", "text": text}
         case Thinking(text, signature):
@@ -131,8 +132,10 @@ def parse_block(value: object) -> ContentBlock:
             _refuse_other_fields(fields, {"type", "text"}, "a text block")
             return TextBlock(fields.get("text"))  # type: ignore[arg-type]
         case "tool-use":
-            _refuse_other_fields(fields, {"type", "id", "name", "parameters"}, "a tool use")
-            return _make_call(fields.get("id"), fields.get("name"), fields.get("parameters"))
+            allowed = {"type", "id", "name", "parameters", "signature"}
+            _refuse_other_fields(fields, allowed, "a tool use")
+            call = _make_call(fields.get("id"), fields.get("name"), fields.get("parameters"))
+            return replace(call, signature=fields.get("signature"))
         case "thinking":
             _refuse_other_fields(fields, {"type", "text", "signature"}, "a thinking block")
             return Thinking(fields.get("text"), fields.get("signature"))  # type: ignore[arg-type]

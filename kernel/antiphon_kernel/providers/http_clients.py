@@ -1,0 +1,70 @@
+"""HTTP clients that the libraries of services send through."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx2
+
+CONNECTING: Final = 15.0
+"""Seconds for a connection, and for what is sent over it."""
+
+TAIL: Final = 64
+"""Bytes of what came before that are kept to find a terminator that comes in two pieces."""
+
+
+class ServiceClient(httpx2.AsyncClient):
+    """Client for one provider; takes an answer that ends without its terminator for a cut one."""
+
+    def __init__(self, silence: float, terminator: re.Pattern[bytes] | None = None) -> None:
+        super().__init__(timeout=httpx2.Timeout(CONNECTING, read=silence), follow_redirects=True)
+        self._terminator = terminator
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request."""
+        response = await super().send(request, **options)
+        stream = response.stream
+        if self._terminator is not None and response.is_success and not response.is_closed:
+            assert isinstance(stream, httpx2.AsyncByteStream)
+            response.stream = _TerminatedStream(stream, self._terminator)
+        return response
+
+
+class RequestRecorder(httpx2.AsyncClient):
+    """Client that keeps the body of a request instead of sending it."""
+
+    body: Any = None
+
+    async def send(self, request: httpx2.Request, **_options: Any) -> httpx2.Response:
+        """Keep the request's body.
+
+        Raises:
+            httpx2.ConnectError: always, as nothing is sent.
+        """
+        self.body = json.loads(await request.aread())
+        raise httpx2.ConnectError("not to be sent", request=request)
+
+
+class _TerminatedStream(httpx2.AsyncByteStream):
+    """Body of an answer; its end is an error unless the terminator was in it."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, terminator: re.Pattern[bytes]) -> None:
+        self._stream = stream
+        self._terminator = terminator
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        tail = b""
+        is_whole = False
+        async for piece in self._stream:
+            tail += piece
+            is_whole = is_whole or self._terminator.search(tail) is not None
+            tail = tail[-TAIL:]
+            yield piece
+        if not is_whole:
+            raise httpx2.RemoteProtocolError("the answer ended before its last event")
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

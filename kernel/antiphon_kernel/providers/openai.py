@@ -1,0 +1,50 @@
+"""Models asked in the form of OpenAI's Responses."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import httpx2
+from openai import AsyncOpenAI
+from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from antiphon_kernel.providers.library_model import LibraryModel
+from antiphon_kernel.providers.provider import ModelPrompt
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+
+LOW: Final = 2_048
+"""Most tokens of reasoning that are low effort."""
+
+MEDIUM: Final = 16_384
+
+
+def reasoning_effort(tokens: int) -> Literal["none", "low", "medium", "high"]:
+    """Return the effort that OpenAI has for a budget in tokens."""
+    if tokens <= 0:
+        return "none"
+    return "low" if tokens <= LOW else "medium" if tokens <= MEDIUM else "high"
+
+
+class ResponsesModel(LibraryModel):
+    """Model behind Responses; nothing of the conversation is kept there."""
+
+    def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
+        """Return the library's model."""
+        url = self.config.base_url or OPENAI_URL
+        service = AsyncOpenAI(api_key=key, base_url=url, http_client=client, max_retries=0)
+        provider = OpenAIProvider(openai_client=service)
+        return OpenAIResponsesModel(self.config.model, provider=provider)
+
+    def settings(self, prompt: ModelPrompt) -> OpenAIResponsesModelSettings:
+        """Return the settings of a request."""
+        settings = OpenAIResponsesModelSettings(
+            max_tokens=prompt.max_tokens, openai_store=False, openai_truncation="disabled"
+        )
+        if self.config.thinking is not None:
+            settings["openai_reasoning_effort"] = reasoning_effort(self.config.thinking)
+        if self._model.profile.get("supports_thinking") and self.config.thinking != 0:
+            settings["openai_reasoning_summary"] = "auto"
+        return settings

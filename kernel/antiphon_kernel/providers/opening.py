@@ -1,0 +1,131 @@
+"""Opening of the models of services; the library of one is imported when it is first asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
+from antiphon_kernel.providers.local import LocalProvider
+from antiphon_kernel.providers.model_config import ModelConfig, ModelKind
+from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.frozen_json import JsonObject
+
+if TYPE_CHECKING:
+    from antiphon_kernel.providers.library_model import LibraryModel
+
+SILENCE: Final = 600.0
+"""Seconds without a byte after which a server is gone; a small one may read for minutes."""
+
+_EXTRAS: Final = {
+    ModelKind.ANTHROPIC: "anthropic",
+    ModelKind.OPENAI: "openai",
+    ModelKind.OPENAI_CHAT: "openai",
+    ModelKind.GOOGLE: "google",
+}
+"""Extra of this package with the library of a kind of model."""
+
+_KEYS: Final = {
+    ModelKind.ANTHROPIC: "ANTHROPIC_API_KEY",
+    ModelKind.OPENAI: "OPENAI_API_KEY",
+    ModelKind.OPENAI_CHAT: "OPENAI_API_KEY",
+    ModelKind.GOOGLE: "GEMINI_API_KEY",
+}
+
+
+class LibraryMissing(AntiphonError):
+    """The library of a kind of model is not installed."""
+
+    def __init__(self, kind: ModelKind, cause: ImportError) -> None:
+        super().__init__(
+            ErrorCode.INVALID_PARAMS,
+            f"Models of kind {kind} need a library that is not installed ({cause}):"
+            f" run  pip install 'antiphon[{_EXTRAS[kind]}]'",
+        )
+
+
+def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemoteProvider:
+    """Return the provider of a model; imports and sends nothing.
+
+    Args:
+        silence: seconds without a byte after which an answer is taken to be cut.
+
+    Raises:
+        ValueError: of a scripted model.
+    """
+    if config.kind is ModelKind.LOCAL:
+        return LocalProvider(config, lambda chat: open_provider(chat, silence=silence))
+    if config.kind not in _EXTRAS:
+        raise ValueError(f"models of kind {config.kind} are not asked but played")
+    return RemoteModel(config, silence)
+
+
+class RemoteModel:
+    """Provider whose library is imported when it is first asked, in a thread."""
+
+    def __init__(self, config: ModelConfig, silence: float) -> None:
+        self._config = config
+        self._silence = silence
+        self._opened: LibraryModel | None = None
+        self._opening = asyncio.Lock()
+
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        """Yield the events of one round."""
+        if self._config.key is None and self._config.base_url is None:
+            kind = self._config.kind
+            message = f"Models of kind {kind} need a key: set {_KEYS[kind]}, or name it in config"
+            yield ProviderError(message, ErrorKind.UNAUTHORISED)
+            return
+        try:
+            async with self._opening:
+                model = await asyncio.to_thread(self._open)
+        except LibraryMissing as error:
+            yield ProviderError(error.message, ErrorKind.NOT_INSTALLED)
+            return
+        async with aclosing(model.stream(await request.read())) as events:
+            async for event in events:
+                yield event
+
+    def payload(self, prompt: ModelPrompt) -> JsonObject:
+        """Return the body that would be sent for a prompt.
+
+        Raises:
+            LibraryMissing: if it cannot be said without the library.
+        """
+        return self._open().payload(prompt)
+
+    async def close(self) -> None:
+        """Close connections."""
+        if self._opened is not None:
+            await self._opened.close()
+
+    def _open(self) -> LibraryModel:
+        if self._opened is None:
+            try:
+                self._opened = _model_class(self._config.kind)(self._config, self._silence)
+            except ImportError as error:
+                raise LibraryMissing(self._config.kind, error) from error
+        return self._opened
+
+
+def _model_class(kind: ModelKind) -> type[LibraryModel]:
+    match kind:
+        case ModelKind.ANTHROPIC:
+            from antiphon_kernel.providers.anthropic import MessagesModel
+
+            return MessagesModel
+        case ModelKind.OPENAI:
+            from antiphon_kernel.providers.openai import ResponsesModel
+
+            return ResponsesModel
+        case ModelKind.OPENAI_CHAT:
+            from antiphon_kernel.providers.openai_chat import ChatModel
+
+            return ChatModel
+        case _:
+            from antiphon_kernel.providers.google import GeminiModel
+
+            return GeminiModel

@@ -1,0 +1,214 @@
+"""Answers in each wire format give the same events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from antiphon_kernel.providers import (
+    End,
+    ErrorKind,
+    ModelKind,
+    ProviderError,
+    RemoteProvider,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
+    ToolCallEvent,
+    ToolCallStart,
+    TurnEvent,
+    Usage,
+)
+from tests.wire.answering import Called, Counted, Said, Thought, answer
+from tests.wire.asking import MODELS, ask, joined
+from tests.wire.server import FORMATS, WireServer, recorded, recorded_names
+
+Open = Callable[..., RemoteProvider]
+ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
+
+PATH = '{"path": "ar:turn_1.user.prompt"}'
+LIST = '{"command": "ls -la", "timeout": 5}'
+PRINT = json.dumps({"command": "printf 'é\\n\"ä世界\"'", "deep": {"list": [1, 2.5, None, True]}})
+
+
+def call(id: str, name: str, arguments: str) -> list[TurnEvent]:
+    """Return the events of one call, joined; the text of its arguments is read as JSON."""
+    whole = ToolCallEvent(id, name, json.loads(arguments))
+    return [ToolCallStart(id, name), whole]
+
+
+EXPECTED: dict[str, list[TurnEvent]] = {
+    "text": [TextDelta("Grüße, 世界! It is 3 °C in Zürich."), End("end_turn")],
+    "thinking": [
+        ThinkingDelta("The user greets me. I greet back — 你好."),
+        ThinkingEnd(),
+        TextDelta("Hello!"),
+        End("end_turn"),
+    ],
+    "parallel-calls": [
+        TextDelta("I look."),
+        *call("call_a1", "block_read", PATH),
+        *call("call_b2", "shell", LIST),
+        End("tool_use"),
+    ],
+    "split-json": [*call("call_a1", "shell", PRINT), End("tool_use")],
+    "call-without-arguments": [*call("call_a1", "kernel_usage", "{}"), End("tool_use")],
+    "cached": [TextDelta("Known."), End("end_turn")],
+    "empty-delta": [TextDelta("Hello there, friend."), End("end_turn")],
+    "pings": [TextDelta("Hello there, friend."), End("end_turn")],
+}
+
+
+def plain(events: list[TurnEvent]) -> list[TurnEvent]:
+    """Return joined events without deltas of arguments and without signatures."""
+    unsigned: list[TurnEvent] = []
+    for event in joined(events):
+        match event:
+            case ThinkingEnd():
+                unsigned.append(ThinkingEnd())
+            case ToolCallEvent(id, name, arguments):
+                unsigned.append(ToolCallEvent(id, name, arguments))
+            case ToolCallDelta():
+                pass
+            case _:
+                unsigned.append(event)
+    return unsigned
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in FORMATS for name in recorded_names(kind) if name in EXPECTED],
+)
+async def test_recorded_answer_gives_its_events(
+    wire: WireServer, model: Open, kind: ModelKind, name: str
+) -> None:
+    wire.answers.append(recorded(kind, name))
+    assert plain(await ask(model(kind))) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_line_ends_of_cr_lf_give_the_same_events(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(recorded(kind, "parallel-calls").with_crlf())
+    assert plain(await ask(model(kind))) == EXPECTED["parallel-calls"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_deltas_of_arguments_are_the_text_of_the_call(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(recorded(kind, "split-json"))
+    events = await ask(model(kind))
+    text = "".join(event.text for event in events if isinstance(event, ToolCallDelta))
+    assert json.loads(text) == json.loads(PRINT)
+    assert kind is GOOGLE or sum(isinstance(event, ToolCallDelta) for event in events) > 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (ANTHROPIC, Usage(5000, 3, cached_tokens=4096, cache_write_tokens=512)),
+        (OPENAI, Usage(5000, 3, cached_tokens=4096)),
+        (CHAT, Usage(5000, 3, cached_tokens=4096)),
+        (GOOGLE, Usage(5000, 3, cached_tokens=4096)),
+    ],
+)
+async def test_cached_tokens_are_part_of_the_input(
+    wire: WireServer, model: Open, kind: ModelKind, expected: Usage
+) -> None:
+    wire.answers.append(recorded(kind, "cached"))
+    events = await ask(model(kind))
+    assert [event for event in events if isinstance(event, Usage)] == [expected]
+
+
+@pytest.mark.parametrize("kind", [OPENAI, CHAT, GOOGLE])
+async def test_reasoning_is_part_of_the_output(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(recorded(kind, "thinking"))
+    assert Usage(30, 25, reasoning_tokens=18) in await ask(model(kind))
+
+
+async def test_reasoning_in_the_other_field_is_read(wire: WireServer, model: Open) -> None:
+    wire.answers.append(recorded(CHAT, "reasoning-field"))
+    events = plain(await ask(model(CHAT)))
+    assert events[0] == ThinkingDelta("Hm, let me think.")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_answer_that_reached_its_limit_ends_with_max_tokens_and_without_the_open_call(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(recorded(kind, "full"))
+    events = await ask(model(kind))
+    assert events[-1] == End("max_tokens")
+    assert not any(isinstance(event, ToolCallEvent) for event in events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (ANTHROPIC, "I can"),
+        (OPENAI, "I cannot help with that."),
+        (CHAT, "I cannot help with that."),
+        (GOOGLE, None),
+    ],
+)
+async def test_refusal_ends_with_refusal(
+    wire: WireServer, model: Open, kind: ModelKind, said: str | None
+) -> None:
+    wire.answers.append(recorded(kind, "refusal"))
+    text: list[TurnEvent] = [TextDelta(said)] if said else []
+    assert plain(await ask(model(kind))) == [*text, End("refusal")]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_error_after_the_beginning_of_an_answer_ends_it(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(recorded(kind, "error-after-200"))
+    *begun, last = plain(await ask(model(kind)))
+    assert begun == [TextDelta("Hello there,")]
+    assert isinstance(last, ProviderError)
+    assert last.kind is ErrorKind.OVERLOADED
+    assert "verloaded" in last.message
+
+
+async def test_word_of_the_provider_is_kept_as_stop_reason(wire: WireServer, model: Open) -> None:
+    wire.answers.append(recorded(GOOGLE, "malformed-call"))
+    assert (await ask(model(GOOGLE)))[-1] == End("malformed_function_call")
+
+
+async def test_call_without_id_gets_one_by_position(wire: WireServer, model: Open) -> None:
+    given = answer(GOOGLE, Called("c1", "shell"), Called("c2", "shell"))
+    body = given.body.replace(b'"id": "c1", ', b"").replace(b'"id": "c2", ', b"")
+    wire.answers.append(type(given)(body))
+    events = await ask(model(GOOGLE))
+    calls = [event.id for event in events if isinstance(event, ToolCallEvent)]
+    assert calls == ["call-0", "call-1"]
+
+
+@pytest.mark.parametrize("kind", [ANTHROPIC, OPENAI, CHAT])
+async def test_arguments_that_are_no_object_come_as_text_once_the_answer_is_whole(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(answer(kind, Called("c1", "shell", '{"command": '), Said("Oh.")))
+    events = await ask(model(kind))
+    assert ToolCallEvent("c1", "shell", '{"command": ') in events
+    assert events[-1] == End("tool_use")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_several_rounds_share_one_client(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    provider = model(kind)
+    for number in range(3):
+        wire.answers.append(answer(kind, Thought("Hm."), Said(f"{number}"), counted=Counted(7, 3)))
+        assert plain(await ask(provider))[-2:] == [TextDelta(f"{number}"), End("end_turn")]
+    assert [request.kind for request in wire.requests] == [kind] * 3
+    assert all(MODELS[kind] in request.path + request.text.decode() for request in wire.requests)
