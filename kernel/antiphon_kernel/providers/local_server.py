@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _serve(settings: LocalServerSettings) -> tuple[str, object]:
-    import xllamacpp  # type: ignore[import-untyped, unused-ignore]
+    import xllamacpp  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     params = xllamacpp.CommonParams()
     params.model.path = settings.path
