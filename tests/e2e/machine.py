@@ -13,8 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from antiphon_kernel.client.address import lock_holder
 from antiphon_kernel.client.discovery import RunningKernel, newest_kernel, running_kernels
 from tests.e2e.terminal import Terminal
+from tests.waiting import wait_until
 
 ANTIPHON = str(Path(sys.executable).with_name("antiphon"))
 END_SECONDS = 10.0
@@ -90,16 +92,25 @@ class Machine:
         assert found is not None, "no kernel runs"
         return found
 
+    def end_kernel(self) -> None:
+        """Ask the project's kernel to end, and wait until it has let go of its folder."""
+        kernel = self.kernel()
+        with suppress(ProcessLookupError):
+            os.kill(kernel.pid, signal.SIGTERM)
+        wait_until(lambda: lock_holder(kernel.data) != kernel.pid, "the kernel has ended")
+
     def close(self) -> None:
         """End everything that was started here."""
         for terminal in self._terminals:
             terminal.close()
-        pids = [kernel.pid for kernel in running_kernels()]
-        for pid in pids:
+        kernels = list(running_kernels())
+        for kernel in kernels:
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+                os.kill(kernel.pid, signal.SIGTERM)
         deadline = time.monotonic() + END_SECONDS
-        while any(running_kernels()) and time.monotonic() < deadline:
+        while kernels and time.monotonic() < deadline:
             time.sleep(0.02)
-        for kernel in running_kernels():
-            os.kill(kernel.pid, signal.SIGKILL)
+            kernels = [one for one in kernels if lock_holder(one.data) == one.pid]
+        for kernel in (*kernels, *running_kernels()):
+            with suppress(ProcessLookupError):
+                os.kill(kernel.pid, signal.SIGKILL)

@@ -60,16 +60,6 @@ def call(data: Path, tool: str, as_name: str | None = None, **params: Any) -> di
     return asyncio.run(ask())
 
 
-def ended(machine: Machine) -> None:
-    """The kernel has ended as asked."""
-    pid = machine.kernel().pid
-    os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + SECONDS
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline, "the kernel does not end"
-        time.sleep(0.02)
-
-
 def contents(data: Path, context: str = "default") -> list[Any]:
     """Everything of a context that an import keeps: of its blocks and of who wrote them."""
     found = []
@@ -124,7 +114,7 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     refused = machine.run("restore", str(backup))
     assert refused.returncode == 4
     assert contents(data) == before
-    ended(machine)
+    machine.end_kernel()
     done = machine.succeed("restore", str(backup), "--json")
     told = json.loads(done.stdout)
     assert (told["contexts"], told["damaged"]) == (1, [])
@@ -242,7 +232,7 @@ def test_doctor_says_by_its_exit_code_whether_all_is_well(
     well = machine.run("doctor")
     assert (well.returncode, well.stderr) == (0, "")
     assert well.stdout.endswith("all is well.\n")
-    ended(machine)
+    machine.end_kernel()
     with sqlite3.connect(data / "journal.db") as database:
         database.execute("UPDATE blocks SET version = 99 WHERE number = 1")
     database.close()

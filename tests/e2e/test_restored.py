@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-from contextlib import suppress
 
-from antiphon_kernel.client.discovery import running_kernels
 from tests.e2e.machine import Machine
-from tests.waiting import wait_until
 
 
 def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine) -> None:
@@ -22,9 +17,7 @@ def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine)
     terminal.wait_for("live")
     terminal.press("up", "enter")
     terminal.wait_for("EDIT")
-    with suppress(ProcessLookupError):
-        os.kill(machine.kernel().pid, signal.SIGTERM)
-    wait_until(lambda: not any(running_kernels()), "the kernel has ended")
+    machine.end_kernel()
     terminal.wait_for("offline")
     terminal.type("never sent ")
     terminal.wait_for("never sent some text")

@@ -11,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def listener() -> Iterator[socket.socket]:
     with socket.create_server(("0.0.0.0", 0)) as server:
         server.setblocking(False)
         yield server
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that other users get to; every run of pytest takes them its own folders away."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (Path(folder), *Path(folder).parents):
+            if not path.stat().st_mode & 0o001:
+                path.chmod(path.stat().st_mode | 0o055)
+        yield Path(folder)
 
 
 def was_visited(listener: socket.socket) -> bool:
@@ -95,7 +106,7 @@ def test_trust_says_what_a_folder_holds_and_opens_it_from_then_on(machine: Machi
     machine.succeed("invite", "--role", "editor", "--name", "mallory")
     clone = machine.home / "clone"
     clone.mkdir()
-    os.kill(machine.kernel().pid, signal.SIGTERM)
+    machine.end_kernel()
     no_socket = shutil.ignore_patterns("kernel.sock")
     shutil.copytree(machine.project / ".antiphon", clone / ".antiphon", ignore=no_socket)
     assert machine.run("call", "context.list", cwd=clone).returncode == ExitCode.UNTRUSTED_FOLDER
@@ -132,10 +143,10 @@ sys.stdin.read()
 
 @as_root
 def test_folder_of_another_user_gets_no_connection_and_runs_nothing(
-    machine: Machine, listener: socket.socket
+    reachable: Path, machine: Machine, listener: socket.socket
 ) -> None:
     """Another user has served there once, made a friend owner, and opened the folder to all."""
-    shared = machine.home / "shared"
+    shared = reachable / "shared"
     (shared / "sub").mkdir(parents=True)
     machine.call(shared / ".antiphon", "session.whoami")
     machine.call(shared / ".antiphon", "kernel.invite", role="editor", name="mallory")
@@ -145,9 +156,6 @@ def test_folder_of_another_user_gets_no_connection_and_runs_nothing(
     for path in (shared, data, *data.iterdir()):
         os.chown(path, NOBODY, NOBODY)
     data.chmod(0o777)
-    # The folders of pytest are this user's alone; the other one must get through them.
-    for above in (machine.home, *machine.home.parents[:-2]):
-        above.chmod(above.stat().st_mode | 0o055)
     before = sorted(path.name for path in data.iterdir())
     port = str(listener.getsockname()[1])
     code = [sys.executable, "-c", PLANT.format(nobody=NOBODY), str(data), port]
@@ -259,21 +267,19 @@ main()
 @as_root
 @pytest.mark.parametrize("in_the_log", [True, False])
 def test_journal_in_a_folder_that_cannot_be_written_to_is_read(
-    machine: Machine, in_the_log: bool
+    reachable: Path, machine: Machine, in_the_log: bool
 ) -> None:
-    data = machine.home / "kernels-data"
+    data = reachable / "kernels-data"
     machine.call(data, "block.create", role="user", kind="text", content="there", status="done")
     pid = int((data / "kernel.lock").read_text())
     os.kill(pid, signal.SIGKILL if in_the_log else signal.SIGTERM)
     wait_until(lambda: lock_holder(data) is None, "the kernel has ended")
     wal = data / "journal.db-wal"
     assert (wal.exists() and wal.stat().st_size > 0) is in_the_log
-    state = machine.home / "nobodys"
-    tmp = machine.home / "tmp-of-nobody"
+    state = reachable / "nobodys"
+    tmp = reachable / "tmp-of-nobody"
     for folder in (state, tmp):
         folder.mkdir()
-    for above in (machine.home, *machine.home.parents[:-2]):
-        above.chmod(above.stat().st_mode | 0o055)
     for path in (*data.iterdir(), data, state, tmp):
         os.chown(path, NOBODY, NOBODY)
     env = machine.env | {"XDG_STATE_HOME": str(state), "TMPDIR": str(tmp), "HOME": str(state)}

@@ -9,7 +9,9 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from antiphon.app import AntiphonApp
+from antiphon.widgets.sidebar import WIDE
 from antiphon_kernel.types.enums import Activity
+from tests.app.rows import terminal_rows
 from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
 from tests.waiting import until
 
@@ -37,14 +39,26 @@ async def editing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
 
 
 async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
-    """The app shows all that the kernel has."""
+    """Wait until the app shows all that the kernel has."""
     theirs, ours = scene.context.document, app.session.document
     await until(lambda: ours.state_vector() == theirs.state_vector(), "the same text")
     await app.session.replica.saved()
+    await until(lambda: knows_everybody(scene, app), "the same cursors")
+    if app.size.width >= WIDE:
+        await until(lambda: any("▸ default" in row.text for row in terminal_rows(app)), "contexts")
+    # The frame of a streamed text may be due later.
+    app.document_screen.cells.draw()
     shown, now = "", app.export_screenshot()
     while shown != now:
-        await pilot.pause(0.1)
+        await pilot.pause()
         shown, now = now, app.export_screenshot()
+
+
+def knows_everybody(scene: Scene, app: AntiphonApp) -> bool:
+    """The app has the cursors of everybody else as the kernel has them."""
+    own, states = app.session.document.client_id, scene.context.presence.states()
+    others = {client: state for client, state in states.items() if client != own}
+    return app.session.presence() == others
 
 
 async def picture(size: tuple[int, int], play: Play, *, theme: str | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,6 @@ from tests.clocks import ManualClock
 from tests.kernel.kernel.calls import OpenKernel
 from tests.waiting import until
 
-SECONDS = 0.4
-
 
 @pytest.fixture
 async def leasing(data: Path, clock: ManualClock) -> AsyncIterator[Kernel]:
@@ -32,7 +29,7 @@ async def leasing(data: Path, clock: ManualClock) -> AsyncIterator[Kernel]:
         registry=Registry(KERNEL_TOOLS),
         owner="amy",
         clock=clock,
-        limits=Limits(write_lease_seconds=SECONDS),
+        limits=Limits(write_lease_seconds=0.1),
     )
     yield kernel
     await kernel.close()
@@ -60,7 +57,6 @@ async def status(kernel: Kernel, block: str) -> tuple[str, str | None]:
 
 async def test_a_lease_that_nobody_renews_interrupts_the_block(leasing: Kernel) -> None:
     block = await new_block(leasing)
-    assert await status(leasing, block) == ("running", None)
     context, _ = await leasing.find_block(block)
     await until(lambda: context.document.header(block).status == "error", "the lease has ended")
     assert await status(leasing, block) == ("error", "interrupted")
@@ -77,15 +73,13 @@ async def test_a_lease_that_nobody_renews_interrupts_the_block(leasing: Kernel) 
     ],
 )
 async def test_each_write_renews_the_lease(
-    leasing: Kernel, tool: str, params: dict[str, Any]
+    kernel: Kernel, tool: str, params: dict[str, Any]
 ) -> None:
-    block = await new_block(leasing)
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    while loop.time() - start < 2 * SECONDS:
-        await asyncio.sleep(SECONDS / 20)
-        await call_once(leasing, tool, {"block_id": block, **params})
-    assert await status(leasing, block) == ("running", None)
+    block = await new_block(kernel)
+    before = kernel.writers.next_lease_end
+    await call_once(kernel, tool, {"block_id": block, **params})
+    after = kernel.writers.next_lease_end
+    assert before is not None and after is not None and before < after
 
 
 async def test_the_lease_is_shown_by_read_until_the_block_is_done(

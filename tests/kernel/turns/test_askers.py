@@ -16,7 +16,7 @@ from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
 from tests.kernel.turns.test_turn_rights import submit_raw
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 MINUTE = 60_000
 COMMAND = "while :; do date +%N | tee tick; sleep 0.005; done"
@@ -52,7 +52,13 @@ class World:
     def ticks(self) -> Path:
         return self.stage.kernel.project / "tick"
 
+    async def runs(self) -> None:
+        """Wait until the command writes."""
+        self.ticks.unlink(missing_ok=True)
+        await until(self.ticks.exists, "the command runs")
+
     async def has_ended(self) -> bool:
+        """Whether the command writes no more."""
         self.ticks.unlink(missing_ok=True)
         await asyncio.sleep(0.1)
         return not self.ticks.exists()
@@ -93,9 +99,9 @@ async def end_of_command(here: World, verb: Verb) -> str:
     """Dismiss the person whose command runs; return the last line of its result."""
     stage = here.stage
     await stage.kernel.close_session(here.co)
-    await until(here.ticks.exists, "the command runs")
+    await here.runs()
     await verb(here)
-    await asyncio.wait_for(stage.runner.wait_idle(), 1)
+    await asyncio.wait_for(stage.runner.wait_idle(), PATIENCE)
     assert await here.has_ended()
     (result,) = here.results()
     assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
@@ -175,9 +181,9 @@ async def test_demotion_to_editor_ends_a_command_of_a_turn_and_bars_no_turn(here
     stage = here.stage
     await stage.submit("Run it.", here.co)
     await stage.submit("And again.", here.co)
-    await until(here.ticks.exists, "the command runs")
+    await here.runs()
     await stage.call("kernel.role", principal="co", role="editor")
-    await asyncio.wait_for(stage.runner.wait_idle(), 1)
+    await asyncio.wait_for(stage.runner.wait_idle(), PATIENCE)
     first, second = (stage.text(one).splitlines()[-1] for one in here.results())
     assert first.startswith("Ended: this turn answers a message of co, an editor,")
     assert second.startswith("Not run: this turn answers a message of co, an editor,")
@@ -186,10 +192,10 @@ async def test_demotion_to_editor_ends_a_command_of_a_turn_and_bars_no_turn(here
 async def test_dismissal_of_somebody_else_ends_nothing(here: World) -> None:
     stage = here.stage
     await stage.submit("Run it.")
-    await until(here.ticks.exists, "the command runs")
+    await here.runs()
     for verb in VERBS:
         await verb(here)
-    assert not await here.has_ended()
+    await here.runs()
     assert await stage.interrupt() == ["aria"]
 
 

@@ -219,7 +219,7 @@ async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
         begun = time.monotonic()
         await there.type("llo")
         await there.sees("not answering · 3 unsaved")
-        assert SILENT_SECONDS <= time.monotonic() - begun < 10
+        assert time.monotonic() - begun >= SILENT_SECONDS
         proxy.go_on()
         await until(lambda: not there.shows("not answering"), "answered")
         await kernel_has_draft(here, "hello")
