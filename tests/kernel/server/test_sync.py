@@ -14,6 +14,7 @@ import pycrdt
 import pytest
 
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.frames import (
     Ack,
@@ -26,7 +27,7 @@ from antiphon_kernel.yjs.frames import (
 )
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
-from tests.kernel.served import RawClient, ServedKernel
+from tests.kernel.served import RawClient, ServedKernel, served_kernel
 from tests.waiting import until
 
 
@@ -44,6 +45,10 @@ class Writer:
         change(self.document)
         unwatch()
         return updates[0]
+
+    async def append(self, block: str, text: str) -> None:
+        """Write at the end of a block and send that."""
+        await self.client.send(SyncUpdate(self.write(lambda one: one.append(block, text))))
 
 
 async def join(served: ServedKernel, query: str = "") -> Writer:
@@ -73,6 +78,31 @@ async def test_sync_server_is_silent_until_client_sends_state(served: ServedKern
     await served.block("hello")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(client.socket.recv(), 0.05)
+
+
+async def test_updates_that_come_one_at_a_time_are_broadcast_without_pause(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(tick=3600.0, tick_each=0.0)) as served:
+        block = await served.block("a")
+        await served.call("block.status", block_id=block, status="running")
+        writer, reader = await join(served), await join(served)
+        for text in ("ab", "abc", "abcd"):
+            await writer.append(block, text[-1])
+            reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
+            assert reader.document.text(block) == text
+
+
+async def test_update_after_broadcast_of_several_changes_waits_for_tick(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(tick=3600.0, tick_each=0.0)) as served:
+        block = await served.block("")
+        writer, reader = await join(served, "ack=1"), await join(served)
+        await writer.append(block, "a")  # the kernel adds that the block is running
+        await reader.client.next(SyncUpdate)
+        await writer.append(block, "b")
+        await writer.client.next(Ack, lambda ack: ack.count == 2)
+        await reader.client.send(SyncStep1(b"\x00"))
+        reader.document.apply_update((await reader.client.next(SyncStep2)).update)
+        assert reader.document.text(block) == "ab"
+        assert sum(isinstance(one, SyncUpdate) for one in reader.client.received) == 1
 
 
 async def test_update_reaches_the_others_and_not_its_sender(served: ServedKernel) -> None:

@@ -40,7 +40,8 @@ class Broadcaster:
         self._announcing: asyncio.Task[None] | None = None
         self._announced: dict[int, AwarenessEntry] = {}
         self._flush_timer: asyncio.Handle | None = None
-        self._flushed_at = float("-inf")
+        self._next_flush = float("-inf")
+        """The earliest time of the next broadcast."""
 
     def close(self) -> None:
         """Tell nobody anything any more."""
@@ -77,11 +78,10 @@ class Broadcaster:
 
     def _schedule_flush(self) -> None:
         if self._flush_timer is None:
-            due = self._flushed_at + self._limits.tick
-            if due <= self._loop.time():
+            if self._next_flush <= self._loop.time():
                 self._flush_timer = self._loop.call_soon(self._flush)
             else:
-                self._flush_timer = self._loop.call_at(due, self._flush)
+                self._flush_timer = self._loop.call_at(self._next_flush, self._flush)
 
     def _flush(self) -> None:
         self._flush_timer = None
@@ -95,7 +95,16 @@ class Broadcaster:
             self._flush_timer = self._loop.call_soon(self._flush)
         elif self._announced:
             self._send_presence()
-        self._flushed_at = self._loop.time()
+        self._next_flush = self._loop.time() + self._pause(len(batch))
+
+    def _pause(self, sent: int) -> float:
+        """Return how long to collect changes before they are sent.
+
+        Where they come one at a time there is nothing to collect, and sending costs little in a
+        small room.
+        """
+        limits = self._limits
+        return limits.tick if sent > 1 else min(limits.tick, limits.tick_each * len(self._clients))
 
     def _send_changes(self, batch: Sequence[Broadcast]) -> None:
         sources = {commit.source for commit in batch}
