@@ -41,6 +41,7 @@ from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.sources_pool import add_sources
 from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.usage_sums import UsageSum, UsageSums
 from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
@@ -69,6 +70,8 @@ __all__ = [
     "Submission",
     "TreeNode",
     "UndoKind",
+    "UsageSum",
+    "UsageSums",
     "WriterPresence",
     "add_sources",
     "check_message",

@@ -28,6 +28,7 @@ from antiphon_kernel.providers.provider import (
     ToolDefinition,
     ToolOutcome,
 )
+from antiphon_kernel.providers.token_usage import TokenUsage
 
 __all__ = [
     "ApiKey",
@@ -46,6 +47,7 @@ __all__ = [
     "TextDelta",
     "ThinkingDelta",
     "ThinkingEnd",
+    "TokenUsage",
     "ToolCallDelta",
     "ToolCallEvent",
     "ToolCallStart",

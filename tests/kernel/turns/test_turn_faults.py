@@ -204,7 +204,10 @@ async def test_cut_off_text_says_so(open_stage: OpenStage, event: TurnEvent, kin
 async def test_call_that_was_cut_off_is_answered_and_never_run(
     open_stage: OpenStage, end: End
 ) -> None:
-    begun = [ToolCallStart("c1", "shell"), ToolCallDelta("c1", '{"command": "touch ra')]
+    begun: list[TurnEvent] = [
+        ToolCallStart("c1", "shell"),
+        ToolCallDelta("c1", '{"command": "touch ra'),
+    ]
     provider = Replying([*begun, end], DONE)
     stage, _ = await opened(open_stage, provider)
     await stage.play("Go.")
@@ -221,8 +224,8 @@ async def test_arguments_are_seen_while_they_come_and_the_call_is_pending(
     open_stage: OpenStage,
 ) -> None:
     gate = Gate(0)
-    begun = [ToolCallStart("c1", "block_list"), ToolCallDelta("c1", '{"limit"')]
-    rest = [ToolCallDelta("c1", ": 5}"), call("block_list", "c1", limit=5)]
+    begun: list[TurnEvent] = [ToolCallStart("c1", "block_list"), ToolCallDelta("c1", '{"limit"')]
+    rest: list[TurnEvent] = [ToolCallDelta("c1", ": 5}"), call("block_list", "c1", limit=5)]
     provider = Replying([*begun, lambda: gate(0), *rest], DONE)
     stage, _ = await opened(open_stage, provider)
     await stage.submit("Go.")
@@ -236,7 +239,10 @@ async def test_arguments_are_seen_while_they_come_and_the_call_is_pending(
 
 
 async def test_streamed_command_is_shown_as_the_command_in_the_end(open_stage: OpenStage) -> None:
-    begun = [ToolCallStart("c1", "shell"), ToolCallDelta("c1", '{"command":"echo hi"}')]
+    begun: list[TurnEvent] = [
+        ToolCallStart("c1", "shell"),
+        ToolCallDelta("c1", '{"command":"echo hi"}'),
+    ]
     provider = Replying([*begun, call("shell", command="echo hi")], DONE)
     stage, _ = await opened(open_stage, provider)
     await stage.play("Go.")
@@ -341,11 +347,8 @@ async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenSta
 
 
 async def test_three_hundred_rounds_are_played(open_stage: OpenStage) -> None:
-    class Many(Replying):
-        pass
-
     rounds = [[call("context_list", f"c{number}")] for number in range(300)]
-    provider = Many(*rounds, DONE)
+    provider = Replying(*rounds, DONE)
     stage, _ = await opened(open_stage, provider, limits=TurnLimits(max_rounds=301))
     await stage.play("Go.")
     check_answered(stage, provider)
@@ -363,7 +366,7 @@ async def test_one_round_is_all_if_that_is_the_limit(open_stage: OpenStage) -> N
 
 
 async def test_thoughts_go_back_with_their_signature(open_stage: OpenStage) -> None:
-    thought = [ThinkingDelta("Hm, "), ThinkingDelta("yes."), ThinkingEnd("signed")]
+    thought: list[TurnEvent] = [ThinkingDelta("Hm, "), ThinkingDelta("yes."), ThinkingEnd("signed")]
     provider = Replying([*thought, call("context_list")], DONE)
     stage, _ = await opened(open_stage, provider)
     await stage.play("Go.")
