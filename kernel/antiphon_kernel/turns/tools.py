@@ -121,7 +121,7 @@ def _answered(branch: Branch, block: str) -> int:
 class RetryParams(Params):
     """A turn that has failed or was interrupted."""
 
-    block_id: str
+    message: str
     """The block of kind error that ends the turn, or another block that its model has written."""
 
 
@@ -145,7 +145,7 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     """
     check_role(Role.USER, BlockKind.TEXT, call.actor.principal)
     runner = runner_of(call.kernel)
-    context, block = await call.block(params.block_id)
+    context, block = await call.block(params.message)
     document, header = context.document, context.document.header(block)
     model = await runner.named(header.author)
     prompt = header.parent
@@ -154,15 +154,15 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     if model is None or prompt is None or prompt not in document:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"Block {quote(params.block_id)} was written by no model that is here now in answer to"
+            f"Block {quote(params.message)} was written by no model that is here now in answer to"
             " a message: name the error that ended its turn.",
-            field="block_id",
+            field="message",
         )
     failed = header.metadata.get(CAN_RETRY) is True or header.stop_reason is not None
     if not failed or any(one.prompt == prompt for one in runner.works(context)):
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
-            f"The turn of block {quote(params.block_id)} has not failed, or runs again already:"
+            f"The turn of block {quote(params.message)} has not failed, or runs again already:"
             " name the error that ended it, or use turn.start to have the message answered anew.",
             status=str(header.status),
         )

@@ -476,6 +476,16 @@ COMMANDS: Final = (
     Row("turn.start", {"message": "@sum"}),
     Row("turn.start", {"message": "x"}, Code.BLOCK_NOT_FOUND),
     Row("turn.interrupt", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("turn.queue", by="vic"),
+    Row("turn.queue", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("turn.retry", {"message": "@sum"}, Code.INVALID_PARAMS),
+    Row("turn.retry", {"message": "x"}, Code.BLOCK_NOT_FOUND),
+    Row("context.model"),
+    Row("context.model", {"model": "nobody"}, Code.INVALID_PARAMS),
+    Row("context.model", {}, Code.PERMISSION_DENIED, by="vic"),
+    Row("kernel.usage", by="vic"),
+    Row("kernel.usage", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("kernel.usage", {"principal": "nobody"}, Code.INVALID_PARAMS),
 )
 
 MALFORMED: Final = (
