@@ -26,6 +26,7 @@ from antiphon_kernel.contexts import (
     Quarantine,
     SearchIndex,
     Submission,
+    UsageSums,
 )
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
@@ -89,6 +90,7 @@ class Kernel:
         self.contexts = ContextRegistry(journal, clock, ids, self._guard)
         self.quarantine = Quarantine(journal)
         self.submissions = Signal[Submission]()
+        self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.context_rows, self.context)
         self.writers: BlockOwners
         self._open: OpenContexts

@@ -13,6 +13,7 @@ from antiphon_kernel.contexts import Context, order_at_end
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor, BlockHeader
@@ -68,7 +69,9 @@ class Filled:
 @asynccontextmanager
 async def filled(folder: Path) -> AsyncIterator[Filled]:
     """A kernel on the data in `folder`; closed at the end."""
-    kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
+    kernel = await Kernel.open(
+        folder / "data", folder, registry=Registry((*KERNEL_TOOLS, context_request))
+    )
     try:
         yield Filled(kernel, await kernel.context())
     finally:

@@ -16,6 +16,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
@@ -73,7 +74,11 @@ async def open_kernel(data: Path, clock: ManualClock) -> AsyncIterator[OpenKerne
 
     async def open_one() -> Kernel:
         kernel = await Kernel.open(
-            data, data.parent, registry=Registry(KERNEL_TOOLS), owner="amy", clock=clock
+            data,
+            data.parent,
+            registry=Registry((*KERNEL_TOOLS, context_request)),
+            owner="amy",
+            clock=clock,
         )
         opened.append(kernel)
         return kernel

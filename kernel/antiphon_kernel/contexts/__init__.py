@@ -51,6 +51,7 @@ from antiphon_kernel.contexts.tree import (
     TreeNode,
 )
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.usage_sums import UsageSum, UsageSums
 from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
@@ -85,6 +86,8 @@ __all__ = [
     "Submission",
     "TreeNode",
     "UndoKind",
+    "UsageSum",
+    "UsageSums",
     "WriterPresence",
     "add_sources",
     "check_message",

@@ -180,6 +180,11 @@ class Document:
         """Since when the context is out of the way; None if it is not."""
         return self._meta_string("archived")
 
+    @property
+    def default_model(self) -> str | None:
+        """Name of the model that answers messages which name none; the kernel's own if None."""
+        return self._meta_string("model")
+
     def _meta_string(self, key: str) -> str | None:
         value = self._meta.get(key)
         return value if isinstance(value, str) else None

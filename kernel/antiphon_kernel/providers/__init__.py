@@ -34,6 +34,7 @@ from antiphon_kernel.providers.provider import (
     ToolDefinition,
     ToolOutcome,
 )
+from antiphon_kernel.providers.token_usage import TokenUsage
 
 __all__ = [
     "ALLOW_EVERYTHING",
@@ -55,6 +56,7 @@ __all__ = [
     "TextDelta",
     "ThinkingDelta",
     "ThinkingEnd",
+    "TokenUsage",
     "ToolCallDelta",
     "ToolCallEvent",
     "ToolCallStart",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from antiphon_kernel.layout import ModelRequest
 from antiphon_kernel.providers.events import TurnEvent
@@ -85,6 +85,7 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
 class RemoteProvider(Provider, Protocol):
     """A provider that sends requests to a server."""
 

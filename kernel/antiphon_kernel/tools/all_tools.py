@@ -41,7 +41,7 @@ from antiphon_kernel.tools.kernel import (
     role,
     set_label,
 )
-from antiphon_kernel.tools.layout import layout, request, usage
+from antiphon_kernel.tools.layout import layout, usage
 from antiphon_kernel.tools.message import (
     append_messages,
     delete_messages,
@@ -60,6 +60,7 @@ from antiphon_kernel.tools.session import set_display_name, tools, whoami
 from antiphon_kernel.tools.sources import add, list_sources
 from antiphon_kernel.tools.sources import read as read_sources
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
+from antiphon_kernel.tools.usage import kernel_usage
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
     create,
@@ -102,7 +103,6 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     compact_context,
     expand,
     layout,
-    request,
     usage,
     export,
     import_,
@@ -131,4 +131,5 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     invites,
     revoke,
     joins,
+    kernel_usage,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -30,14 +30,12 @@ from antiphon_kernel.layout import (
     read_layout,
 )
 from antiphon_kernel.messages import (
-    ModelWindow,
-    clamp_max_tokens,
-    dump_message,
     estimate_request,
     estimate_text,
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
+from antiphon_kernel.tools.usage import UsedTokens, total_usage
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -282,86 +280,7 @@ def _cause(
     return next(iter(telling or later), None)
 
 
-class RequestWindow(Params):
-    """Most tokens that the model takes and gives."""
-
-    input: int | None = Field(default=None, ge=1)
-    """Of a request."""
-    output: int | None = Field(default=None, ge=1)
-    """Of an answer."""
-    total: int | None = Field(default=None, ge=1)
-    """Of both together."""
-    separate: bool = False
-    """Whether an answer does not count against the window of the input."""
-
-    def values(self) -> ModelWindow:
-        said = {"input": self.input, "output": self.output, "total": self.total}
-        known = {name: value for name, value in said.items() if value is not None}
-        return ModelWindow(**known, separate=self.separate)
-
-
-class ContextRequestParams(ReadingParams):
-    """A request that is not sent."""
-
-    max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens that the answer may have; as many as the model gives if absent."""
-    window: RequestWindow = Field(default_factory=RequestWindow)
-    """Limits of the model; those of a small one if absent."""
-
-
-class CacheMark(Result):
-    """Content block up to which a provider is to keep what it has read."""
-
-    message: int
-    """Index of the message."""
-    block: int
-    """Index in its content."""
-
-
-class ContextRequestResult(Result):
-    """The messages that a model would be given now."""
-
-    context_version: int
-    model: str | None = None
-    """Username of the model; absent if none has written yet."""
-    messages: list[dict[str, Any]]
-    """Each with `role` (user, assistant, tool) and `content`, a list of content blocks."""
-    cache_marks: list[CacheMark]
-    """In the order of the messages."""
-    estimated_tokens: int
-    """Of the messages."""
-    max_tokens: int
-    """Tokens that are left for the answer, at least 1."""
-
-
-@tool("context.request", needs=Permission.READ, errors=READING)
-async def request(call: Call, params: ContextRequestParams) -> ContextRequestResult:
-    """Show the messages that a model would be given, and send nothing.
-
-    Its own blocks are messages of the assistant, results of its calls tool messages, everything
-    else messages of the user. In a context of several models, name one.
-    """
-    context, model, reading = await _read(call, params)
-    version, made = context.seq, reading.request()
-    estimated = estimate_request(made.messages)
-    window = params.window.values()
-    wanted = params.max_tokens if params.max_tokens is not None else window.output
-    messages = [dump_message(message) for message in made.messages]
-    size = sum(len(reading.text(item)) for item in reading.items)
-    what = f"The messages have {size} code points"
-    check_limit(size, context.limits, "export_code_points", what, "exclude blocks")
-    await context.wait_persisted()
-    return ContextRequestResult(
-        context_version=version,
-        model=model.name if model is not None else None,
-        messages=messages,
-        cache_marks=[CacheMark(message=one.message, block=one.block) for one in made.marks],
-        estimated_tokens=estimated,
-        max_tokens=clamp_max_tokens(wanted, window, estimated),
-    )
-
-
-async def _read(
+async def read_for_model(
     call: Call, params: ReadingParams
 ) -> tuple[Context, BlockAuthor | None, LayoutReading]:
     """Return what one model reads now.
@@ -420,12 +339,17 @@ class ContextUsageResult(Result):
     """Of those up to the last cache point."""
     types: list[TypeUsage]
     """Most tokens first."""
+    used: UsedTokens
+    """Tokens that all models have used here so far, as their providers count them."""
 
 
 @tool("context.usage", needs=Permission.READ, errors=READING)
 async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
-    """Estimate how many tokens a context takes of what a model can read, and what takes them."""
-    context, model, reading = await _read(call, params)
+    """Estimate how many tokens a context takes of what a model can read, and what takes them.
+
+    What models have used here so far is counted, not estimated.
+    """
+    context, model, reading = await read_for_model(call, params)
     version, made = context.seq, reading.request()
     tokens: dict[ItemType, list[int]] = {}
     for item in reading.items:
@@ -434,6 +358,7 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
         TypeUsage(type=kind, items=len(each), tokens=sum(each)) for kind, each in tokens.items()
     ]
     last = made.marks[-1].message if made.marks else -1
+    used = [one for one in await call.kernel.usage.all() if one.context == context.id]
     await context.wait_persisted()
     return ContextUsageResult(
         context_version=version,
@@ -441,4 +366,5 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
         estimated_tokens=estimate_request(made.messages),
         cached_tokens=estimate_request(made.messages[: last + 1]),
         types=sorted(types, key=lambda one: -one.tokens),
+        used=UsedTokens.of(total_usage(used)),
     )

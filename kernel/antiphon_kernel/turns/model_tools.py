@@ -114,11 +114,15 @@ class ModelTools:
     """The tools that one model may call in one context."""
 
     def __init__(
-        self, kernel: Kernel, context: Context, prompt: str, names: Sequence[str] | None = None
+        self,
+        kernel: Kernel,
+        context: Context,
+        prompt: str | None,
+        names: Sequence[str] | None = None,
     ) -> None:
         """
         Args:
-            prompt: the block that the model answers.
+            prompt: the block that the model answers, and new ones of its own too.
             names: of the tools that it may call; all if None.
         """
         self._kernel = kernel
@@ -182,8 +186,8 @@ class ModelTools:
         try:
             tool.parse(arguments)
         except AntiphonError as error:
-            message = error.message.replace(tool.name, offer.name)
-            raise AntiphonError(error.code, message, **error.details) from error
+            error.message = error.message.replace(tool.name, offer.name)
+            raise
         is_read_only = tool.needs is Permission.READ
         return PreparedCall(offer.name, arguments, tool.needs, is_read_only, tool)
 

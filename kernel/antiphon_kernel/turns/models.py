@@ -126,10 +126,15 @@ class Models:
         own = self.config.model_permissions.get(name)
         return shared if own is None else _policy(own).over(shared)
 
-    def mentioned(self, text: str) -> list[str]:
-        """The models that answer `text`: those it names at its start, else the default one."""
+    def mentioned(self, text: str, default: str | None = None) -> list[str]:
+        """The models that answer `text`: those it names at its start, else the default one.
+
+        Args:
+            default: the default one, if there is a model of this name.
+        """
         named = [name for name in mentions(text) if name in self._configs]
-        return named or [one for one in (self.default,) if one is not None]
+        chosen = default if default in self._configs else self.default
+        return named or [one for one in (chosen,) if one is not None]
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""

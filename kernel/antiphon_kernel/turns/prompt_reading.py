@@ -78,12 +78,15 @@ class PromptReader:
         prompt: str | None = None,
         system: str = "",
         tools: tuple[ToolDefinition, ...] = (),
+        budget: int | None = None,
     ) -> None:
         """
         Args:
             principal: id of the model's principal.
             prompt: the block that is answered; the last message if None.
+            budget: tokens that a request may have, if that is less than the model takes.
         """
+        self._budget = budget
         self._kernel = kernel
         self._context = context
         self._model = model
@@ -113,11 +116,11 @@ class PromptReader:
         """Return the tokens that a request may have; None if that is not known."""
         window = self.window
         if window is None:
-            return None
+            return self._budget
         most = window.input if window.total is None else min(window.input, window.total)
-        if window.separate and window.total is None:
-            return most
-        return most - min(self._wanted(window), most // _ANSWER_SHARE)
+        if not window.separate or window.total is not None:
+            most -= min(self._wanted(window), most // _ANSWER_SHARE)
+        return most if self._budget is None else min(most, self._budget)
 
     async def read(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
         """Return the prompt as it is now, without anything done about its size.

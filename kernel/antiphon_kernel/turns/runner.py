@@ -6,10 +6,12 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
@@ -17,11 +19,14 @@ from antiphon_kernel.providers import ErrorKind, PermissionPolicy
 from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.brief import system_text
+from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
+from antiphon_kernel.turns.prompt_reading import PromptReader
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
-from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings
-from antiphon_kernel.turns.usage_sums import UsageSums
+from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings, report_failure
+from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -85,13 +90,15 @@ class TurnRunner:
         """
         Args:
             sleep: waits until the models begin by themselves.
-            settings: of all turns.
+            settings: of all turns; as the models are configured if absent.
         """
         self._kernel = kernel
         self._models = models
         self._sleep = sleep
-        self.usage = UsageSums(kernel.journal)
-        self._settings = replace(settings or TurnSettings(), used=self.usage.add)
+        self._settings = settings or TurnSettings(
+            limits=TurnLimits.of(models.config),
+            instructions=partial(read_project_instructions, kernel.project),
+        )
         self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._latest: dict[tuple[ContextId, str], Job] = {}
@@ -136,23 +143,98 @@ class TurnRunner:
 
     # Starting
 
-    def _model(self, name: str) -> AnsweringModel:
-        """Return a model with what is learned about it; raises KeyError."""
+    async def _play(
+        self, work: Job, writer: BlockWriter, presence: WriterPresence, text: str, asker: Asker
+    ) -> None:
+        """Play a turn; whatever it fails with, everybody sees it."""
+        model, prompt = work.model or "", work.prompt or ""
+        fail: Callable[[str, str | None], Awaitable[None]]
+        fail = partial(report_failure, writer, prompt)
+        try:
+            answering = await self.model(model)
+            reader = partial(
+                self.reader, writer.context, answering, writer.actor.principal.id, prompt
+            )
+            desk, settings = self.permissions, self._settings
+            turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings, reader)
+            work.turn, fail = turn, turn.fail
+            await turn.play()
+        except TurnFailed as error:
+            await fail(str(error), error.kind)
+        except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
+            _log.exception("a turn of %s failed", model)
+            said = error.message if isinstance(error, AntiphonError) else str(error)
+            await fail(f"The turn failed: {said or type(error).__name__}", ErrorKind.OTHER)
+
+    async def model(self, name: str) -> AnsweringModel:
+        """Return a model with what is learned about it; its library is imported if need be.
+
+        Raises:
+            KeyError: if there is no such model.
+            AntiphonError: if it cannot be opened.
+        """
         known = self._answering.get(name)
         if known is None:
-            known = AnsweringModel(name, self._models[name], self._models.configured(name))
-            self._answering[name] = known
+            # What opens a model imports libraries.
+            config = await asyncio.to_thread(self._models.configured, name)
+            provider = await asyncio.to_thread(self._models.__getitem__, name)
+            known = self._answering.setdefault(name, AnsweringModel(name, provider, config))
         return known
 
-    async def answering(self, author: str, text: str) -> list[str]:
+    async def reader(
+        self, context: Context, model: AnsweringModel, principal: str, prompt: str | None = None
+    ) -> PromptReader:
+        """Return what reads a context for a model.
+
+        Args:
+            principal: id of the model's.
+            prompt: the block that is answered; the last message if None.
+        """
+        config = model.config
+        instructions = await asyncio.to_thread(self._settings.instructions)
+        names = config.tools if config is not None else None
+        return PromptReader(
+            self._kernel,
+            context,
+            model,
+            principal,
+            prompt=prompt,
+            system=system_text(instructions, config.system if config is not None else ""),
+            tools=ModelTools(self._kernel, context, prompt, names).definitions,
+            budget=self._settings.limits.request_tokens,
+        )
+
+    async def answering(self, context: Context, author: str, text: str) -> list[str]:
         """Return the models that answer `text` again: its author if that is one, by principal id.
 
         Else it is a person's message, and those that it addresses answer.
         """
+        model = await self.named(author)
+        return [model] if model is not None else self._addressed(context, text)
+
+    async def named(self, principal: str) -> str | None:
+        """Return the name of the model that writes as a principal; None if there is none."""
         for model in self._models:
-            if (await self._principal(model)).id == author:
-                return [model]
-        return self._models.mentioned(text)
+            if (await self.principal(model)).id == principal:
+                return model
+        return None
+
+    def default_model(self, context: Context) -> str | None:
+        """Return the model that answers messages which name none; None if there is no model."""
+        chosen = context.document.default_model
+        return chosen if chosen is not None and chosen in self._models else self._models.default
+
+    def _addressed(self, context: Context, text: str) -> list[str]:
+        return self._models.mentioned(text, self.default_model(context))
+
+    def works(self, context: Context) -> list[Job]:
+        """Return what runs and waits in a context, in the order in which it was asked for."""
+        return [work for work in self._works if work.context == context.id]
+
+    @property
+    def models(self) -> Models:
+        """Return the models that answer."""
+        return self._models
 
     def start_turn(
         self, context: Context, model: str, prompt: str, text: str, sender: Actor
@@ -168,28 +250,26 @@ class TurnRunner:
         Raises:
             KeyError: if there is no such model.
         """
-        answering = self._model(model)
+        if model not in self._models:
+            raise KeyError(model)
         before = self._latest.get((context.id, model))
         asker = Asker(self._kernel, sender, Permission.WRITE)
         work = Job(context.id, model, prompt, model, waiting=before is not None)
         self._latest[context.id, model] = work
 
         async def play() -> None:
-            principal = await self._principal(model)
+            principal = await self.principal(model)
             work.username = principal.username
             actor = self._kernel.open_session(principal, "turn")
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
-            desk, settings = self.permissions, self._settings
-            turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings)
-            work.turn = turn
             try:
                 if before is not None:
                     presence.wait_at(prompt)
-                if await _may_begin(turn, before, asker):
+                if await _may_begin(writer, prompt, before, asker):
                     work.waiting = False
-                    await _play(turn, model)
+                    await self._play(work, writer, presence, text, asker)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
@@ -258,9 +338,9 @@ class TurnRunner:
     async def _register(self) -> None:
         """Make every model known by its name before it has said anything."""
         for model in self._models:
-            await self._principal(model)
+            await self.principal(model)
 
-    async def _principal(self, model: str) -> Principal:
+    async def principal(self, model: str) -> Principal:
         """The principal that a model writes as: never a person who has the same name."""
         for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
             principal = await self._kernel.principal(name, PrincipalKind.MODEL)
@@ -274,7 +354,7 @@ class TurnRunner:
 
     def _submitted(self, submission: Submission) -> None:
         sent = submission
-        for model in self._models.mentioned(sent.text):
+        for model in self._addressed(sent.context, sent.text):
             self.start_turn(sent.context, model, sent.block, sent.text, sent.actor)
 
     async def _autostart(self) -> None:
@@ -332,19 +412,24 @@ class TurnRunner:
 _runners: WeakValueDictionary[KernelId, TurnRunner] = WeakValueDictionary()
 
 
+def find_runner(kernel: Kernel) -> TurnRunner | None:
+    """Return the runner of a kernel; None of one on which no models run."""
+    return _runners.get(kernel.id)
+
+
 def runner_of(kernel: Kernel) -> TurnRunner:
     """The runner of a kernel.
 
     Raises:
         LookupError: if none has been made: the process was put together wrongly.
     """
-    runner = _runners.get(kernel.id)
+    runner = find_runner(kernel)
     if runner is None:
         raise LookupError(f"kernel {kernel.id} has no TurnRunner")
     return runner
 
 
-async def _may_begin(turn: Turn, before: Job | None, asker: Asker) -> bool:
+async def _may_begin(writer: BlockWriter, prompt: str, before: Job | None, asker: Asker) -> bool:
     """Wait until the turn before is over; whether this one may begin.
 
     If its asker has to go meanwhile, everybody is told at once; the next one waits on.
@@ -357,20 +442,10 @@ async def _may_begin(turn: Turn, before: Job | None, asker: Asker) -> bool:
     try:
         await asker.run(Permission.WRITE, come_next)
     except AskerDismissed as error:
-        await turn.fail(f"Not answered: this is a message of {error.asker}.")
+        await report_failure(writer, prompt, f"Not answered: this is a message of {error.asker}.")
         await come_next()
         return False
     return True
-
-
-async def _play(turn: Turn, model: str) -> None:
-    try:
-        await turn.play()
-    except TurnFailed as error:
-        await turn.fail(str(error), error.kind)
-    except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
-        _log.exception("a turn of %s failed", model)
-        await turn.fail(f"The turn failed: {str(error) or type(error).__name__}", ErrorKind.OTHER)
 
 
 async def _interrupted(writer: BlockWriter, work: Job) -> None:

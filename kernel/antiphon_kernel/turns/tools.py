@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from antiphon_kernel.access import check_interrupt, check_role, check_shell
-from antiphon_kernel.contexts import Branch
+from antiphon_kernel.contexts import Branch, Context
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.tools.message import fork_branch
 from antiphon_kernel.turns.permission_tools import PERMISSION_TOOLS
-from antiphon_kernel.turns.runner import runner_of
+from antiphon_kernel.turns.request import context_request
+from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.turn_metadata import CAN_RETRY
 
 
 class StartTurnParams(Params):
@@ -59,7 +63,7 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
         prompt, document = branch.messages[at].id, source.document
         end = at + 1
         text = render(document, prompt)
-        models = await runner.answering(document.header(block).author, text)
+        models = await runner.answering(source, document.header(block).author, text)
         is_end = end == len(branch.messages) and not branch.path.is_followed()
         is_forked = bool(models) and not (is_end and not runner.is_busy(source))
         if is_forked:
@@ -101,6 +105,171 @@ def _answered(branch: Branch, block: str) -> int:
         f"Block {quote(block)} answers no message of a person: nothing of that kind stands before"
         " it. message.path names the messages of a context.",
         field="message",
+    )
+
+
+class RetryParams(Params):
+    """A turn that has failed or was interrupted."""
+
+    message: str
+    """The block of kind error that ends the turn, or another block that its model has written."""
+
+
+class RetryResult(Result):
+    """The turn that goes on."""
+
+    model: str
+    """Name of the model that is asked again."""
+    message_id: str
+    """The message that it answers."""
+    message_name: str
+    context_version: int
+
+
+@tool("turn.retry", needs=Permission.WRITE, errors=(*REFERENCES, ErrorCode.INVALID_TRANSITION))
+async def retry(call: Call, params: RetryParams) -> RetryResult:
+    """Go on with a turn that has failed or was interrupted, where it ended, in the same context.
+
+    The model reads what it has said and done so far. Only people ask; it has the rights of whoever
+    asks. `turn.start` has the message answered once more from the beginning.
+    """
+    check_role(Role.USER, BlockKind.TEXT, call.actor.principal)
+    runner = runner_of(call.kernel)
+    context, block = await call.block(params.message)
+    document, header = context.document, context.document.header(block)
+    model = await runner.named(header.author)
+    prompt = header.parent
+    if header.kind == BlockKind.TOOL_RESULT and prompt is not None and prompt in document:
+        prompt = document.header(prompt).parent
+    if model is None or prompt is None or prompt not in document:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Block {quote(params.message)} was written by no model that is here now in answer to"
+            " a message: name the error that ended its turn.",
+            field="message",
+        )
+    failed = header.metadata.get(CAN_RETRY) is True or header.stop_reason is not None
+    if not failed or any(one.prompt == prompt for one in runner.works(context)):
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"The turn of block {quote(params.message)} has not failed, or runs again already:"
+            " name the error that ended it, or use turn.start to have the message answered anew.",
+            status=str(header.status),
+        )
+    runner.start_turn(context, model, prompt, render(document, prompt), call.actor)
+    return RetryResult(
+        model=model,
+        message_id=prompt,
+        message_name=context.block_name(prompt),
+        context_version=context.seq,
+    )
+
+
+class QueueParams(Params):
+    """A context."""
+
+    context: str | None = None
+
+
+class WorkState(StrEnum):
+    """State of a turn or a command that is not over."""
+
+    WAITING = "waiting"
+    """Queued behind another turn of the same model."""
+    RUNNING = "running"
+    RETRYING = "retrying"
+    """Waiting until its request is sent again."""
+    STOPPING = "stopping"
+
+
+class QueuedWork(Result):
+    """A turn or a command that is not over."""
+
+    username: str
+    """Name of the model, or of whoever runs the command."""
+    state: WorkState
+    """State now."""
+    model: str | None = None
+    """Name of the model whose turn it is; absent of a command."""
+    message_id: str | None = None
+    """The message that is answered; absent of a command."""
+    message_name: str | None = None
+    round: int | None = None
+    """Number of the round that is played, from 1; absent of a turn that waits."""
+
+
+class QueueResult(Result):
+    """Work of a context that is not over."""
+
+    works: list[QueuedWork]
+    """In the order in which it was asked for."""
+
+
+@tool("turn.queue", needs=Permission.READ, errors=REFERENCES[1:])
+async def queue(call: Call, params: QueueParams) -> QueueResult:
+    """List the turns and commands that run or wait in a context."""
+    context = await call.context(params.context)
+    works = runner_of(call.kernel).works(context)
+    return QueueResult(works=[_queued(context, one) for one in works])
+
+
+def _queued(context: Context, work: Job) -> QueuedWork:
+    state = WorkState.RUNNING
+    if work.stopping:
+        state = WorkState.STOPPING
+    elif work.waiting:
+        state = WorkState.WAITING
+    elif work.turn is not None and work.turn.is_retrying:
+        state = WorkState.RETRYING
+    return QueuedWork(
+        username=work.username,
+        state=state,
+        model=work.model,
+        message_id=work.prompt,
+        message_name=context.block_name(work.prompt) if work.prompt is not None else None,
+        round=work.turn.round + 1 if work.turn is not None else None,
+    )
+
+
+class ContextModelParams(Params):
+    """A context, and the model that is to answer in it."""
+
+    context: str | None = None
+    model: str | None = None
+    """Name of the model that answers messages which name none; if absent, nothing changes."""
+
+
+class ContextModelResult(Result):
+    """Models that answer here."""
+
+    context_version: int
+    model: str | None = None
+    """The one that answers messages which name none; absent if there is no model."""
+    models: list[str]
+    """All of them, by the names that messages call them by."""
+
+
+@tool("context.model", needs=Permission.WRITE, errors=REFERENCES[1:])
+async def context_model(call: Call, params: ContextModelParams) -> ContextModelResult:
+    """Choose the model that answers messages which name none, for everybody in a context."""
+    context = await call.context(params.context)
+    runner, document, named = runner_of(call.kernel), context.document, params.model
+    models = list(runner.models)
+    if named is not None and named not in models:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"There is no model {quote(named)}; there are: {join_names(models) or 'none'}.",
+            field="model",
+            allowed=models[:LISTED],
+        )
+    if named is not None and named != document.default_model:
+        written = context.write(
+            call.actor, "model", lambda: document.set_meta(model=named), blocks=(), undo=None
+        )
+        await written.saved()
+    await context.wait_persisted()
+    return ContextModelResult(
+        context_version=context.seq, model=runner.default_model(context), models=models
     )
 
 
@@ -189,4 +358,13 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     )
 
 
-TURN_TOOLS: tuple[Tool, ...] = (start, interrupt, run, *PERMISSION_TOOLS)
+TURN_TOOLS: tuple[Tool, ...] = (
+    start,
+    retry,
+    queue,
+    interrupt,
+    run,
+    context_model,
+    context_request,
+    *PERMISSION_TOOLS,
+)

@@ -25,16 +25,15 @@ from antiphon_kernel.providers.events import (
     Usage,
 )
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest, ToolOutcome
+from antiphon_kernel.providers.token_usage import TokenUsage
 from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.brief import system_text
 from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import PromptReader, ReadPrompt
 from antiphon_kernel.turns.retrying import RetryNotice, delay_before
 from antiphon_kernel.turns.round_blocks import RoundBlocks
-from antiphon_kernel.turns.token_usage import TokenUsage
 from antiphon_kernel.turns.tool_calls import RoundCall, ToolCalls
 from antiphon_kernel.turns.turn_limits import NO_LIMITS, TurnLimits
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -65,8 +64,20 @@ class TurnSettings:
     """Waits before a request is sent again."""
     instructions: Callable[[], str] = lambda: ""
     """Returns the project's instructions."""
-    used: Callable[[str, str, str, TokenUsage], Awaitable[None]] | None = None
-    """Is told what a round has used: context, model and asker by id."""
+
+
+async def report_failure(
+    writer: BlockWriter, prompt: str, message: str, kind: str | None = None
+) -> None:
+    """End what is open and say why, where everybody sees it.
+
+    Args:
+        kind: of the error, if the turn may be tried again from here.
+    """
+    await writer.finish_all(Status.ERROR)
+    about: dict[str, Any] = {} if kind is None else {ERROR_KIND: kind, CAN_RETRY: True}
+    block = await writer.create(BlockKind.ERROR, prompt, message, **about)
+    await writer.finish(block, Status.ERROR, is_error=True)
 
 
 @dataclass(slots=True)
@@ -92,12 +103,14 @@ class Turn:
         asker: Asker,
         desk: PermissionDesk,
         settings: TurnSettings,
+        make_reader: Callable[[], Awaitable[PromptReader]],
     ) -> None:
         """
         Args:
             text: what the block `prompt` said when it was sent.
             asker: with whose rights tools run, and for how long.
             desk: decides whether calls may run.
+            make_reader: called when the model reads the context for the first time.
         """
         self._model = model
         self._writer = writer
@@ -110,8 +123,8 @@ class Turn:
         config, kernel, context = model.config, writer.kernel, writer.context
         names = config.tools if config is not None else None
         tools = ModelTools(kernel, context, prompt, names)
-        self._tools = tools
         self._calls = ToolCalls(writer, presence, asker, tools, desk, settings.limits)
+        self._make_reader = make_reader
         self._reader: PromptReader | None = None
         self._taken: set[str] | None = None
         self._used = TokenUsage()
@@ -123,6 +136,8 @@ class Turn:
         self._failure: AntiphonError | None = None
         self.round = 0
         """Number of the round that is played, from 0."""
+        self.is_retrying = False
+        """Whether it waits until its request is sent again."""
 
     async def play(self) -> None:
         """Play the turn to its end.
@@ -149,10 +164,7 @@ class Turn:
             kind: of the error, if the turn may be tried again from here.
         """
         await self._calls.close(self._open_calls)
-        await self._writer.finish_all(Status.ERROR)
-        about: dict[str, Any] = {} if kind is None else {ERROR_KIND: kind, CAN_RETRY: True}
-        block = await self._writer.create(BlockKind.ERROR, self._prompt, message, **about)
-        await self._writer.finish(block, Status.ERROR, is_error=True)
+        await report_failure(self._writer, self._prompt, message, kind)
 
     async def _round(self, number: int, results: tuple[ToolOutcome, ...]) -> list[RoundCall]:
         """Play one round; return the calls that have to be answered."""
@@ -181,7 +193,9 @@ class Turn:
             seconds = delay_before(attempts, error)
             if seconds is None:
                 raise TurnFailed(error.message, error.kind)
+            self.is_retrying = True
             await notice.wait(attempts, error, seconds)
+            self.is_retrying = False
 
     async def _ask(self, request: RoundRequest, notice: RetryNotice) -> _Answer:
         """Send one request and write its events into blocks."""
@@ -254,19 +268,6 @@ class Turn:
         self._read_last, self._overflowed = read, False
         return read.prompt
 
-    async def _make_reader(self) -> PromptReader:
-        writer, config = self._writer, self._model.config
-        instructions = await asyncio.to_thread(self._settings.instructions)
-        return PromptReader(
-            writer.kernel,
-            writer.context,
-            self._model,
-            writer.actor.principal.id,
-            prompt=self._prompt,
-            system=system_text(instructions, config.system if config is not None else ""),
-            tools=self._tools.definitions,
-        )
-
     def _announced(self, announcement: Announcement) -> Announcement:
         used, limits = self._used, self._limits
         seconds = (self._writer.kernel.clock.now_ms() - self._began) / 1000
@@ -312,13 +313,8 @@ class Turn:
                 self._overflowed = True
         if answer.blocks.last is not None:
             self._writer.describe(answer.blocks.last, metadata={USAGE: used.as_json()})
-        if self._settings.used is not None:
-            await self._settings.used(
-                self._writer.context.id,
-                self._writer.actor.principal.id,
-                self._asker.session.principal.id,
-                used,
-            )
+        writer, asker = self._writer, self._asker.session.principal.id
+        await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
 
     def _has_looked(self) -> None:
         """Note that the model has read what it was given."""

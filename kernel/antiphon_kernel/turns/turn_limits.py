@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from antiphon_kernel.config import KernelConfig
+
 MAX_ROUNDS = 100
 """A turn that calls tools more often than this is stopped."""
 
@@ -13,6 +15,8 @@ class TurnLimits:
     """Most that one turn may take; None where there is no such limit."""
 
     max_rounds: int = MAX_ROUNDS
+    request_tokens: int | None = None
+    """Tokens of a request beyond which the context is compacted."""
     tokens: int | None = None
     """Tokens of all its requests and answers."""
     money: float | None = None
@@ -25,6 +29,17 @@ class TurnLimits:
     """Seconds that a command may run."""
     output_code_points: int = 200_000
     """Most of a result that is kept in its block."""
+
+    @classmethod
+    def of(cls, config: KernelConfig) -> TurnLimits:
+        """Return the limits that are configured."""
+        return cls(
+            max_rounds=config.max_rounds or MAX_ROUNDS,
+            request_tokens=config.budget,
+            tokens=config.max_turn_tokens,
+            money=config.max_turn_dollars,
+            seconds=config.max_turn_seconds,
+        )
 
 
 NO_LIMITS = TurnLimits()

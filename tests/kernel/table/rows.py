@@ -499,6 +499,16 @@ COMMANDS: Final = (
     Row("permission.revoke", {"rule": 1}, Code.PERMISSION_DENIED, by="vic"),
     Row("block.create", text("x", metadata={"permission": "once"}), Code.INVALID_PARAMS),
     Row("block.create", text("x", metadata={"decided_by": "amy"}), Code.INVALID_PARAMS),
+    Row("turn.queue", by="vic"),
+    Row("turn.queue", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("turn.retry", {"message": "@sum"}, Code.INVALID_PARAMS),
+    Row("turn.retry", {"message": "x"}, Code.BLOCK_NOT_FOUND),
+    Row("context.model"),
+    Row("context.model", {"model": "nobody"}, Code.INVALID_PARAMS),
+    Row("context.model", {}, Code.PERMISSION_DENIED, by="vic"),
+    Row("kernel.usage", by="vic"),
+    Row("kernel.usage", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("kernel.usage", {"principal": "nobody"}, Code.INVALID_PARAMS),
 )
 
 MALFORMED: Final = (

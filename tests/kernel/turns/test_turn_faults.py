@@ -224,10 +224,7 @@ async def test_arguments_are_seen_while_they_come_and_the_call_is_pending(
     open_stage: OpenStage,
 ) -> None:
     gate = Gate(0)
-    begun: list[TurnEvent] = [
-        ToolCallStart("c1", "block_list"),
-        ToolCallDelta("c1", '{"limit"'),
-    ]
+    begun: list[TurnEvent] = [ToolCallStart("c1", "block_list"), ToolCallDelta("c1", '{"limit"')]
     rest: list[TurnEvent] = [ToolCallDelta("c1", ": 5}"), call("block_list", "c1", limit=5)]
     provider = Replying([*begun, lambda: gate(0), *rest], DONE)
     stage, _ = await opened(open_stage, provider)
@@ -350,11 +347,8 @@ async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenSta
 
 
 async def test_three_hundred_rounds_are_played(open_stage: OpenStage) -> None:
-    class Many(Replying):
-        pass
-
     rounds = [[call("context_list", f"c{number}")] for number in range(300)]
-    provider = Many(*rounds, DONE)
+    provider = Replying(*rounds, DONE)
     stage, _ = await opened(open_stage, provider, limits=TurnLimits(max_rounds=301))
     await stage.play("Go.")
     check_answered(stage, provider)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.storage import Journal
-from antiphon_kernel.turns.token_usage import TokenUsage
 
 _PREFIX: Final = "usage:"
 

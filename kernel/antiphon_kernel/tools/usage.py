@@ -1,0 +1,103 @@
+"""`kernel.usage`: tokens and money that models have used, as their providers count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from antiphon_kernel.contexts import UsageSum
+from antiphon_kernel.kernel import Call, Kernel
+from antiphon_kernel.providers import TokenUsage
+from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.roles import Permission
+
+
+class UsedTokens(Result):
+    """Tokens and money that have been used."""
+
+    record = TokenUsage
+
+    requests: int
+    """How many there were."""
+    input_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost: float
+    unpriced: int
+
+    @classmethod
+    def of(cls, used: TokenUsage) -> UsedTokens:
+        return cls(**{name: getattr(used, name) for name in cls.model_fields})
+
+
+class KernelUsageParams(Params):
+    """Part of what has been used."""
+
+    context: str | None = None
+    """Label or id; all contexts if absent."""
+    principal: str | None = None
+    """Username or id of a model, or of somebody whose messages were answered; all if absent."""
+
+
+class ModelUsage(Result):
+    """Tokens that one model has used in one context for one principal."""
+
+    context_id: str
+    label: str
+    """The context's label."""
+    model: str
+    """Username of the model."""
+    username: str
+    """Name of whoever's messages it answered."""
+    used: UsedTokens
+    """Sum since the context was made."""
+
+
+class KernelUsageResult(Result):
+    """Tokens that have been used, in all and one by one."""
+
+    total: UsedTokens
+    """Sum of what is listed."""
+    sums: list[ModelUsage]
+    """Most tokens first."""
+
+
+@tool(
+    "kernel.usage",
+    needs=Permission.READ,
+    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID),
+)
+async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResult:
+    """Say how many tokens models have used, for whom, and what they cost where that is known.
+
+    The numbers are those that providers report. A fork begins at zero.
+    """
+    kernel = call.kernel
+    context = kernel.contexts.find(params.context) if params.context is not None else None
+    whose = kernel.find_principal(params.principal).id if params.principal is not None else None
+    found = [
+        one
+        for one in await kernel.usage.all()
+        if context in (None, one.context) and whose in (None, one.model, one.asker)
+    ]
+    found.sort(key=lambda one: -one.used.tokens)
+    return KernelUsageResult(
+        total=UsedTokens.of(total_usage(found)), sums=[_shown(kernel, one) for one in found]
+    )
+
+
+def total_usage(sums: Iterable[UsageSum]) -> TokenUsage:
+    """Return what has been used in all."""
+    return sum((one.used for one in sums), TokenUsage())
+
+
+def _shown(kernel: Kernel, one: UsageSum) -> ModelUsage:
+    return ModelUsage(
+        context_id=one.context,
+        label=next(row.label for row in kernel.context_rows() if row.id == one.context),
+        model=kernel.find_principal(one.model).username,
+        username=kernel.find_principal(one.asker).username,
+        used=UsedTokens.of(one.used),
+    )

@@ -1,0 +1,160 @@
+"""`context.request`: the request that a model would be sent now, in its provider's own form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import Field
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.layout import BlockAuthor
+from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message, estimate_request
+from antiphon_kernel.providers import ModelConfig, RemoteProvider
+from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.tools.layout import READING, ReadingParams, read_for_model
+from antiphon_kernel.turns.prompt_reading import ReadPrompt
+from antiphon_kernel.turns.runner import find_runner
+from antiphon_kernel.types.frozen_json import thaw
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_limit
+
+_MASK: Final = "…"
+
+
+class RequestWindow(Params):
+    """Most tokens that the model takes and gives."""
+
+    input: int | None = Field(default=None, ge=1)
+    """Of a request."""
+    output: int | None = Field(default=None, ge=1)
+    """Of an answer."""
+    total: int | None = Field(default=None, ge=1)
+    """Of both together."""
+    separate: bool = False
+    """Whether an answer does not count against the window of the input."""
+
+    def values(self) -> ModelWindow:
+        said = {"input": self.input, "output": self.output, "total": self.total}
+        known = {name: value for name, value in said.items() if value is not None}
+        return ModelWindow(**known, separate=self.separate)
+
+
+class ContextRequestParams(ReadingParams):
+    """A request that is not sent."""
+
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that the answer may have; as many as the model gives if absent."""
+    window: RequestWindow = Field(default_factory=RequestWindow)
+    """Limits of the model; if absent its own, or those of a small one if they are not known."""
+
+
+class CacheMark(Result):
+    """Content block up to which a provider is to keep what it has read."""
+
+    message: int
+    """Index of the message."""
+    block: int
+    """Index in its content."""
+
+
+class ContextRequestResult(Result):
+    """The messages that a model would be given now."""
+
+    context_version: int
+    model: str | None = None
+    """Username of the model; absent if none has written yet."""
+    payload: dict[str, Any] | None = None
+    """Body of the request in the provider's own form, keys masked; absent of a model that plays
+    recordings, and of one that is not configured here."""
+    messages: list[dict[str, Any]]
+    """Each with `role` (user, assistant, tool) and `content`, a list of content blocks."""
+    cache_marks: list[CacheMark]
+    """In the order of the messages."""
+    estimated_tokens: int
+    """Of the messages; of a configured model of the whole request, corrected by what its provider
+    has reported."""
+    max_tokens: int
+    """Tokens that are left for the answer, at least 1."""
+
+
+@tool("context.request", needs=Permission.READ, errors=READING)
+async def context_request(call: Call, params: ContextRequestParams) -> ContextRequestResult:
+    """Show the request that a model would be sent, and send nothing.
+
+    Its own blocks are messages of the assistant, results of its calls tool messages, everything
+    else messages of the user. In a context of several models, name one.
+    """
+    context, model, reading = await read_for_model(call, params)
+    asked = await _asked(call, context, model)
+    if asked is None:
+        version, conversation, payload = context.seq, reading.request(), None
+        estimated, window = estimate_request(conversation.messages), params.window.values()
+    else:
+        version, conversation = asked.read.version, asked.read.prompt.conversation
+        estimated, window, payload = asked.read.estimate, asked.window(params), asked.payload()
+        model = asked.model
+    wanted = params.max_tokens if params.max_tokens is not None else window.output
+    messages = [dump_message(message) for message in conversation.messages]
+    size = sum(len(reading.text(item)) for item in reading.items)
+    what = f"The messages have {size} code points"
+    check_limit(size, context.limits, "export_code_points", what, "exclude blocks")
+    await context.wait_persisted()
+    return ContextRequestResult(
+        context_version=version,
+        model=model.name if model is not None else None,
+        payload=payload,
+        messages=messages,
+        cache_marks=[CacheMark(message=one.message, block=one.block) for one in conversation.marks],
+        estimated_tokens=estimated,
+        max_tokens=clamp_max_tokens(wanted, window, estimated),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedModel:
+    """A model that a service answers for, and what it would be sent."""
+
+    model: BlockAuthor
+    config: ModelConfig
+    provider: RemoteProvider
+    read: ReadPrompt
+
+    def window(self, params: ContextRequestParams) -> ModelWindow:
+        """Return the limits that a request names, else the model's own."""
+        is_named = params.window.model_fields_set
+        known = self.config.window
+        return known if known is not None and not is_named else params.window.values()
+
+    def payload(self) -> dict[str, Any]:
+        """Return the body of the request, without a key, wherever one may stand in it."""
+        text = json.dumps(thaw(self.provider.payload(self.read.prompt)), ensure_ascii=False)
+        key = self.config.key
+        if key is not None and key.value:
+            text = text.replace(json.dumps(key.value, ensure_ascii=False)[1:-1], _MASK)
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+async def _asked(call: Call, context: Context, model: BlockAuthor | None) -> _AskedModel | None:
+    """Return the model that would be asked; None of one that no service answers for.
+
+    Args:
+        model: the one that reads; the context's default one if None.
+    """
+    runner = find_runner(call.kernel)
+    if runner is None:
+        return None
+    name = runner.default_model(context) if model is None else await runner.named(model.id)
+    if name is None:
+        return None
+    answering = await runner.model(name)
+    config, provider = answering.config, answering.provider
+    if config is None or not isinstance(provider, RemoteProvider):
+        return None
+    principal = await runner.principal(name)
+    reader = await runner.reader(context, answering, principal.id)
+    author = BlockAuthor(principal.id, principal.username, principal.kind)
+    return _AskedModel(author, config, provider, await reader.read(lambda announced: announced))
