@@ -29,6 +29,7 @@ from antiphon_kernel.types.ids import ContextId, KernelId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.turn_metadata import MAX_ROUNDS
 
 _log = logging.getLogger(__name__)
 
@@ -107,6 +108,11 @@ class TurnRunner:
             task.add_done_callback(_report)
 
     @property
+    def models(self) -> Models:
+        """Return the models that answer."""
+        return self._models
+
+    @property
     def busy(self) -> bool:
         """Return whether any turn or command runs or waits, other than for a person's decision."""
         waited_for = self.permissions.is_waited_for
@@ -120,6 +126,18 @@ class TurnRunner:
         """Wait until nothing runs or waits any more."""
         while self._works:
             await asyncio.wait({work.task for work in self._works})
+
+    async def wait_answered(self, context: Context, prompt: str) -> list[Job]:
+        """Wait until no turn answers a block any more; return those that have ended meanwhile."""
+        ended: list[Job] = []
+
+        def due() -> list[Job]:
+            return [one for one in self._works if (one.context, one.prompt) == (context.id, prompt)]
+
+        while running := due():
+            await asyncio.wait({one.task for one in running})
+            ended += running
+        return ended
 
     async def close(self) -> None:
         """Stop everything; what was written stays, marked as interrupted.
@@ -181,7 +199,7 @@ class TurnRunner:
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
-            desk, settings = self.permissions, self._settings
+            desk, settings = self.permissions, self._settings_for(context, prompt)
             turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings)
             work.turn = turn
             try:
@@ -199,6 +217,14 @@ class TurnRunner:
 
         self._start(work, asker, play(), f"turn of {model}")
         return work
+
+    def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
+        """Return the settings of a turn; its message may ask for fewer rounds than are allowed."""
+        asked = context.document.header(prompt).metadata.get(MAX_ROUNDS)
+        limits = self._settings.limits
+        if type(asked) is not int or not 1 <= asked < limits.max_rounds:
+            return self._settings
+        return replace(self._settings, limits=replace(limits, max_rounds=asked))
 
     async def start_command(
         self, context: Context, caller: Actor, command: str
