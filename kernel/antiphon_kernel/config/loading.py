@@ -21,7 +21,13 @@ from antiphon_kernel.config.api_keys import (
     KeyRefused,
     read_key_file,
 )
-from antiphon_kernel.config.settings import ConfigProblem, Discovery, KernelConfig, PermissionRules
+from antiphon_kernel.config.settings import (
+    LOCAL_PORTS,
+    ConfigProblem,
+    Discovery,
+    KernelConfig,
+    PermissionRules,
+)
 from antiphon_kernel.config.tables import (
     NESTED,
     TABLES,
@@ -41,6 +47,7 @@ from antiphon_kernel.config.toml_lines import (
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.param_errors import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers.recording import RecordingError, load_recording
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
@@ -68,14 +75,14 @@ class _Trust:
 
 
 @dataclass(slots=True)
-class _RawConfig:
+class _ConfigParts:
     """Parts of a configuration as files are read: the user's, then the project's."""
 
     models: dict[str, tuple[ModelConfig, PermissionRules | None]] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
     default_at: tuple[str, int | None] = ("", None)
     permissions: PermissionRules = field(default_factory=PermissionRules)
-    discovery: Discovery = field(default_factory=Discovery)
+    discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
     problems: list[ConfigProblem] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
     """Variables that hold keys."""
@@ -103,7 +110,7 @@ def load_config(
         is_trusted: whether the owner trusts a file of the project with this content.
     """
     environment = Environment(variables)
-    found = _RawConfig(variables={name for names in KEY_VARIABLES.values() for name in names})
+    found = _ConfigParts(variables={name for names in KEY_VARIABLES.values() for name in names})
     users = user_folder / CONFIG_FILE
     projects = project / DATA_FOLDER / CONFIG_FILE
     data = _read(users, found, is_own=True)
@@ -130,7 +137,7 @@ _DEFAULT_MODELS: Final = (
 )
 
 
-def _add_default_models(environment: Environment, found: _RawConfig) -> None:
+def _add_default_models(environment: Environment, found: _ConfigParts) -> None:
     for name, kind, model in _DEFAULT_MODELS:
         try:
             key = environment.first_key(KEY_VARIABLES[kind])
@@ -141,7 +148,7 @@ def _add_default_models(environment: Environment, found: _RawConfig) -> None:
             found.models[name] = ModelConfig(name, kind, model, key=key), None
 
 
-def _configuration(found: _RawConfig) -> KernelConfig:
+def _configuration(found: _ConfigParts) -> KernelConfig:
     default = found.context.get("default_model")
     if default is not None and default not in found.models and is_name(default):
         # A local server may still turn out to have it.
@@ -162,7 +169,7 @@ def _configuration(found: _RawConfig) -> KernelConfig:
     )
 
 
-def _read(path: Path, found: _RawConfig, *, is_own: bool) -> bytes | None:
+def _read(path: Path, found: _ConfigParts, *, is_own: bool) -> bytes | None:
     """Return the bytes of a file; None if there is none, or none that may be read.
 
     Args:
@@ -179,6 +186,14 @@ def _read(path: Path, found: _RawConfig, *, is_own: bool) -> bytes | None:
         why = error.message
     found.problems.append(ConfigProblem(str(path), f"not read: {why}."))
     return None
+
+
+def read_untrusted(path: Path) -> bytes | None:
+    """Return the bytes of a project's configuration file; None if there is none that is read."""
+    try:
+        return _read_checked(path, is_own=False)
+    except (OSError, _Refused):
+        return None
 
 
 def _read_checked(path: Path, *, is_own: bool) -> bytes:
@@ -201,7 +216,7 @@ class _FileReader:
     """Reads one file into what has been found already."""
 
     def __init__(
-        self, path: Path, trust: _Trust, environment: Environment, found: _RawConfig
+        self, path: Path, trust: _Trust, environment: Environment, found: _ConfigParts
     ) -> None:
         self._path = path
         self._trust = trust
@@ -297,7 +312,13 @@ class _FileReader:
     def _model_path(self, table: ModelTable) -> str:
         if table.kind not in _TRUSTED_KINDS:
             return table.model
-        return str(self._file(table.model))
+        path = self._file(table.model)
+        if table.kind is ModelKind.SCRIPTED:
+            try:
+                load_recording(path)
+            except RecordingError as error:
+                raise _Refused(error.message, ("model",)) from error
+        return str(path)
 
     def _file(self, name: str) -> Path:
         """Return the path of a file that is named here: relative to this one, or to `~`."""

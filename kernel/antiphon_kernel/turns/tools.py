@@ -13,9 +13,11 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.tools.message import fork_branch
+from antiphon_kernel.turns.model_listing import MODEL_TOOLS
 from antiphon_kernel.turns.permission_tools import PERMISSION_TOOLS
 from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.turns.runner import Job, runner_of
+from antiphon_kernel.turns.waiting import WAITING_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -367,4 +369,6 @@ TURN_TOOLS: tuple[Tool, ...] = (
     context_model,
     context_request,
     *PERMISSION_TOOLS,
+    *MODEL_TOOLS,
+    *WAITING_TOOLS,
 )
