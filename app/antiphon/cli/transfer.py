@@ -24,17 +24,26 @@ _PIECE: Final = 65_536
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["jsonl", "markdown"]),
+    type=click.Choice(["jsonl", "markdown", "messages"]),
     default="jsonl",
     show_default=True,
-    help="Lines of JSON that can be imported again, or Markdown to be read.",
+    help="Lines of JSON that can be imported again, Markdown to be read, or the conversation as"
+    " JSON for other tools.",
+)
+@click.option(
+    "--shape",
+    type=click.Choice(["openai", "anthropic"]),
+    help="Whose messages they are, with --format messages.  [default: openai]",
 )
 @kernel_options
-def export(context: str, format_: str, kernel: KernelTarget) -> None:
+def export(context: str, format_: str, shape: str | None, kernel: KernelTarget) -> None:
     """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
 
     Lines of JSON end with one that says how many blocks there are: what has been broken off cannot
     be imported.
+
+    With --format messages, the messages that models read are printed as one JSON object, images and
+    documents in them as data; `antiphon import --format messages` takes it.
 
     Exit codes: 0 printed, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
     started.
@@ -43,10 +52,13 @@ def export(context: str, format_: str, kernel: KernelTarget) -> None:
     from antiphon_kernel.text.sanitize import escape_json
     from antiphon_kernel.types.errors import AntiphonError
 
-    as_json_on_a_terminal = format_ == "jsonl" and sys.stdout.isatty()
+    if shape is not None and format_ != "messages":
+        raise click.UsageError("--shape goes with --format messages")
+    as_json_on_a_terminal = format_ != "markdown" and sys.stdout.isatty()
+    params = {"context": context, "format": format_, **({"shape": shape} if shape else {})}
     try:
         address = kernel.find()()
-        for piece in export_context(address, {"context": context, "format": format_}):
+        for piece in export_context(address, params):
             if as_json_on_a_terminal:
                 piece = escape_json(piece.decode()).encode()
             sys.stdout.buffer.write(piece)

@@ -36,7 +36,7 @@ def export_context(address: KernelAddress, params: Mapping[str, str]) -> Iterato
             response = connection.getresponse()
             _check(response)
             lines = _whole_lines(response)
-            yield from lines if params.get("format") == "markdown" else _checked(lines)
+            yield from _checked(lines) if params.get("format", "jsonl") == "jsonl" else lines
         except (OSError, HTTPException) as error:
             raise AntiphonError(
                 ErrorCode.NO_KERNEL,

@@ -18,6 +18,7 @@ from antiphon_kernel.contexts.forking import (
 )
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.contexts.message_blocks import (
+    CONVERSATION,
     IMPORTED,
     ConversationEnd,
     MessageWriter,
@@ -29,7 +30,12 @@ from antiphon_kernel.contexts.message_blocks import (
     message_headers,
     role_of,
 )
-from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
+from antiphon_kernel.contexts.message_path import (
+    MessagePath,
+    PathMessage,
+    PlacedInstructions,
+    read_instructions,
+)
 from antiphon_kernel.contexts.new_conversation import MessageChain, NewConversation
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.ordering import (
@@ -56,6 +62,7 @@ from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
     "BRANCH_SUFFIX",
+    "CONVERSATION",
     "IMPORTED",
     "Applied",
     "BlockInfo",
@@ -80,6 +87,7 @@ __all__ = [
     "NewMessage",
     "OpenContexts",
     "PathMessage",
+    "PlacedInstructions",
     "Presence",
     "Quarantine",
     "SearchIndex",
@@ -103,6 +111,7 @@ __all__ = [
     "orders_after",
     "orders_at_end",
     "read_announcement",
+    "read_instructions",
     "read_now",
     "read_sources",
     "read_version",

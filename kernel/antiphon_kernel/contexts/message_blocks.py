@@ -49,6 +49,9 @@ _ROLES: Final = {
 IMPORTED: Final = "imported"
 """Key of `metadata` of a message's first block: fields of another tool without a place in it."""
 
+CONVERSATION: Final = "imported_conversation"
+"""The same of a conversation's first block: fields of the conversation itself."""
+
 _SUFFIXES: Final = {
     "image/png": ".png",
     "image/jpeg": ".jpg",

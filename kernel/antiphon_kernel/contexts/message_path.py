@@ -12,7 +12,7 @@ from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, cast
 
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
@@ -24,8 +24,10 @@ from antiphon_kernel.messages import (
     ContentBlock,
     DocumentBlock,
     ImageBlock,
+    InputBlock,
     MessageError,
     MessageRole,
+    SystemMessage,
     TextBlock,
     Thinking,
     ToolMessage,
@@ -41,6 +43,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.media_types import is_media_type, is_sha256, is_text_type
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 MESSAGE: Final = "message"
 """The key of a block's metadata that blocks of one message have in common."""
@@ -304,6 +307,45 @@ def stored_content(header: BlockHeader) -> ContentBlock | None:
         return None  # people write metadata as they like
     is_stored_as_text = isinstance(content, TextBlock | Thinking | ToolUse)
     return None if is_stored_as_text else content
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedInstructions:
+    """Instructions of the system, which are no message of the path, in their place."""
+
+    message: SystemMessage
+    id: str
+    """Their first block."""
+    start: int
+    """Place of that block."""
+
+
+def read_instructions(document: Document) -> list[PlacedInstructions]:
+    """Return the instructions of the system that models read, in document order.
+
+    Summaries of what was said are none.
+    """
+    found: list[tuple[list[str], list[InputBlock]]] = []
+    before: tuple[object, str] | None = None
+    for block in document.block_ids():
+        header = document.header(block)
+        is_said = header.role == Role.SYSTEM and header.kind in _SPOKEN_KINDS
+        if not is_said or header.excluded or header.ephemeral or not _is_finished(header):
+            continue
+        text = _text(document, block)
+        content = stored_content(header) or _stored_file(header, text)
+        if header.metadata.get("type") == SUMMARY_TYPE or not (content or text.strip()):
+            continue
+        group = header.metadata.get(MESSAGE)
+        if group is None or before != (group, header.author):
+            found.append(([], []))
+        before = group, header.author
+        found[-1][0].append(block)
+        found[-1][1].append(cast(InputBlock, content) if content else TextBlock(text))
+    return [
+        PlacedInstructions(SystemMessage(tuple(each)), blocks[0], document.order.index(blocks[0]))
+        for blocks, each in found
+    ]
 
 
 def is_attached_file(header: BlockHeader) -> bool:

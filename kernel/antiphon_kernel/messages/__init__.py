@@ -20,6 +20,13 @@ from antiphon_kernel.messages.errors import (
     ToolArgumentParseError,
 )
 from antiphon_kernel.messages.foreign_conversations import read_conversations
+from antiphon_kernel.messages.foreign_parts import without
+from antiphon_kernel.messages.foreign_writing import (
+    MessageShape,
+    split_runs,
+    write_run,
+    write_system,
+)
 from antiphon_kernel.messages.imported import (
     ImportedConversation,
     ImportedMessage,
@@ -71,6 +78,7 @@ __all__ = [
     "MessageError",
     "MessageProblem",
     "MessageRole",
+    "MessageShape",
     "ModelWindow",
     "PathCorrelation",
     "SystemMessage",
@@ -101,5 +109,9 @@ __all__ = [
     "parse_block",
     "read_conversations",
     "read_loom",
+    "split_runs",
     "tool_uses",
+    "without",
+    "write_run",
+    "write_system",
 ]

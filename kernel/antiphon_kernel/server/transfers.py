@@ -28,6 +28,7 @@ from antiphon_kernel.types.records import Actor
 _MEDIA_TYPES: Final = {
     ExportFormat.JSONL: LINES,
     ExportFormat.MARKDOWN: "text/markdown; charset=utf-8",
+    ExportFormat.MESSAGES: "application/json",
 }
 
 
@@ -55,7 +56,7 @@ class Transfers:
                 params = call.tool.parse(_query(Request(scope)))
                 assert isinstance(params, ContextExportParams)
                 context = await call.context(params.context)
-                answer = _Export(exported(call, context, params.format), params.format)
+                answer = _Export(exported(call, context, params), params.format)
                 started = True
                 await answer(scope, receive, send)
         except AntiphonError as error:

@@ -20,9 +20,10 @@ from antiphon_kernel.contexts import (
 )
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
+from antiphon_kernel.messages import MessageShape
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, CorruptContextError
-from antiphon_kernel.transfer import export_lines, export_markdown, import_lines
+from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate
@@ -351,6 +352,8 @@ class ExportFormat(StrEnum):
     """Lines of JSON that can be imported again: headers, texts, order, parents, authors."""
     MARKDOWN = "markdown"
     """To be read."""
+    MESSAGES = "messages"
+    """The conversation as JSON for other tools, files in it as data; `message.import` reads it."""
 
 
 class ContextExportParams(Params):
@@ -360,6 +363,8 @@ class ContextExportParams(Params):
     """Label or id; the default context if absent."""
     format: ExportFormat = ExportFormat.JSONL
     """The form of the text."""
+    shape: MessageShape = MessageShape.OPENAI
+    """Whose messages they are, with the format `messages`."""
 
 
 class ContextExportResult(Result):
@@ -400,14 +405,16 @@ class ContextImportResult(Result):
 async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
     """Give the whole content of a context, each block as it is at one moment.
 
-    A large context is exported with `antiphon export`, or with `GET /export?context=&format=` at
-    the address of the kernel's HTTP endpoint: they stream.
+    As messages, what models do not read is left out: drafts, excluded blocks, what is still being
+    written. A summary is left out too, and what it stands for is there. A large context is exported
+    with `antiphon export`, or with `GET /export?context=&format=` at the address of the kernel's
+    HTTP endpoint: they stream.
     """
     context = await call.context(params.context)
     version, limit = context.seq, call.kernel.limits.export_code_points
     pieces: list[str] = []
     length = 0
-    async for piece in exported(call, context, params.format):
+    async for piece in exported(call, context, params):
         pieces.append(piece)
         length += len(piece)
         if length > limit:
@@ -415,15 +422,21 @@ async def export(call: Call, params: ContextExportParams) -> ContextExportResult
     return ContextExportResult(label=context.label, version=version, text="".join(pieces))
 
 
-async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGenerator[str, None]:
+async def exported(
+    call: Call, context: Context, params: ContextExportParams
+) -> AsyncGenerator[str, None]:
     """Yield an export piece by piece, for as long as the caller may read.
 
     Raises:
         AntiphonError: permission_denied, storage_failed.
     """
     context.appends.flush_all()
-    lines = export_markdown if form is ExportFormat.MARKDOWN else export_lines
-    async with aclosing(lines(call.kernel, context)) as pieces:
+    if params.format is ExportFormat.MESSAGES:
+        lines = export_messages(call.kernel, context, params.shape)
+    else:
+        export_text = export_lines if params.format is ExportFormat.JSONL else export_markdown
+        lines = export_text(call.kernel, context)
+    async with aclosing(lines) as pieces:
         async for piece in pieces:
             call.check()
             yield piece

@@ -11,6 +11,7 @@ from pydantic import Field
 from antiphon_kernel.access import check_speaker
 from antiphon_kernel.contexts import (
     BRANCH_SUFFIX,
+    CONVERSATION,
     IMPORTED,
     InitialContent,
     MessageChain,
@@ -41,8 +42,6 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
 _IMPORT: Final = "import_messages"
-_WHOLE: Final = "imported_conversation"
-"""Key of the metadata of a conversation's first block: the fields of the conversation itself."""
 
 
 class ConversationFormat(StrEnum):
@@ -200,7 +199,7 @@ _FILES: Final = (ImageBlock, DocumentBlock)
 def _new_message(one: ImportedMessage, conversation: JsonObject) -> NewMessage:
     metadata: dict[str, Any] = {IMPORTED: thaw(one.extra)} if one.extra else {}
     if conversation:
-        metadata[_WHOLE] = thaw(conversation)
+        metadata[CONVERSATION] = thaw(conversation)
     names: dict[int, str] = {}
     for at, block in enumerate(one.message.content):
         name = _file_name(one.extra.get(f"content[{at}]"))

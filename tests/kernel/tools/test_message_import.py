@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.messages import Message, MessageShape, SystemMessage, read_conversations
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.kernel.calls import OpenKernel
+from tests.kernel.messages.generated import EXAMPLES
+from tests.kernel.messages.test_foreign_writing import chained, conversations, written
 from tests.kernel.tools.files import PDF, PNG
 from tests.kernel.tools.test_message_tree import Conversation, answer, said
+
+
+def is_spoken(said: Sequence[Message | SystemMessage]) -> bool:
+    """Whether somebody else than the system says something."""
+    return any(not isinstance(one, SystemMessage) for one in said)
+
 
 OPENAI = {
     "model": "gpt-x",
@@ -287,3 +301,35 @@ async def test_text_that_is_no_conversation_makes_nothing(
     with raises(ErrorCode.INVALID_PARAMS):
         await talk.call("import", **params)
     assert [row.label for row in talk.kernel.context_rows()] == ["default"]
+
+
+@settings(max_examples=max(3, EXAMPLES.max_examples // 15))
+@given(
+    st.lists(conversations().filter(is_spoken), min_size=1, max_size=8),
+    st.sampled_from(MessageShape),
+)
+def test_random_conversations_are_exported_as_they_were_imported(
+    said: list[list[Message | SystemMessage]], shape: MessageShape
+) -> None:
+    files = [json.dumps(written(chained(one), shape)) for one in said]
+    with TemporaryDirectory() as folder:
+        found = asyncio.run(imported_and_exported(Path(folder), "\n".join(files), shape))
+    assert [read_conversations(text) for text in found] == [
+        read_conversations(text) for text in files
+    ]
+
+
+async def imported_and_exported(data: Path, text: str, shape: MessageShape) -> list[str]:
+    """What the conversations of a file are exported as, after a restart."""
+    kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS))
+    owner = kernel.open_session(kernel.owner, "test")
+    made = await kernel.call(owner, "message.import", {"text": text})
+    await kernel.close()
+    kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS))
+    owner = kernel.open_session(kernel.owner, "test")
+    found: list[str] = []
+    for one in made["conversations"]:
+        params = {"context": one["context_id"], "format": "messages", "shape": shape}
+        found.append((await kernel.call(owner, "context.export", params))["text"])
+    await kernel.close()
+    return found

@@ -1,0 +1,211 @@
+"""Conversations written for other tools: what is read of them is what was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    ContentBlock,
+    DocumentBlock,
+    ImageBlock,
+    ImportedConversation,
+    ImportedMessage,
+    InputBlock,
+    Message,
+    MessageShape,
+    SystemMessage,
+    TextBlock,
+    Thinking,
+    ToolMessage,
+    ToolUse,
+    UnknownBlock,
+    UserMessage,
+    read_conversations,
+    split_runs,
+    write_run,
+    write_system,
+)
+from antiphon_kernel.types.frozen_json import JsonObject
+from tests.kernel.messages.generated import CHARACTERS, EXAMPLES, FROZEN, NAMES
+from tests.kernel.messages.test_foreign_conversations import ANTHROPIC, CHAT, FOREIGN, PDF, PIXEL
+
+NOTE = "né\ufeff\r\n".encode()
+FILES = {sha256(data).hexdigest(): data for data in (PIXEL, PDF, NOTE)}
+IMAGE, DOCUMENT, TEXT_FILE = (
+    ImageBlock("image/png", sha256(PIXEL).hexdigest()),
+    DocumentBlock("application/pdf", sha256(PDF).hexdigest()),
+    DocumentBlock("text/markdown", sha256(NOTE).hexdigest()),
+)
+
+
+def written(
+    messages: list[ImportedMessage], shape: MessageShape, files: Mapping[str, bytes] = FILES
+) -> dict[str, Any]:
+    system = write_system(messages[0], shape, files) if messages else None
+    rest = messages[1:] if system is not None else messages
+    found = [value for run in split_runs(rest, shape) for value in write_run(run, shape, files)]
+    return {**({"system": system} if system is not None else {}), "messages": found}
+
+
+def read(value: object) -> ImportedConversation:
+    (conversation,) = read_conversations(json.dumps(value))
+    return conversation
+
+
+def chained(messages: list[Message | SystemMessage]) -> list[ImportedMessage]:
+    return [ImportedMessage(one, at - 1 if at else None) for at, one in enumerate(messages)]
+
+
+SAID = st.text(CHARACTERS, min_size=1, max_size=6).filter(lambda one: not one.isspace())
+TEXTS = SAID.map(TextBlock)
+UNKNOWN = FROZEN.map(UnknownBlock) | st.sampled_from(
+    [
+        UnknownBlock(JsonObject({"type": "text", "text": "not a text"})),
+        UnknownBlock(JsonObject({"type": "tool_result", "tool_use_id": "t1"})),
+        UnknownBlock(JsonObject({"type": "image_url", "image_url": {"url": "https://a/b.png"}})),
+        UnknownBlock(JsonObject({"type": "input_audio", "input_audio": {"data": "AAAA"}})),
+        UnknownBlock(JsonObject({"role": "user", "content": None})),
+        UnknownBlock(JsonObject({"role": "assistant", "content": []})),
+        UnknownBlock(JsonObject({"content": ""})),
+    ]
+)
+STORED: st.SearchStrategy[InputBlock] = st.sampled_from([IMAGE, DOCUMENT, TEXT_FILE])
+INPUT: st.SearchStrategy[InputBlock] = st.one_of(TEXTS, TEXTS, STORED, UNKNOWN)
+THINKING = st.builds(Thinking, SAID, st.none() | SAID) | st.just(Thinking("", "signed"))
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[Message | SystemMessage]:
+    """A conversation of every kind of message; each call has its result, in whatever order."""
+    said: list[Message | SystemMessage] = []
+    for turn in range(draw(st.integers(0, 4))):
+        content = tuple(draw(st.lists(INPUT, min_size=1, max_size=3)))
+        begun: list[Message | SystemMessage] = [UserMessage(content), SystemMessage(content)]
+        said.append(draw(st.sampled_from([*begun, AssistantMessage(content)])))
+        uses = [
+            ToolUse(f"call{turn}-{at}", draw(NAMES), draw(FROZEN))
+            for at in range(draw(st.integers(0, 3)))
+        ]
+        answer: list[ContentBlock] = [*draw(st.lists(THINKING | INPUT, max_size=2))]
+        answer += draw(st.permutations([*uses, *draw(st.lists(TEXTS, max_size=1))]))
+        if answer:
+            said.append(AssistantMessage(tuple(answer)))
+        for use in draw(st.permutations(uses)):
+            result = tuple(draw(st.lists(INPUT, min_size=1, max_size=2)))
+            said.append(ToolMessage(result, use.id, draw(st.booleans())))
+    return said
+
+
+@pytest.mark.parametrize("shape", MessageShape)
+@EXAMPLES
+@given(conversations())
+def test_written_conversation_is_read_as_it_was(
+    shape: MessageShape, said: list[Message | SystemMessage]
+) -> None:
+    assert list(read(written(chained(said), shape)).messages) == chained(said)
+
+
+@pytest.mark.parametrize("shape", MessageShape)
+@EXAMPLES
+@given(st.lists(FOREIGN, max_size=4))
+def test_conversation_of_another_tool_is_written_with_its_fields(
+    shape: MessageShape, value: list[dict[str, Any]]
+) -> None:
+    found = list(read(value).messages)
+    assert list(read(written(found, shape)).messages) == found
+
+
+@pytest.mark.parametrize("shape", MessageShape)
+@pytest.mark.parametrize("value", [CHAT, ANTHROPIC], ids=["openai", "anthropic"])
+def test_conversation_of_every_documented_kind_is_read_as_it_was(
+    value: dict[str, Any], shape: MessageShape
+) -> None:
+    before = read(value)
+    after = read(written(list(before.messages), shape, before.files))
+    assert (after.messages, after.files) == (before.messages, before.files)
+
+
+def test_openai_shape_is_the_documented_one() -> None:
+    uses = (ToolUse("c1", "look", JsonObject({"at": 1})), ToolUse("c2", "look", JsonObject()))
+    said: list[Message | SystemMessage] = [
+        SystemMessage((TextBlock("Be brief."),)),
+        UserMessage((TextBlock("this"), IMAGE, DOCUMENT)),
+        AssistantMessage((Thinking("Hm."), TextBlock("Two."), *uses)),
+        ToolMessage((TextBlock("a cat"),), "c1"),
+        ToolMessage((TextBlock("no"),), "c2", is_error=True),
+    ]
+    url, pdf = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==", "JVBERi0xLjc="
+    calls = [
+        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}},
+        {"id": "c2", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+    ]
+    assert written(chained(said), MessageShape.OPENAI)["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "this"},
+                {"type": "image_url", "image_url": {"url": url}},
+                {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{pdf}"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "reasoning_content": "Hm.",
+            "content": "Two.",
+            "tool_calls": calls,
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "a cat"},
+        {"role": "tool", "tool_call_id": "c2", "content": "no", "is_error": True},
+    ]
+
+
+def test_anthropic_shape_is_the_documented_one() -> None:
+    uses = (ToolUse("t1", "look", JsonObject({"at": 1})), ToolUse("t2", "look", JsonObject()))
+    said: list[Message | SystemMessage] = [
+        SystemMessage((TextBlock("Be brief."),)),
+        UserMessage((IMAGE, TextBlock("this"))),
+        AssistantMessage((Thinking("Hm.", "c2ln"), TextBlock("Two."), *uses)),
+        ToolMessage((TextBlock("a cat"),), "t1"),
+        ToolMessage((TextBlock("no"),), "t2", is_error=True),
+        UserMessage((TextBlock("Thanks"),)),
+    ]
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAANSUhEUg=="}
+    results = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "a cat"},
+        {"type": "tool_result", "tool_use_id": "t2", "content": "no", "is_error": True},
+    ]
+    assert written(chained(said), MessageShape.ANTHROPIC) == {
+        "system": "Be brief.",
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "image", "source": source}, {"type": "text", "text": "this"}],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                    {"type": "text", "text": "Two."},
+                    {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": 1}},
+                    {"type": "tool_use", "id": "t2", "name": "look", "input": {}},
+                ],
+            },
+            {"role": "user", "content": results},
+            {"role": "user", "content": "Thanks"},
+        ],
+    }
+
+
+def test_file_whose_bytes_are_not_there_is_named_by_its_hash() -> None:
+    said: list[Message | SystemMessage] = [UserMessage((TextBlock("this"), IMAGE))]
+    for shape in MessageShape:
+        assert read(written(chained(said), shape, {})).messages == tuple(chained(said))
