@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from antiphon_kernel.config import (
     KernelConfig,
@@ -21,6 +21,9 @@ from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.text.mentions import mentions
 
 _log = logging.getLogger(__name__)
+
+OPENING: Final = "Somebody has come in. Begin the conversation."
+"""Message of the kernel that models answer which begin by themselves."""
 
 OpenProvider = Callable[[ModelConfig], Provider]
 
@@ -39,7 +42,7 @@ class Models:
         *,
         configs: Mapping[str, ModelConfig] | None = None,
         auto_play: bool = False,
-        opening: str = "Somebody has come in. Begin the conversation.",
+        opening: str = OPENING,
         permissions: Mapping[str, PermissionPolicy] | None = None,
         settings: KernelConfig | None = None,
         open_provider: OpenProvider | None = None,

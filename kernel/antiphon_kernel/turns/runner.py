@@ -41,9 +41,6 @@ _log = logging.getLogger(__name__)
 AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
 
-BEGINNING = "Somebody has come in. Begin the conversation."
-"""The prompt that the kernel then writes for them, where everybody can read it."""
-
 
 @dataclass(eq=False, slots=True)
 class Job:
