@@ -99,10 +99,19 @@ antiphon.add_command(bench)
     multiple=True,
     help="A recording for a model to play; several make several models.  [default: the demo's]",
 )
+@click.option(
+    "--local",
+    is_flag=True,
+    help="Let a real, small model on this machine write; `make local-model` installs it.",
+)
 @DATA
 @_as_name
 def demo(
-    speed: float, recordings: tuple[Path, ...], data: Path | None, as_name: str | None
+    speed: float,
+    recordings: tuple[Path, ...],
+    local: bool,
+    data: Path | None,
+    as_name: str | None,
 ) -> None:
     """Open the app on a throw-away kernel with a scripted model: no key, no network.
 
@@ -111,6 +120,8 @@ def demo(
     arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
     for recording in recordings:
         arguments += ["--play", str(recording.absolute())]
+    if local:
+        arguments.append("--local")
     folder = (data or Path(tempfile.mkdtemp(prefix="antiphon-demo-"))).absolute()
     _open_started(
         folder,

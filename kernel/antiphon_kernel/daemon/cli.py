@@ -57,6 +57,7 @@ for _command in (backup_command, restore_command, doctor_command, log_command, t
     help="A recording that a scripted model plays; several make several models.",
 )
 @click.option("--demo", is_flag=True, help="Play the demo's recordings unless --play names others.")
+@click.option("--local", is_flag=True, help="Let the small local model write instead.")
 @click.option(
     "--speed",
     type=click.FloatRange(0.1, 1000),
@@ -84,6 +85,7 @@ def serve(
     as_json: bool,
     recordings: tuple[Path, ...],
     demo: bool,
+    local: bool,
     speed: float,
     idle: float,
     with_last_client: bool,
@@ -100,6 +102,7 @@ def serve(
         port=port,
         recordings=recordings,
         demo=demo,
+        local=local,
         speed=speed,
         idle_policy=IdlePolicy.with_last_client() if with_last_client else IdlePolicy(alone, alone),
     )

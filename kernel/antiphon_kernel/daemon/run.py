@@ -12,7 +12,6 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +22,10 @@ from antiphon_kernel.client.discovery import RunningKernel, register_kernel
 from antiphon_kernel.client.ownership import SOCKET_FILE
 from antiphon_kernel.client.trust import is_trusted_file
 from antiphon_kernel.config import (
+    Discovery,
+    KernelConfig,
     hide_variables,
     load_config,
-    read_project_instructions,
 )
 from antiphon_kernel.daemon.address_file import remove_address, serve_on_last_port, write_address
 from antiphon_kernel.daemon.data_folder import DataFolder
@@ -33,14 +33,19 @@ from antiphon_kernel.daemon.event_loop import run
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers.local import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import MAX_ROUNDS, TurnLimits
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE
+
+LOCAL_OPENING: Final = (
+    "Write a short essay, five paragraphs, on why two people who write one text together write a"
+    " better one. I shall edit it while you write."
+)
+"""Message that the small model of a demo answers."""
 
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -61,6 +66,8 @@ class Settings:
     """A throw-away kernel: it plays the demo's recordings unless others are named."""
     speed: float = 1.0
     """How much faster than recorded."""
+    local: bool = False
+    """The small model that a package brings begins by itself, in place of recordings."""
     idle_policy: IdlePolicy = field(default_factory=IdlePolicy)
 
 
@@ -93,31 +100,20 @@ def _load_models(settings: Settings) -> Models:
     A kernel that plays recordings has no others: it needs no key and asks no server.
 
     Raises:
-        AntiphonError: a recording cannot be read.
+        AntiphonError: a recording cannot be read, or the small model is not installed.
     """
     loaded = load_config(
         user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
     )
     hide_variables(loaded.key_variables)
+    if settings.local:
+        config = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
+        return Models(settings=config, auto_play=True, opening=LOCAL_OPENING)
     if settings.recordings or settings.demo:
         return load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
     for problem in loaded.config.problems:
         _log.warning("%s", problem)
     return Models(settings=loaded.config)
-
-
-def _turn_settings(settings: Settings, models: Models) -> TurnSettings:
-    """Return the settings of all turns, as they are configured."""
-    config = models.settings
-    limits = TurnLimits(
-        max_rounds=config.max_rounds or MAX_ROUNDS,
-        tokens=config.max_turn_tokens,
-        money=config.max_turn_dollars,
-        seconds=config.max_turn_seconds,
-    )
-    return TurnSettings(
-        limits=limits, instructions=partial(read_project_instructions, settings.project)
-    )
 
 
 async def _run(
@@ -181,7 +177,7 @@ async def _open_kernel(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kernel.close)
         stack.push_async_callback(models.close)
-        turns = TurnRunner(kernel, models, settings=_turn_settings(settings, models))
+        turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
         socket = settings.data / SOCKET_FILE
         server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)

@@ -92,7 +92,8 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
             case ItemType.TOOL_RESULT if item.round in building.answers:
                 building.end = building.answers[item.round]
             case _:
-                building.hear(TextBlock(item_text(item, reader)))
+                if text := item_text(item, reader):
+                    building.hear(TextBlock(text))
                 if (file := attached_file(item.block)) is not None:
                     building.hear(file)
         ends.append(building.end)

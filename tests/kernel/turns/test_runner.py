@@ -11,8 +11,8 @@ import pytest
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import RecordingError
-from antiphon_kernel.turns.models import Models, load_models
-from antiphon_kernel.turns.runner import BEGINNING, TurnRunner
+from antiphon_kernel.turns.models import OPENING, Models, load_models
+from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.turn import TurnFailed
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -134,7 +134,7 @@ async def test_models_begin_by_themselves_once_a_person_is_there(open_stage: Ope
     await until(lambda: len(stage.headers()) == 3 and not stage.runner.busy)
     asked, *answers = stage.headers()
     assert (asked.role, asked.author, asked.status) == ("system", SYSTEM, "done")
-    assert stage.text(asked) == BEGINNING
+    assert stage.text(asked) == OPENING
     assert {stage.text(header) for header in answers} == {"I am aria.\n", "I am bo.\n"}
     assert [header.parent for header in answers] == [asked.id] * 2
 
@@ -146,12 +146,12 @@ async def test_models_that_had_no_time_to_begin_are_not_asked_twice(open_stage: 
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await until(lambda: stage.runner.busy)
     await stage.runner.close()
-    assert [stage.text(header) for header in stage.headers()] == [BEGINNING]
+    assert [stage.text(header) for header in stage.headers()] == [OPENING]
     eager = scripted(Gate(), ARIA)
     eager.autostart = True
     again = TurnRunner(stage.kernel, eager, sleep=Gate())
     await until(lambda: len(stage.headers()) == 2 and not again.busy)
-    assert [stage.text(header) for header in stage.headers()] == [BEGINNING, "I am aria.\n"]
+    assert [stage.text(header) for header in stage.headers()] == [OPENING, "I am aria.\n"]
     await again.close()
 
 
