@@ -49,6 +49,7 @@ from antiphon_kernel.document.observers import observe_deep
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
+    TextSchema,
     decode_schema,
     each_part,
     encode_schema,
@@ -236,7 +237,7 @@ class Document:
 
         Raises KeyError if there is no such block.
         """
-        return self.header(block).is_draft and self.schema(block) == TEXT
+        return self.header(block).is_draft and isinstance(self.schema(block), TextSchema)
 
     def reply_depth(self, block: str, limit: int) -> int:
         """The number of blocks from this one up through its parents; no more than `limit`.

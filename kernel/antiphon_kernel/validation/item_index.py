@@ -133,15 +133,15 @@ class ItemIndex:
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
         self._grown: dict[Container, int] = {}
         """The lengths that came into texts, until this is adopted."""
-        self._queue = CausalQueue(self.end)
+        self._queue = CausalQueue()
         self.deletions: tuple[IdRange, ...] = ()
         """Ids to be deleted with what was added here."""
         self.order: TextOrder = below.order if below is not None else TextOrder()
         self.staged: list[tuple[Struct, int]] = []
         """Items of texts that were added here and are not in `order`, each with the clock from
         which on it is new. Empty without `below`."""
-        self.deleted = IdIntervals()
-        """Ids that are gone, those of `below` apart."""
+        self.deleted: IdIntervals = IdIntervals() if below is None else below.deleted
+        """Ids that are gone; with `below`, those that are gone there."""
 
     def _start_from(self, below: ItemIndex) -> None:
         self._lines_below = below._lines
@@ -159,7 +159,7 @@ class ItemIndex:
             yield
 
     def _follow(self, decoded: DecodedUpdate) -> None:
-        for item in self._queue.ready(decoded.structs):
+        for item in self.ready(decoded.structs):
             self.add(item, self.place_of(item))
         for ids in decoded.deletions:
             self.deleted.add(ids)
@@ -264,7 +264,7 @@ class ItemIndex:
 
     def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
         """The new ones of `items`, each behind all that it builds on; see `CausalQueue`."""
-        return self._queue.ready(items)
+        return self._queue.ready(items, self.end)
 
     def place_of(self, item: Struct) -> ItemLocation:
         """Return the location for an item whose neighbours and parent are known."""
@@ -280,6 +280,8 @@ class ItemIndex:
             container = self._container_of(item)
             if item.key is not None:
                 return container.frame
+        if kind is ContentKind.STRING:
+            return container.value
         if kind is ContentKind.TYPE:
             return container.frame
         return container.mark if kind is ContentKind.FORMAT else container.value

@@ -76,9 +76,9 @@ class TextOrder:
         Nothing if it is in no text.
         """
         self._make(item)
-        text = self._text_of(item)
+        text = self._text_of(item, self._neighbour(item))
         if text is not None:
-            if self._end(item.client) > start:
+            if self._on_trial and self._end(item.client) > start:
                 self._withdraw(item.client)
             self._place(text, item, start)
 
@@ -98,11 +98,12 @@ class TextOrder:
             for count, (item, start) in enumerate(items, 1):
                 if (new := self._make(item)) is not None:
                     made.append(new)
-                text = self._text_of(item)
+                neighbour = self._neighbour(item)
+                text = self._text_of(item, neighbour)
                 if text is not None:
                     if self._end(item.client) > start:
                         raise overtaken(ItemId(item.client, start))
-                    if not self._fits(text, item, start):
+                    if not self._fits(text, item, start, neighbour):
                         raise made_up_neighbours(item)
                     if count < last:
                         if item.client not in self._on_trial:
@@ -124,13 +125,16 @@ class TextOrder:
         text = self._texts[made] = _Text(made)
         return text
 
-    def _text_of(self, item: Struct) -> _Text | None:
-        if item.kind is ContentKind.GC:
-            return None
+    def _neighbour(self, item: Struct) -> Segment | None:
+        """Return the segment of an item's origin or, without one, of its right origin."""
         neighbour = item.origin or item.right_origin
+        return self._items.find(neighbour) if neighbour is not None else None
+
+    def _text_of(self, item: Struct, neighbour: Segment | None) -> _Text | None:
         if neighbour is not None:
-            beside = self._items.find(neighbour)
-            return cast(_Text, beside.sequence) if beside is not None else None
+            return cast("_Text", neighbour.sequence)
+        if item.origin is not None or item.right_origin is not None:
+            return None
         if isinstance(item.parent, ItemId) and item.key is None:
             return self._texts.get(item.parent)
         return None
@@ -139,14 +143,14 @@ class TextOrder:
         last = self._items.last(client)
         return last.end if last is not None else 0
 
-    def _fits(self, text: _Text, item: Struct, start: int) -> bool:
+    def _fits(self, text: _Text, item: Struct, start: int, neighbour: Segment | None) -> bool:
         """Return whether nothing that its client has read is between an item's neighbours."""
         origin, right = _origin(item, start), item.right_origin
         clock = 0
         if origin is None:
             at = text.head
         else:
-            at = self._items.find(origin)
+            at = neighbour if origin is item.origin else self._items.find(origin)
             if at is None:
                 return False
             if origin.client == item.client and at.end == start and at.right_origin == right:

@@ -8,8 +8,7 @@ else (header fields, lists, maps, counters and logs, other people's block ids, `
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.access import check_update
 from antiphon_kernel.document.document import Document
@@ -39,8 +38,7 @@ from antiphon_kernel.yjs.update import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedUpdate:
+class ValidatedUpdate(NamedTuple):
     """An update that may be applied, what it creates and submits, with which client ids."""
 
     update: bytes = b""
@@ -94,7 +92,7 @@ def validate(
         decoded, update
     )
     if continuations(decoded.structs) > _SMALL_ITEMS:
-        return replace(validated, update=squash(decoded))
+        return validated._replace(update=squash(decoded))
     return validated
 
 
@@ -223,7 +221,8 @@ class UpdateValidator:
         self._content.confirm()
         if not changes:
             return NOTHING
-        self._staged.delete(normalise(self.deletions))
+        if self.deletions:
+            self._staged.delete(normalise(self.deletions))
         drafts, submitted = self._drafts.created, self._submissions.blocks
         is_text = not decoded.deletions and all(self.texts)
         return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)
@@ -316,14 +315,13 @@ class UpdateValidator:
     def _writing_clients(self) -> tuple[int, ...]:
         clients = self._staged.clients()
         owners, principal = self._owners, self._actor.principal.id
-        kernels, end = self._document.client_id, self._known.end
         unclaimed: list[int] = []
         for client in clients:
             owner = owners.get(client)
             if owner == principal:
                 continue
             # What has been written without an owner was by the kernel, in this life or another.
-            if owner is not None or client == kernels or end(client):
+            if owner is not None or client == self._document.client_id or self._known.end(client):
                 raise denied(
                     f"The CRDT client id {client} belongs to somebody else: use a fresh one."
                 )

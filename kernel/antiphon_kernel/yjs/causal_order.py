@@ -16,9 +16,9 @@ class CausalQueue:
     Linear in the number of items, whatever order they come in.
     """
 
-    def __init__(self, end: Callable[[int], float]) -> None:
-        """`end` gives the clock after the last item taken of a client; 0 if there is none."""
-        self._end = end
+    __slots__ = ("_missing", "_queues", "_waiting")
+
+    def __init__(self) -> None:
         self._queues: dict[int, deque[Struct]] = {}
         self._waiting: dict[int, list[tuple[int, int]]] = {}
         """CRDT client to those who wait for it: (the clock they wait for, their own client)."""
@@ -29,10 +29,13 @@ class CausalQueue:
         """An id that something still waits for; None if nothing waits."""
         return next(iter(self._missing.values()), None)
 
-    def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
+    def ready(self, items: Iterable[Struct], end: Callable[[int], float]) -> Iterator[Struct]:
         """Add items, each client's in the order of its clocks, and give what can be taken now.
 
         The caller takes each item, so that `end` knows it, before it asks for the next.
+
+        Args:
+            end: gives the clock after the last item taken of a client; 0 if there is none.
         """
         queues, taken = self._queues, dict[int, None]()
         for item in items:
@@ -41,31 +44,31 @@ class CausalQueue:
                 continue
             if client in queues:
                 queues[client].append(item)
-            elif (missing := self._lacking(item)) is not None:
+            elif (missing := _lacking(item, end)) is not None:
                 queues[client] = deque((item,))
                 self._wait(client, missing)
-            elif item.clock + item.length > self._end(client):
+            elif item.clock + item.length > end(client):
                 yield item
                 taken[client] = None
         work: list[int] = []
         for client in taken if self._waiting else ():
-            self._wake(client, work)
+            self._wake(client, work, end)
         while work:
             client = work.pop()
             del self._missing[client]
-            yield from self._drain(client)
-            self._wake(client, work)
+            yield from self._drain(client, end)
+            self._wake(client, work, end)
 
-    def _drain(self, client: int) -> Iterator[Struct]:
+    def _drain(self, client: int, end: Callable[[int], float]) -> Iterator[Struct]:
         queue = self._queues[client]
         while queue:
             item = queue[0]
-            missing = self._lacking(item)
+            missing = _lacking(item, end)
             if missing is not None:
                 self._wait(client, missing)
                 return
             queue.popleft()
-            if item.clock + item.length > self._end(client):
+            if item.clock + item.length > end(client):
                 yield item
         del self._queues[client]
 
@@ -73,26 +76,27 @@ class CausalQueue:
         self._missing[client] = missing
         heapq.heappush(self._waiting.setdefault(missing.client, []), (missing.clock, client))
 
-    def _wake(self, client: int, work: list[int]) -> None:
+    def _wake(self, client: int, work: list[int], end: Callable[[int], float]) -> None:
         waiting = self._waiting.get(client)
         if waiting is None:
             return
-        end = self._end(client)
-        while waiting and waiting[0][0] < end:
+        upto = end(client)
+        while waiting and waiting[0][0] < upto:
             work.append(heapq.heappop(waiting)[1])
 
-    def _lacking(self, item: Struct) -> ItemId | None:
-        end = self._end
-        if item.clock > end(item.client):
-            return ItemId(item.client, item.clock - 1)
-        origin, right, parent = item.origin, item.right_origin, item.parent
-        if origin is not None and origin.clock >= end(origin.client):
-            return origin
-        if right is not None and right.clock >= end(right.client):
-            return right
-        if isinstance(parent, ItemId) and parent.clock >= end(parent.client):
-            return parent
-        return None
+
+def _lacking(item: Struct, end: Callable[[int], float]) -> ItemId | None:
+    """Return an id that an item builds on and that has not been taken."""
+    if item.clock > end(item.client):
+        return ItemId(item.client, item.clock - 1)
+    origin, right, parent = item.origin, item.right_origin, item.parent
+    if origin is not None and origin.clock >= end(origin.client):
+        return origin
+    if right is not None and right.clock >= end(right.client):
+        return right
+    if isinstance(parent, ItemId) and parent.clock >= end(parent.client):
+        return parent
+    return None
 
 
 def in_causal_order(structs: Sequence[Struct]) -> Iterator[Struct]:
@@ -115,8 +119,8 @@ def in_causal_order(structs: Sequence[Struct]) -> Iterator[Struct]:
         clocks = ahead.get(client)
         return clocks[0] if clocks else inf
 
-    queue = CausalQueue(end)
-    for item in queue.ready(structs):
+    queue = CausalQueue()
+    for item in queue.ready(structs, end):
         ahead[item.client].popleft()
         yield item
     if queue.missing is not None:

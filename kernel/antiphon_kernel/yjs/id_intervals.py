@@ -11,6 +11,8 @@ from antiphon_kernel.yjs.id_set import IdRange
 class IdIntervals:
     """Ids as disjoint, non-touching clock ranges per client."""
 
+    __slots__ = ("_ends", "_starts")
+
     def __init__(self) -> None:
         self._starts: dict[int, list[int]] = {}
         self._ends: dict[int, list[int]] = {}

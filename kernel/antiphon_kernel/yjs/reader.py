@@ -41,18 +41,20 @@ class Reader:
         try:
             value = data[at]
             at += 1
-            if value >= 0x80:
-                value &= 0x7F
-                shift = 7
-                while True:
-                    byte = data[at]
-                    at += 1
-                    value |= (byte & 0x7F) << shift
-                    if byte < 0x80:
-                        break
-                    shift += 7
-                    if shift > 49:
-                        raise ValueError("an integer has more than eight bytes")
+            if value < 0x80:
+                self.at = at
+                return value
+            value &= 0x7F
+            shift = 7
+            while True:
+                byte = data[at]
+                at += 1
+                value |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift > 49:
+                    raise ValueError("an integer has more than eight bytes")
         except IndexError:
             raise ValueError("the data ends inside an integer") from None
         if value > MAX_VAR_UINT:

@@ -7,7 +7,6 @@ elements, which costs the CRDT engine seconds and half a gigabyte to find out th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -80,8 +79,7 @@ class Struct(NamedTuple):
     content: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedUpdate:
+class DecodedUpdate(NamedTuple):
     """Everything an update says: structs in wire order, and the ids it deletes."""
 
     structs: tuple[Struct, ...]
@@ -141,19 +139,23 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
         if work >= size:
             yield DecodedUpdate(tuple(structs), ())
             structs, work = [], 0
-    for deletions in _read_deletions(reader, size - work, size):
+    clients = reader.count()
+    if not clients:
+        reader.end()
+        yield DecodedUpdate(tuple(structs), ())
+        return
+    for deletions in _read_deletions(reader, clients, size - work, size):
         yield DecodedUpdate(tuple(structs), deletions)
         structs = []
 
 
 def _read_struct(reader: Reader, client: int, clock: int) -> Struct:
     info = reader.byte()
-    if info == ContentKind.GC or info == ContentKind.SKIP:
-        kind = ContentKind.GC if info == ContentKind.GC else ContentKind.SKIP
-        return Struct(client, clock, _length(reader.uint()), kind)
-    number = info & 0x1F
-    if number not in _ITEM_KINDS:
-        raise ValueError(f"{info} is not the tag of a struct")
+    kind = _ITEM_KINDS.get(info & 0x1F)
+    if kind is None:
+        if info not in _BARE_KINDS:
+            raise ValueError(f"{info} is not the tag of a struct")
+        return Struct(client, clock, _length(reader.uint()), _BARE_KINDS[info])
     origin = ItemId(reader.uint(), reader.uint()) if info & 0x80 else None
     right_origin = ItemId(reader.uint(), reader.uint()) if info & 0x40 else None
     parent: str | ItemId | None = None
@@ -168,7 +170,6 @@ def _read_struct(reader: Reader, client: int, clock: int) -> Struct:
             raise ValueError(f"{by_name} does not say whether a parent is a name or an id")
         if info & 0x20:
             key = reader.text()
-    kind = _ITEM_KINDS[number]
     length, content = _read_content(reader, kind)
     return Struct(client, clock, _length(length), kind, origin, right_origin, parent, key, content)
 
@@ -212,11 +213,13 @@ def _read_type(reader: Reader) -> SharedType:
     return _SHARED_TYPES[number]
 
 
-def _read_deletions(reader: Reader, first: int, size: int) -> Iterator[tuple[IdRange, ...]]:
-    """The rest of an update in parts, the first of which may be smaller."""
+def _read_deletions(
+    reader: Reader, clients: int, first: int, size: int
+) -> Iterator[tuple[IdRange, ...]]:
+    """Yield the deletions of so many clients in parts, the first of which may be smaller."""
     ranges: list[IdRange] = []
     left = first
-    for _ in range(reader.count()):
+    for _ in range(clients):
         left -= 1
         if left <= 0:
             yield tuple(ranges)
@@ -242,7 +245,6 @@ def _length(value: int) -> int:
     return value
 
 
-_ITEM_KINDS: Final = {
-    kind.value: kind for kind in ContentKind if kind not in (ContentKind.GC, ContentKind.SKIP)
-}
+_BARE_KINDS: Final = {kind.value: kind for kind in (ContentKind.GC, ContentKind.SKIP)}
+_ITEM_KINDS: Final = {kind.value: kind for kind in ContentKind if kind not in _BARE_KINDS}
 _SHARED_TYPES: Final = {shared.value: shared for shared in SharedType}
