@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gc
 import os
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 
@@ -15,3 +20,30 @@ def cpu_seconds(pid: int) -> float:
     """User and system time so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Stall:
+    """The longest work that the event loop did at a stretch, in processor time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            self.seconds = max(self.seconds, time.thread_time() - before)
+
+
+@contextlib.asynccontextmanager
+async def watched() -> AsyncIterator[Stall]:
+    """Measure the event loop meanwhile, without collecting what other tests have made."""
+    gc.collect()
+    gc.freeze()
+    stall = Stall()
+    watching = asyncio.create_task(stall.watch())
+    try:
+        yield stall
+    finally:
+        watching.cancel()
+        gc.unfreeze()

@@ -279,10 +279,9 @@ async def test_the_terminal_cursor_is_in_the_cell_as_soon_as_it_is_edited(
     row = next(y for y, line in enumerate(there.lines) if "second" in line)
     await there.press("up", "enter")
     await there.mode(Mode.EDIT)
-    await there.pilot.pause()
-    column = there.lines[row].index("second")
-    assert there.app.cursor_position == (column, row)
+    place = (there.lines[row].index("second"), row)
+    await until(lambda: there.app.cursor_position == place, "the cursor is in the cell")
     await there.press("escape", "escape")
     await there.mode(Mode.WRITE)
-    await there.pilot.pause()
-    assert there.app.cursor_position.y == len(there.lines) - 2
+    last = len(there.lines) - 2
+    await until(lambda: there.app.cursor_position.y == last, "the cursor is in the composer")

@@ -15,14 +15,13 @@ async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> Non
     hint_bar = there.screen.query_one(HintBar)
     there.screen.hint("one two three four five " * 6 + "six")
     await there.sees("six")
-    assert hint_bar.size.height == 2
+    await until(lambda: hint_bar.size.height == 2)
     there.screen.hint("long " * 100)
     await there.sees("…")
-    assert hint_bar.size.height == 3
+    await until(lambda: hint_bar.size.height == 3)
     there.screen.hint("short")
     await there.sees("short")
-    await there.pilot.pause()
-    assert hint_bar.size.height == 1
+    await until(lambda: hint_bar.size.height == 1)
 
 
 async def test_past_hints_are_read_again_in_a_list_from_the_palette(

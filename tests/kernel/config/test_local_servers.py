@@ -13,6 +13,7 @@ from antiphon_kernel.config import find_local_models
 from antiphon_kernel.config.local_servers import mentionable
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ModelConfig, ModelKind
+from tests.waiting import PATIENCE
 
 HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
@@ -53,7 +54,7 @@ async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
         "x",
     )
     async with server(answer) as port:
-        found = await find_local_models([port])
+        found = await find_local_models([port], seconds=PATIENCE)
     url = f"http://127.0.0.1:{port}/v1"
     kind = ModelKind.OPENAI_CHAT
     assert found == [
@@ -85,7 +86,7 @@ async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
 )
 async def test_server_that_answers_something_else_has_no_models(answer: bytes) -> None:
     async with server(answer) as port:
-        assert await find_local_models([port], seconds=30) == []
+        assert await find_local_models([port], seconds=PATIENCE) == []
 
 
 async def test_server_that_says_nothing_is_given_up() -> None:
@@ -101,7 +102,7 @@ async def test_port_on_which_nobody_listens_has_no_models() -> None:
 
 async def test_number_of_models_is_bounded() -> None:
     async with server(listed(*({"id": f"m{number}"} for number in range(500)))) as port:
-        assert len(await find_local_models([port], seconds=30)) == 20
+        assert len(await find_local_models([port], seconds=PATIENCE)) == 20
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import time
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +33,7 @@ from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.yjs.frames import SyncUpdate
 from antiphon_kernel.yjs.varint import write_var_uint
 from tests.kernel.served import ServedKernel, served_kernel
+from tests.processes import watched
 from tests.waiting import until
 
 READERS = 3
@@ -49,29 +48,6 @@ def connections(served: ServedKernel) -> list[SyncConnection]:
     gc.collect()
     found = [one for one in gc.get_objects() if type(one) is SyncConnection]
     return [one for one in found if one.actor.principal == served.kernel.owner]
-
-
-class Stall:
-    """The longest work that the event loop did at a stretch, in processor time."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    async def watch(self) -> None:
-        while True:
-            before = time.thread_time()
-            await asyncio.sleep(0.001)
-            self.seconds = max(self.seconds, time.thread_time() - before)
-
-
-@contextlib.asynccontextmanager
-async def watched() -> AsyncIterator[Stall]:
-    stall = Stall()
-    watching = asyncio.create_task(stall.watch())
-    try:
-        yield stall
-    finally:
-        watching.cancel()
 
 
 UNREADABLE = {

@@ -112,10 +112,10 @@ async def test_binary_frame_closes_only_that_connection(served: ServedKernel) ->
 
 async def test_session_is_one_connection(served: ServedKernel) -> None:
     socket = await open_calls(served, "&as=model")
-    params = {"kind": "tool_call"}
+    params = {"kind": "tool_call", "content": "half "}
     created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
     block = created["result"]["block_id"]
-    append = {"block_id": block, "text": "half a sen"}
+    append = {"block_id": block, "text": "a sen"}
     await ask(socket, {"id": 2, "tool": "block.append", "params": append})
     document = (await served.context()).document
     assert document.header(block).status == "running"
@@ -211,14 +211,15 @@ async def test_post_without_the_token_is_unauthorised(served: ServedKernel) -> N
 async def test_a_block_written_by_several_posts_stays_open_between_them(
     served: ServedKernel,
 ) -> None:
-    _, created = await post(served, "block.create", json.dumps({"kind": "tool_call"}).encode())
+    new = json.dumps({"kind": "tool_call", "content": "zero "}).encode()
+    _, created = await post(served, "block.create", new)
     block = created["block_id"]
     for text in ("one ", "two"):
         append = json.dumps({"block_id": block, "text": text}).encode()
         assert (await post(served, "block.append", append))[0] == 200
     read = json.dumps({"block_id": block}).encode()
     _, found = await post(served, "block.read", read)
-    assert (found["content"], found["status"]) == ("one two", "running")
+    assert (found["content"], found["status"]) == ("zero one two", "running")
     assert found["lease"] > found["created"]
     done = json.dumps({"block_id": block, "status": "done"}).encode()
     assert (await post(served, "block.status", done))[0] == 200

@@ -18,7 +18,7 @@ from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.invited import call_socket, calls_of, closing, invite, sync_as
 from tests.waiting import PATIENCE, until
 
-SHORT = ServerLimits(handshake=0.3, body=0.3, greeting=0.3, stalled=0.3, heartbeat=0.1)
+SHORT = ServerLimits(handshake=0.3, body=0.3, stalled=0.3, heartbeat=0.1)
 HANDSHAKE = (
     "GET /call HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\n"
@@ -129,9 +129,9 @@ async def test_connection_kept_alive_after_a_call_is_a_strangers_again(hasty: Se
         return connection
 
     connection = await asyncio.to_thread(call)
-    assert (hasty.doors.connections, hasty.doors.strangers) == (0, 1)
-    await until(lambda: hasty.doors.strangers == 0, "it has been closed")
+    assert await asyncio.to_thread(connection.sock.recv, 1) == b"", "it is closed"
     connection.close()
+    await until(lambda: (hasty.doors.connections, hasty.doors.strangers) == (0, 0))
 
 
 async def test_connection_with_a_session_stays_beyond_every_deadline(hasty: ServedKernel) -> None:
@@ -157,10 +157,11 @@ async def test_body_held_back_by_somebody_with_a_token_has_a_deadline(hasty: Ser
     await until(lambda: hasty.doors.connections == 0, "its session is over")
 
 
-async def test_client_of_a_room_that_never_says_what_it_has_is_closed(hasty: ServedKernel) -> None:
-    client = await hasty.raw()
-    code, reason = await client.closed()
-    assert code == 1013 and "sync step 1" in (reason or "")
+async def test_client_of_a_room_that_never_says_what_it_has_is_closed(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(greeting=0.3, heartbeat=0.1)) as served:
+        client = await served.raw()
+        code, reason = await client.closed()
+        assert code == 1013 and "sync step 1" in (reason or "")
 
 
 async def test_answer_that_nobody_reads_is_let_go(hasty: ServedKernel) -> None:

@@ -113,6 +113,8 @@ async def end_of_command(here: World, verb: Verb) -> str:
 async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
     here: World, caplog: pytest.LogCaptureFixture, verb: Verb
 ) -> None:
+    gc.collect()
+    caplog.clear()  # of what other tests have left behind
     await here.stage.kernel.call(here.co, "shell.run", {"command": COMMAND})
     reason = await end_of_command(here, verb)
     assert reason.startswith(f"Ended: this is a command of {VERBS[verb]}, and only")
