@@ -10,7 +10,6 @@ import pytest
 from antiphon_kernel.providers import End, TextDelta, ToolCallEvent
 from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.permission import PermissionDecision, PermissionDesk, PermissionRequest
-from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.roles import AccessRole
@@ -180,26 +179,22 @@ async def test_calls_that_only_read_run_side_by_side(
     assert '"summary": "x"' in listed
 
 
-class Refusing(PermissionDesk):
-    """A desk that refuses commands."""
+async def test_call_that_is_not_allowed_is_answered_with_the_reason(
+    stage: Stage, provider: Replying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[PermissionRequest] = []
 
-    def __init__(self) -> None:
-        self.asked: list[PermissionRequest] = []
-
-    async def decide(self, request: PermissionRequest) -> PermissionDecision:
-        self.asked.append(request)
+    async def decide(self: PermissionDesk, request: PermissionRequest) -> PermissionDecision:
+        asked.append(request)
         return PermissionDecision(request.tool != "shell", "Not run: bo said no.")
 
-
-async def test_call_that_is_not_allowed_is_answered_with_the_reason(open_stage: OpenStage) -> None:
-    desk = Refusing()
-    provider = Replying([call("shell", command="touch ran"), call("block_list", "l")], DONE)
-    stage = await open_stage(remote(provider), settings=TurnSettings(desk=desk))
+    monkeypatch.setattr(PermissionDesk, "decide", decide)
+    provider.then([call("shell", command="touch ran"), call("block_list", "l")], DONE)
     await stage.play("Go.")
     assert stage.results()[0] == "Not run: bo said no."
     assert not (stage.kernel.project / "ran").exists()
     assert stage.of_kind(BlockKind.TOOL_RESULT)[1].status == "done"
-    shell, listing = desk.asked
+    shell, listing = asked
     assert (shell.tool, shell.arguments) == ("shell", {"command": "touch ran"})
     assert shell.call_block == stage.of_kind(BlockKind.TOOL_CALL)[0].id
     assert listing.arguments["context"] == stage.context.id
