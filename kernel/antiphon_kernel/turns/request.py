@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any, Final
@@ -94,7 +95,11 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
         estimated, window = estimate_request(conversation.messages), params.window.values()
     else:
         version, conversation = asked.read.version, asked.read.prompt.conversation
-        estimated, window, payload = asked.read.estimate, asked.window(params), asked.payload()
+        estimated, window, payload = (
+            asked.read.estimate,
+            asked.window(params),
+            await asked.payload(),
+        )
         model = asked.model
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
@@ -128,9 +133,11 @@ class _AskedModel:
         known = self.config.window
         return known if known is not None and not is_named else params.window.values()
 
-    def payload(self) -> dict[str, Any]:
+    async def payload(self) -> dict[str, Any]:
         """Return the body of the request, without a key, wherever one may stand in it."""
-        text = json.dumps(thaw(self.provider.payload(self.read.prompt)), ensure_ascii=False)
+        # What says it may import a library.
+        body = await asyncio.to_thread(self.provider.payload, self.read.prompt)
+        text = json.dumps(thaw(body), ensure_ascii=False)
         key = self.config.key
         if key is not None and key.value:
             text = text.replace(json.dumps(key.value, ensure_ascii=False)[1:-1], _MASK)

@@ -120,8 +120,9 @@ class RetryParams(Params):
 class RetryResult(Result):
     """The turn that goes on."""
 
-    model: str
-    """Name of the model that is asked again."""
+    model: str | None = None
+    """Name of the model that is asked again; absent if there is no model here, and nothing has been
+    done then."""
     message_id: str
     """The message that it answers."""
     message_name: str
@@ -138,6 +139,10 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     check_role(Role.USER, BlockKind.TEXT, call.actor.principal)
     runner = runner_of(call.kernel)
     context, block = await call.block(params.message)
+    if not runner.models:
+        return RetryResult(
+            message_id=block, message_name=context.block_name(block), context_version=context.seq
+        )
     document, header = context.document, context.document.header(block)
     model = await runner.named(header.author)
     prompt = header.parent

@@ -510,7 +510,7 @@ COMMANDS: Final = (
     Row("block.create", text("x", metadata={"decided_by": "amy"}), Code.INVALID_PARAMS),
     Row("turn.queue", by="vic"),
     Row("turn.queue", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
-    Row("turn.retry", {"message": "@sum"}, Code.INVALID_PARAMS),
+    Row("turn.retry", {"message": "@sum"}),
     Row("turn.retry", {"message": "x"}, Code.BLOCK_NOT_FOUND),
     Row("context.model"),
     Row("context.model", {"model": "nobody"}, Code.INVALID_PARAMS),

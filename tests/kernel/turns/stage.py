@@ -82,12 +82,12 @@ class Replying:
     """
 
     def __init__(self, *replies: Reply) -> None:
-        self._replies = replies
+        self.replies = list(replies)
         self.requests: list[RoundRequest] = []
         self.prompts: list[ModelPrompt] = []
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-        reply = self._replies[min(len(self.requests), len(self._replies) - 1)]
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         self.requests.append(request)
         self.prompts.append(await request.read())
         for event in reply:
@@ -95,6 +95,10 @@ class Replying:
                 await event()
             else:
                 yield event
+
+    def then(self, *replies: Reply) -> None:
+        """Give these replies next."""
+        self.replies = list(replies)
 
     def payload(self, prompt: ModelPrompt) -> JsonObject:
         messages = [dump_message(one) for one in prompt.conversation.messages]
@@ -162,6 +166,11 @@ class Stage:
 
     def of_kind(self, kind: BlockKind) -> list[BlockHeader]:
         return [one for one in self.headers() if one.kind == kind]
+
+    async def path(self, block: str) -> str:
+        """The path by which models are shown a block."""
+        items = (await self.call("context.layout"))["items"]
+        return next(str(one["path"]) for one in items if one["block_id"] == block and "path" in one)
 
     def results(self) -> list[str]:
         return [self.text(one) for one in self.of_kind(BlockKind.TOOL_RESULT)]

@@ -1,0 +1,228 @@
+"""Tools as models are offered them: schemas, this context, versions, results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.providers import End, TextDelta, ToolCallEvent
+from antiphon_kernel.turns.model_tools import ModelTools
+from antiphon_kernel.turns.permission import PermissionDecision, PermissionDesk, PermissionRequest
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.frozen_json import thaw
+from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.turns.stage import OpenStage, Replying, Stage, remote
+
+DONE = (TextDelta("Done."), End("end_turn"))
+
+
+def call(tool: str, call_id: str = "c1", /, **arguments: Any) -> ToolCallEvent:
+    return ToolCallEvent(call_id, tool, arguments)
+
+
+def replace_line(text: str) -> dict[str, Any]:
+    return {"op": "replace", "start_line": 1, "end_line": 2, "content": text}
+
+
+def every_key(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        for key, value in schema.items():
+            yield key
+            yield from every_key(value)
+    elif isinstance(schema, list | tuple):
+        for value in schema:
+            yield from every_key(value)
+
+
+@pytest.fixture
+def provider() -> Replying:
+    return Replying(DONE)
+
+
+@pytest.fixture
+async def stage(open_stage: OpenStage, provider: Replying) -> Stage:
+    return await open_stage(remote(provider))
+
+
+async def test_definitions_have_names_and_schemas_that_services_take(stage: Stage) -> None:
+    tools = ModelTools(stage.kernel, stage.context, None).definitions
+    names = [one.name for one in tools]
+    assert len(names) == len(set(names))
+    assert {"block_read", "block_edit", "block_create", "source_add", "shell"} <= set(names)
+    for one in tools:
+        assert one.name.replace("_", "").isalpha()
+        assert one.description.strip()
+        schema = thaw(one.parameters)
+        assert schema["type"] == "object"
+        assert not {"$ref", "$defs", "oneOf", "discriminator"} & set(every_key(schema))
+    edit = next(thaw(one.parameters) for one in tools if one.name == "block_edit")
+    assert edit["required"] == ["block_id", "operations"]
+    variants = edit["properties"]["operations"]["items"]["anyOf"]
+    assert [one["properties"]["op"]["const"] for one in variants] == ["insert", "delete", "replace"]
+
+
+async def test_definitions_are_those_that_the_model_may_call(stage: Stage) -> None:
+    tools = ModelTools(stage.kernel, stage.context, None, ("block_read", "no_such"))
+    assert [one.name for one in tools.definitions] == ["block_read"]
+    assert ModelTools(stage.kernel, stage.context, None, ()).definitions == ()
+
+
+async def test_tool_that_the_model_may_not_call_is_no_tool(open_stage: OpenStage) -> None:
+    provider = Replying([call("shell", command="touch ran")], DONE)
+    stage = await open_stage(remote(provider, tools=("block_read",)))
+    await stage.play("Go.")
+    assert "There is no tool 'shell'; there are: block_read" in stage.results()[0]
+    assert not (stage.kernel.project / "ran").exists()
+
+
+async def test_block_is_read_with_path_version_and_line_numbers(
+    stage: Stage, provider: Replying
+) -> None:
+    note = await stage.play("one\ntwo")
+    path = await stage.path(note)
+    provider.then([call("block_read", block_id=path, range={"start": 1, "end": 2})], DONE)
+    await stage.play("Read.")
+    version = stage.context.version(note)
+    assert stage.results() == [f"path: {path}\nversion: {version}\nlines: 2\n\n1\ttwo"]
+
+
+async def test_block_is_edited_at_the_version_that_was_read(
+    stage: Stage, provider: Replying
+) -> None:
+    note = await stage.play("a\nb\nc\n")
+    path, version = await stage.path(note), stage.context.version(note)
+    await stage.call("block.splice", block_id=note, offset=0, insert="above\n")
+    edit = {"block_id": path, "base_version": version, "operations": [replace_line("B")]}
+    provider.then([call("block_edit", **edit)], DONE)
+    await stage.play("Edit.")
+    assert stage.text(note) == "above\na\nB\nc\n"
+
+
+async def test_stale_edit_is_answered_with_the_lines_that_stand_there(
+    stage: Stage, provider: Replying
+) -> None:
+    note = await stage.play("a\nb\nc\n")
+    path, version = await stage.path(note), stage.context.version(note)
+    await stage.call("block.splice", block_id=note, offset=2, delete_count=1, insert="B by amy")
+    edit = {"block_id": path, "base_version": version, "operations": [replace_line("X")]}
+    provider.then([call("block_edit", **edit)], DONE)
+    await stage.play("Edit.")
+    (result,) = stage.results()
+    assert result.startswith("stale_version: ")
+    assert "\n1\tB by amy\n" in result
+    assert f'"version": {stage.context.version(note)}' in result
+    assert "B by amy" in stage.text(note)
+
+
+async def test_created_block_is_the_models_and_hangs_on_the_prompt(
+    stage: Stage, provider: Replying
+) -> None:
+    provider.then([call("block_create", content="A plan.")], DONE)
+    prompt = await stage.play("Plan.")
+    plan = next(one for one in stage.headers() if stage.text(one) == "A plan.")
+    aria = (await stage.kernel.principal("aria")).id
+    assert (plan.parent, plan.author, plan.status, plan.role) == (prompt, aria, "done", "model")
+
+
+async def test_paths_and_contexts_mean_the_context_of_the_turn(
+    stage: Stage, provider: Replying
+) -> None:
+    other = (await stage.call("context.create", label="other"))["context_id"]
+    new = {"context": other, "kind": "text", "role": "user", "content": "here", "status": "done"}
+    note = (await stage.call("block.create", **new))["block_id"]
+    await stage.runner.wait_idle()
+    items = (await stage.call("context.layout", context=other))["items"]
+    path = next(one["path"] for one in items if one["block_id"] == note and "path" in one)
+    provider.then([call("block_read", "r", block_id=path), call("block_list", "l")], DONE)
+    await stage.call("block.create", **{**new, "content": "Read."})
+    await stage.runner.wait_idle()
+    document = (await stage.kernel.context("other")).document
+    results = [
+        document.text(block)
+        for block in document.block_ids()
+        if document.header(block).kind == BlockKind.TOOL_RESULT
+    ]
+    assert results[0].endswith("\n0\there")
+    assert note in results[1]
+    assert stage.context.id not in results[1]
+
+
+async def test_calls_that_only_read_run_side_by_side(
+    stage: Stage, provider: Replying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, most = 0, 0
+    found = ModelTools.run
+
+    async def run(self: ModelTools, *args: Any) -> str:
+        nonlocal together, most
+        together += 1
+        most = max(most, together)
+        answer = await found(self, *args)
+        together -= 1
+        return answer
+
+    monkeypatch.setattr(ModelTools, "run", run)
+    provider.then([call("context_list", "a"), call("block_list", "b")], DONE)
+    await stage.play("Read.")
+    assert most == 2
+    provider.then(
+        [call("block_list", "a"), call("block_create", "b", content="x"), call("block_list", "c")],
+        DONE,
+    )
+    most = 0
+    await stage.play("Write.")
+    assert most == 1
+    listed = stage.results()[-1]
+    assert stage.of_kind(BlockKind.TOOL_RESULT)[-1].status == "done"
+    assert '"summary": "x"' in listed
+
+
+async def test_call_that_is_not_allowed_is_answered_with_the_reason(
+    stage: Stage, provider: Replying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[PermissionRequest] = []
+
+    async def decide(self: PermissionDesk, request: PermissionRequest) -> PermissionDecision:
+        asked.append(request)
+        return PermissionDecision(request.tool != "shell", "Not run: bo said no.")
+
+    monkeypatch.setattr(PermissionDesk, "decide", decide)
+    provider.then([call("shell", command="touch ran"), call("block_list", "l")], DONE)
+    await stage.play("Go.")
+    assert stage.results()[0] == "Not run: bo said no."
+    assert not (stage.kernel.project / "ran").exists()
+    assert stage.of_kind(BlockKind.TOOL_RESULT)[1].status == "done"
+    shell, listing = asked
+    assert (shell.tool, shell.arguments) == ("shell", {"command": "touch ran"})
+    assert shell.call_block == stage.of_kind(BlockKind.TOOL_CALL)[0].id
+    assert listing.arguments["context"] == stage.context.id
+    assert listing.asker.session.principal.username == "amy"
+
+
+async def test_call_runs_as_the_model_for_an_editor(stage: Stage, provider: Replying) -> None:
+    bo = await stage.actor("bo")
+    provider.then(
+        [call("block_create", "n", content="x"), call("shell", "s", command="touch ran")], DONE
+    )
+    await stage.play("Write.", bo)
+    created, command = stage.of_kind(BlockKind.TOOL_RESULT)
+    assert created.status == "done"
+    assert command.status == "error"
+    assert "bo, an editor" in stage.text(command)
+    assert not (stage.kernel.project / "ran").exists()
+
+
+async def test_call_is_not_run_for_somebody_who_may_only_read_by_then(
+    stage: Stage, provider: Replying
+) -> None:
+    bo = await stage.actor("bo")
+
+    async def demote() -> None:
+        await stage.kernel.members.give_role(bo.principal, AccessRole.VIEWER)
+
+    provider.then([demote, call("block_create", content="x")], DONE)
+    await stage.play("Write.", bo)
+    assert "bo, a viewer" in stage.results()[0]
+    assert not [one for one in stage.headers() if stage.text(one) == "x"]

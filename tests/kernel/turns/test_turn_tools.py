@@ -1,0 +1,223 @@
+"""Tools that look at turns: usage, request, queue, retry, and the model of a context."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers import (
+    ApiKey,
+    End,
+    ErrorKind,
+    ModelPrice,
+    ModelPrompt,
+    ProviderError,
+    TextDelta,
+    ToolCallEvent,
+    Usage,
+)
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.turn import TurnSettings
+from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.turn_metadata import ERROR_KIND, USAGE
+from tests.errors import raises
+from tests.kernel.turns.stage import Gate, OpenStage, Replying, Stage, recording, remote, scripted
+
+DONE = (TextDelta("Done."), End("end_turn"))
+PRICE = ModelPrice(input=2.0, output=10.0, cached=1.0)
+OVERLOADED = ProviderError("Overloaded.", ErrorKind.OVERLOADED)
+LIST = ToolCallEvent("c1", "context_list", {})
+
+
+async def test_usage_is_kept_with_the_round_and_summed(open_stage: OpenStage) -> None:
+    provider = Replying([LIST, Usage(1_000, 50)], [TextDelta("Done."), Usage(1_200, 30, 1_000)])
+    stage = await open_stage(remote(provider, price=PRICE))
+    await stage.play("Go.")
+    (call,) = stage.of_kind(BlockKind.TOOL_CALL)
+    assert call.metadata[USAGE] == {
+        "requests": 1,
+        "input_tokens": 1_000,
+        "output_tokens": 50,
+        "cost": pytest.approx(0.0025),
+    }
+    assert stage.headers()[-1].metadata[USAGE]["cached_tokens"] == 1_000
+    answered = await stage.call("kernel.usage")
+    (one,) = answered["sums"]
+    assert (one["label"], one["model"], one["username"]) == ("default", "aria", "amy")
+    assert one["used"] == answered["total"]
+    total = answered["total"]
+    assert (total["requests"], total["input_tokens"], total["output_tokens"]) == (2, 2_200, 80)
+    assert total["cost"] == pytest.approx(0.0025 + 0.0017)
+    assert (await stage.call("context.usage"))["used"] == total
+
+
+async def test_usage_is_told_by_context_and_by_principal(open_stage: OpenStage) -> None:
+    provider = Replying([TextDelta("Done."), Usage(100, 10)])
+    stage = await open_stage(remote(provider))
+    await stage.play("Go.")
+    bo = await stage.actor("bo")
+    await stage.play("Go.", bo)
+    assert len((await stage.call("kernel.usage"))["sums"]) == 2
+    (one,) = (await stage.call("kernel.usage", principal="bo"))["sums"]
+    assert (one["username"], one["used"]["unpriced"]) == ("bo", 1)
+    await stage.call("context.create", label="other")
+    assert (await stage.call("kernel.usage", context="other"))["sums"] == []
+
+
+async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -> None:
+    provider = Replying([TextDelta("Done."), Usage(100, 10)])
+    stage = await open_stage(remote(provider))
+    await stage.play("Go.")
+    total = (await stage.call("kernel.usage"))["total"]
+    await stage.runner.close()
+    await stage.kernel.close()
+    folder = tmp_path / "0"
+    registry = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
+    kernel = await Kernel.open(folder / "data", folder, registry=registry, owner="amy")
+    try:
+        amy = kernel.open_session(kernel.owner, "test")
+        assert (await kernel.call(amy, "kernel.usage"))["total"] == total
+    finally:
+        await kernel.close()
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (TurnLimits(tokens=1_000), "its budget of 1,000 tokens"),
+        (TurnLimits(money=0.002), "its budget of $0.002"),
+        (TurnLimits(seconds=0), "its 0 seconds"),
+    ],
+)
+async def test_turn_whose_budget_is_used_up_is_stopped(
+    open_stage: OpenStage, limits: TurnLimits, said: str
+) -> None:
+    provider = Replying([LIST, Usage(1_000, 50)])
+    settings = TurnSettings(limits=limits)
+    stage = await open_stage(remote(provider, price=PRICE), settings=settings)
+    await stage.play("Go.")
+    assert len(provider.requests) <= 1
+    last = stage.headers()[-1]
+    assert (last.kind, last.metadata[ERROR_KIND]) == (BlockKind.ERROR, "limit")
+    assert said in stage.text(last)
+    assert not stage.unfinished()
+
+
+class Telling(Replying):
+    """A provider whose requests name the key, as no provider should."""
+
+    def payload(self, prompt: ModelPrompt) -> JsonObject:
+        return JsonObject({**super().payload(prompt), "key": 'sk-"1', "max": prompt.max_tokens})
+
+
+async def test_request_is_shown_as_the_provider_would_send_it_with_keys_masked(
+    open_stage: OpenStage,
+) -> None:
+    provider = Telling(DONE)
+    window = ModelWindow(input=40_000, output=3_000)
+    models = remote(provider, window=window, key=ApiKey('sk-"1', "$KEY"))
+    stage = await open_stage(models)
+    await stage.play("Hello?")
+    sent = provider.prompts[0]
+    shown = await stage.call("context.request", model="aria")
+    assert shown["payload"]["system"] == sent.system
+    assert shown["payload"]["messages"] == shown["messages"]
+    assert shown["payload"]["key"] == "…"
+    assert 'sk-"1' not in json.dumps(shown)
+    assert shown["max_tokens"] == shown["payload"]["max"] == 3_000
+    assert shown["estimated_tokens"] > 1_000
+    assert len(provider.prompts) == 1
+    narrow = {"window": {"input": 2_000, "output": 1_500}, "model": "aria"}
+    assert (await stage.call("context.request", **narrow))["max_tokens"] < 1_500
+
+
+async def test_request_of_a_scripted_model_shows_its_messages_only(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), recording("aria", DONE)))
+    await stage.play("Hello?")
+    shown = await stage.call("context.request", model="aria")
+    assert "payload" not in shown
+    assert [one["role"] for one in shown["messages"]] == ["user", "assistant"]
+
+
+async def states(stage: Stage) -> list[tuple[str, str, int | None]]:
+    works = (await stage.call("turn.queue"))["works"]
+    return [(one["username"], one["state"], one.get("round")) for one in works]
+
+
+async def test_queue_lists_what_runs_waits_and_retries(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    provider = Replying([LIST], [OVERLOADED], DONE)
+    stage = await open_stage(remote(provider), settings=TurnSettings(sleep=gate))
+    first = await stage.submit("One.")
+    await gate.shut()
+    second = await stage.submit("Two.")
+    assert await states(stage) == [("aria", "retrying", 2), ("aria", "waiting", None)]
+    works = (await stage.call("turn.queue"))["works"]
+    assert [one["message_id"] for one in works] == [first, second]
+    await gate.open()
+    await stage.runner.wait_idle()
+    assert await states(stage) == []
+
+
+async def test_failed_turn_goes_on_where_it_ended(open_stage: OpenStage) -> None:
+    provider = Replying([TextDelta("I have"), OVERLOADED], [TextDelta(" finished."), End("x")])
+    stage = await open_stage(remote(provider))
+    prompt = await stage.play("Go.")
+    error = stage.of_kind(BlockKind.ERROR)[0]
+    answered = await stage.call("turn.retry", message=error.id)
+    assert (answered["model"], answered["message_id"]) == ("aria", prompt)
+    await stage.runner.wait_idle()
+    assert "I have" in str(provider.prompts[1].conversation.messages)
+    last = stage.headers()[-1]
+    assert (last.parent, stage.text(last)) == (prompt, " finished.")
+
+
+async def test_interrupted_turn_goes_on_where_it_ended(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    provider = Replying([TextDelta("I have"), lambda: gate(0)], DONE)
+    stage = await open_stage(remote(provider))
+    await stage.submit("Go.")
+    await gate.shut()
+    await stage.interrupt()
+    (text,) = [one for one in stage.headers() if one.stop_reason == "interrupted"]
+    await stage.call("turn.retry", message=text.id)
+    await stage.runner.wait_idle()
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+
+
+async def test_turn_that_ended_well_is_not_retried(open_stage: OpenStage) -> None:
+    stage = await open_stage(remote(Replying(DONE)))
+    prompt = await stage.play("Go.")
+    with raises(ErrorCode.INVALID_TRANSITION):
+        await stage.call("turn.retry", message=stage.headers()[-1].id)
+    with raises(ErrorCode.INVALID_PARAMS):
+        await stage.call("turn.retry", message=prompt)
+
+
+async def test_model_of_a_context_answers_what_names_none(open_stage: OpenStage) -> None:
+    models = Models({"aria": Replying(DONE), "bo-1": Replying(DONE)})
+    stage = await open_stage(models)
+    assert await stage.call("context.model") == {
+        "context_version": stage.context.seq,
+        "model": "aria",
+        "models": ["aria", "bo-1"],
+    }
+    chosen = await stage.call("context.model", model="bo-1")
+    assert (chosen["model"], stage.context.document.default_model) == ("bo-1", "bo-1")
+    await stage.play("Hello?")
+    await stage.play("@aria Hello?")
+    authors = [one.author for one in stage.headers() if one.role == "model"]
+    names = [stage.kernel.find_principal(one).username for one in authors]
+    assert names == ["bo-1", "aria"]
+    with raises(ErrorCode.INVALID_PARAMS):
+        await stage.call("context.model", model="nobody")
