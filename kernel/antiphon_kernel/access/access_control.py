@@ -97,6 +97,17 @@ class AccessControl:
                 f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
             )
 
+    def check_return(self, principal: Principal, credential: int | None) -> None:
+        """Raise AuthenticationError if somebody who was here could not come again as before.
+
+        Args:
+            credential: number of that which let them in; None for the owner and the kernel itself.
+        """
+        if principal.kind is not PrincipalKind.SYSTEM:
+            self.check_admission(principal)
+        if credential is not None:
+            self._invitations.check_usable(credential)
+
     @property
     def last_join(self) -> int:
         """Number of the latest arrival; 0 if there was none."""

@@ -201,6 +201,12 @@ class Invitations:
             raise AuthenticationError(
                 CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
             )
+        self.check_usable(found.number)
+        return found
+
+    def check_usable(self, number: int) -> None:
+        """Raise AuthenticationError if a credential was revoked or has expired."""
+        found = self._credentials[number]
         if found.revoked is not None:
             raise AuthenticationError(
                 CloseCode.REVOKED,
@@ -208,7 +214,6 @@ class Invitations:
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
             raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found.expires))
-        return found
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
         """One more client uses the invitation."""

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from antiphon_kernel.providers import ModelKind
+from antiphon_kernel.text.simple_command import CommandPattern
 
 
 def _web_address(url: str) -> str:
@@ -32,6 +33,11 @@ def _variable(name: str) -> str:
     if not VARIABLE.fullmatch(name):
         raise ValueError("the name of an environment variable, of A-Z, 0-9 and _; not the key")
     return name
+
+
+def _command_pattern(text: str) -> str:
+    CommandPattern.parse(text)
+    return text
 
 
 _Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -68,7 +74,9 @@ class PermissionsTable(ConfigTable):
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     __pydantic_extra__: dict[str, Literal["allow", "ask", "deny"]]
 
-    shell_allow: list[str] = Field(default_factory=list, max_length=1_000)
+    shell_allow: list[Annotated[str, AfterValidator(_command_pattern)]] = Field(
+        default_factory=list, max_length=1_000
+    )
 
     def permits(self) -> dict[str, str]:
         """Return `allow`, `ask` or `deny` by name of a tool."""

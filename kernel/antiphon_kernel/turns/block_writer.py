@@ -54,6 +54,11 @@ class BlockWriter:
             params["parent_id"] = parent
         return await run_uninterrupted(self._create(params))
 
+    def adopt(self, block: str) -> None:
+        """Take over a block that was left open."""
+        self._open.append(block)
+        self.kernel.writers.writes(self.actor, block)
+
     async def begin(self, block: str) -> None:
         """A block is being worked on, before there is anything in it."""
         params = {"block_id": block, "status": Status.RUNNING}

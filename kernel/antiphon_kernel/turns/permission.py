@@ -16,8 +16,9 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.call_place import is_harmless
 from antiphon_kernel.turns.shell_call import SHELL
+from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import CallPermission, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.uninterruptible import run_uninterrupted
@@ -79,10 +80,17 @@ class PermissionDesk:
         self._waiting: dict[str, _Waiting] = {}
         """By block of the call."""
         self._is_closing = False
+        self._changed = asyncio.Event()
+        """Set when a turn begins to wait, or a call waits no longer."""
 
     def close(self) -> None:
         """Keep what is undecided: the turns end with the process, the calls still wait."""
         self._is_closing = True
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def is_waited_for(self, context: str, username: str) -> bool:
         """Return whether a model's turn in a context waits for a person's decision."""
@@ -105,7 +113,10 @@ class PermissionDesk:
                 request.tool,
                 canonical_arguments(request.arguments),
             )
-            return await self._wait(request) if same else await self._drop(stored)
+            if same:
+                return await self._wait(request)
+            await self.abandon(stored)
+            return _CHANGED
         permit = await self._permit(request)
         if permit is ToolPermit.DENY:
             return PermissionDecision(
@@ -178,11 +189,36 @@ class PermissionDesk:
                 await run_uninterrupted(self._forget(context, waiting.withdrawn))
         return decision
 
-    async def _drop(self, stored: ToolPermission) -> PermissionDecision:
-        self._stored.take(stored.call)
+    async def prompt_of(self, stored: ToolPermission) -> str | None:
+        """Return the block that is answered by a call that waits; None if it cannot go on.
+
+        Raises:
+            AntiphonError: storage_failed if its context cannot be read.
+        """
+        context = await self._kernel.context(stored.context)
+        if stored.call not in context.document:
+            return None
+        header, asker = context.document.header(stored.call), stored.asker
+        if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
+            return None
+        try:
+            principal = self._kernel.find_principal(asker)
+            self._kernel.access.check_return(principal, stored.credential)
+        except AntiphonError:
+            return None
+        return header.parent if header.parent in context.document else None
+
+    async def abandon(self, stored: ToolPermission) -> None:
+        """Withdraw a call that was asked about before the kernel was started again, and end it."""
+        if self._is_closing or self._stored.take(stored.call) is None:
+            return
+        self._notify()
         context = await self._kernel.context(stored.context)
         await run_uninterrupted(self._forget(context, stored))
-        return _CHANGED
+        call, document = stored.call, context.document
+        if call in document and document.header(call).status == Status.PENDING:
+            fields = {"block_id": stored.call, "status": Status.ERROR, "stop_reason": INTERRUPTED}
+            await self._kernel.call(self._kernel.system, "block.status", fields)
 
     async def _ask(self, context: Context, waiting: _Waiting) -> PermissionDecision:
         """Ask for a decision, where everybody sees it, and return it."""
@@ -199,6 +235,7 @@ class PermissionDesk:
                 )
             )
         self._waiting[request.call_block] = waiting
+        self._notify()
         if context.document.header(request.call_block).permission != CallPermission.ASKED:
             self._note(
                 context,
@@ -227,9 +264,9 @@ class PermissionDesk:
 
     async def _forget(self, context: Context, withdrawn: ToolPermission) -> None:
         await self._stored.forget(withdrawn)
-        self._note(
-            context, self._kernel.system, withdrawn.call, permission=CallPermission.WITHDRAWN
-        )
+        call, document = withdrawn.call, context.document
+        if call in document and document.header(call).permission == CallPermission.ASKED:
+            self._note(context, self._kernel.system, call, permission=CallPermission.WITHDRAWN)
 
     def _note(self, context: Context, by: Actor, call: str, **fields: str) -> asyncio.Future[None]:
         """Write into a call's header what was decided, and in the journal by whom.
@@ -281,8 +318,12 @@ class PermissionDesk:
             AntiphonError: invalid_transition if the call does not wait for a decision;
                 permission_denied; storage_failed.
         """
-        waiting = self._waiting.get(call)
-        stored = self._stored.of(call)
+        while self._stored.is_undecided(call) and call not in self._waiting:
+            # The kernel was started a moment ago, and the turn is about to go on.
+            if self._is_closing:
+                raise kernel_is_closing()
+            await self._changed.wait()
+        waiting, stored = self._waiting.get(call), self._stored.of(call)
         if waiting is None or stored is None:
             raise _not_asked(call, context.document.header(call))
         self._check_decide(by.principal, stored.asker, stored.tool)

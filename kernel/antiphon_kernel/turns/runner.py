@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, PermissionPolicy
+from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
@@ -25,12 +26,13 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import PromptReader
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
+from antiphon_kernel.turns.tool_calls import resumed_calls
 from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings, report_failure
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import ContextId, KernelId
+from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import Permission
@@ -106,6 +108,7 @@ class TurnRunner:
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
         self._tasks = [asyncio.create_task(self._register(), name="models' principals")]
+        self._tasks.append(asyncio.create_task(self._resume(), name="turns that go on"))
         if models.autostart:
             self._tasks.append(asyncio.create_task(self._autostart(), name="auto-play"))
         for task in self._tasks:
@@ -159,9 +162,15 @@ class TurnRunner:
     # Starting
 
     async def _play(
-        self, work: Job, writer: BlockWriter, presence: WriterPresence, text: str, asker: Asker
+        self,
+        work: Job,
+        writer: BlockWriter,
+        presence: WriterPresence,
+        text: str,
+        asker: Asker,
+        undecided: Sequence[ToolPermission],
     ) -> None:
-        """Play a turn; whatever it fails with, everybody sees it."""
+        """Play a turn, or let it go on; whatever it fails with, everybody sees it."""
         model, prompt = work.model or "", work.prompt or ""
         fail: Callable[[str, str | None], Awaitable[None]]
         fail = partial(report_failure, writer, prompt)
@@ -173,7 +182,10 @@ class TurnRunner:
             desk, settings = self.permissions, self._settings_for(writer.context, prompt)
             turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings, reader)
             work.turn, fail = turn, turn.fail
-            await turn.play()
+            if undecided:
+                await turn.resume(*resumed_calls(writer, undecided))
+            else:
+                await turn.play()
         except TurnFailed as error:
             await fail(str(error), error.kind)
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
@@ -247,8 +259,38 @@ class TurnRunner:
         """Return what runs and waits in a context, in the order in which it was asked for."""
         return [work for work in self._works if work.context == context.id]
 
+    async def _resume(self) -> None:
+        """Let the turns go on whose calls waited for people when the kernel ended."""
+        turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
+        for one in self._kernel.tool_permissions.undecided():
+            model = await self.named(one.model)
+            try:
+                prompt = await self.permissions.prompt_of(one)
+            except AntiphonError as error:
+                _log.error("the call %s cannot be asked about again: %s", one.call, error)
+                continue
+            if model is None or prompt is None:
+                await self.permissions.abandon(one)
+                continue
+            asked = (one.context, model, prompt, one.asker, one.credential)
+            turns.setdefault(asked, []).append(one)
+        for (where, model, prompt, asker, credential), undecided in turns.items():
+            context = await self._kernel.context(where)
+            principal = self._kernel.find_principal(asker)
+            role, now = self._kernel.role_of(principal), self._kernel.clock.now_ms()
+            session = SessionId(self._kernel.ids.uuid7())
+            sender = Actor(principal, session, role, "turn", now, credential)
+            text = render(context.document, prompt)
+            self.start_turn(context, model, prompt, text, sender, undecided)
+
     def start_turn(
-        self, context: Context, model: str, prompt: str, text: str, sender: Actor
+        self,
+        context: Context,
+        model: str,
+        prompt: str,
+        text: str,
+        sender: Actor,
+        undecided: Sequence[ToolPermission] = (),
     ) -> Job:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
@@ -257,6 +299,7 @@ class TurnRunner:
                 turn has the author's rights and others may edit the block while it waits.
             sender: who has sent the message. The turn's tools run with their rights, and when they
                 have to go, its command ends; it does not begin if it still waits.
+            undecided: calls that wait for people, with which the turn goes on.
 
         Raises:
             KeyError: if there is no such model.
@@ -280,12 +323,14 @@ class TurnRunner:
                     presence.wait_at(prompt)
                 if await _may_begin(writer, prompt, before, asker):
                     work.waiting = False
-                    await self._play(work, writer, presence, text, asker)
+                    await self._play(work, writer, presence, text, asker, undecided)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
             finally:
                 presence.leave()
+                for one in undecided:
+                    await self.permissions.abandon(one)
                 await self._kernel.close_session(actor)
 
         self._start(work, asker, play(), f"turn of {model}")

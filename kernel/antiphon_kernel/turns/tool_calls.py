@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from antiphon_kernel.contexts import WriterPresence
+from antiphon_kernel.document.header import json_object
+from antiphon_kernel.layout import ROUND
 from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.providers.provider import ToolOutcome
+from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text
@@ -22,9 +25,6 @@ from antiphon_kernel.types.errors import AntiphonError
 
 CUT_OFF = "The answer was cut off before this call was whole, so it was not run: make it again."
 """Result of a call whose arguments did not come to their end."""
-
-NOT_ALLOWED = "Not run: this call is not allowed."
-"""Result of a call that was refused without a reason."""
 
 ENDED = "Not run: the turn ended before."
 """Result of a call whose turn failed before it could be run."""
@@ -113,7 +113,7 @@ class ToolCalls:
                 self._asker,
             )
         )
-        return None if decision.is_allowed else decision.reason or NOT_ALLOWED
+        return None if decision.is_allowed else f"Not run: {decision.reason}"
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> ToolOutcome:
         limits = self._limits
@@ -154,3 +154,19 @@ def _dismissal(error: AskerDismissed, call: PreparedCall) -> str:
         f"{begun}: this turn answers a message of {error.asker}, and {call.name} takes the right"
         f" to {call.needs}."
     )
+
+
+def resumed_calls(
+    writer: BlockWriter, undecided: Sequence[ToolPermission]
+) -> tuple[int, list[RoundCall]]:
+    """Return the round in which calls were made that still wait for people, and the calls."""
+    calls, number = [], 0
+    for one in undecided:
+        writer.adopt(one.call)
+        header = writer.context.document.header(one.call)
+        made_in = header.metadata.get(ROUND)
+        number = max(number, made_in if isinstance(made_in, int) else 0)
+        call_id = header.tool_call_id or one.call
+        arguments = json_object(header.input or "{}")
+        calls.append(RoundCall(call_id, one.call, ToolCallEvent(call_id, one.tool, arguments)))
+    return number, calls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -146,8 +146,19 @@ class Turn:
             TurnFailed: if the provider gave up. Open blocks are the caller's to finish then, as
                 after any other error and after a cancellation.
         """
-        results: tuple[ToolOutcome, ...] = ()
-        for number in range(self._limits.max_rounds):
+        await self._play_rounds(0, ())
+
+    async def resume(self, number: int, calls: Sequence[RoundCall]) -> None:
+        """Go on with a turn in whose round `number` these calls have no result yet.
+
+        Raises:
+            TurnFailed: as `play`.
+        """
+        self.round, self._open_calls = number, list(calls)
+        await self._play_rounds(number + 1, await self._calls.answer_all(calls))
+
+    async def _play_rounds(self, first: int, results: tuple[ToolOutcome, ...]) -> None:
+        for number in range(first, self._limits.max_rounds):
             self.round = number
             self._check_budget()
             calls = await self._round(number, results)
