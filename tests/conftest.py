@@ -23,6 +23,11 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         folder = home / name.lower()
         folder.mkdir(mode=0o700)
         monkeypatch.setenv(f"XDG_{name}_{'DIR' if name == 'RUNTIME' else 'HOME'}", str(folder))
-    for name in ("ANTIPHON_DATA", "TMUX", "NO_COLOR", "SSH_CONNECTION"):
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+    for name in ("ANTIPHON_DATA", "TMUX", "NO_COLOR", "SSH_CONNECTION", *keys):
         monkeypatch.delenv(name, raising=False)
+    # A server of models that runs here is none of a test's.
+    configured = home / "config" / "antiphon" / "config.toml"
+    configured.parent.mkdir()
+    configured.write_text("[discovery]\nlocal_ports = []\n")
     return home

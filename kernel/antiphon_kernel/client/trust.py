@@ -1,4 +1,5 @@
-"""Trust in data folders: those that this user founded on this machine, or has said to trust.
+"""Trust in data folders, those that this user founded on this machine or has said to trust, and
+in configuration files of projects.
 
 A trusted folder holds a random id, and the user's state folder holds an entry for this id at the
 folder's real path: a folder that came by other means (a clone, an archive, a move) has none.
@@ -26,6 +27,7 @@ FOUNDED_VARIABLE: Final = "ANTIPHON_FOUNDED"
 children: the id of the folder and its real path."""
 
 _REGISTRY: Final = "folders"
+_FILES: Final = "files"
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -109,6 +111,37 @@ def trust(data: Path) -> None:
             raise
         folder_id = before  # a read-only medium
     _register(folder_id, data)
+
+
+def is_trusted_file(path: Path, content: bytes) -> bool:
+    """Return whether this user has said to trust a file at this place with this content."""
+    try:
+        entry = _file_entry(path)
+        return _is_own(entry.parent) and entry.read_text("ascii") == _digest(content)
+    except (OSError, ValueError):
+        return False
+
+
+def trust_file(path: Path, content: bytes) -> None:
+    """Trust a file as long as it has this content.
+
+    Raises:
+        OSError: if that cannot be remembered.
+    """
+    registry = make_state_folder(_FILES)
+    if not _is_own(registry):
+        raise PermissionError(1, "others may write in it, or it is another user's", str(registry))
+    write_private(_file_entry(path), _digest(content))
+
+
+def _file_entry(path: Path) -> Path:
+    """Return the registry's file for a file at a path."""
+    place = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    return state_path(_FILES) / place
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_id(data: Path) -> str | None:

@@ -24,7 +24,6 @@ _LARGE: Final = 400_000
 _LONG_ANSWER: Final = 32_000
 
 
-@lru_cache(maxsize=256)
 def with_known_limits(config: ModelConfig) -> ModelConfig:
     """Return a configuration with the window and price that are published, where it has none.
 
@@ -32,7 +31,7 @@ def with_known_limits(config: ModelConfig) -> ModelConfig:
     """
     if config.window is not None and config.price is not None:
         return config
-    known = _find(config)
+    known = _find(config.kind, config.model, config.base_url)
     if known is None:
         return config
     return replace(
@@ -42,17 +41,18 @@ def with_known_limits(config: ModelConfig) -> ModelConfig:
     )
 
 
-def _find(config: ModelConfig) -> Any | None:
+@lru_cache(maxsize=256)
+def _find(kind: ModelKind, model: str, base_url: str | None) -> Any | None:
     """Return the library's entry of a model; None if it has none."""
-    if config.kind not in _PROVIDERS:
+    if kind not in _PROVIDERS:
         return None
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
         return None
-    provider = _PROVIDERS[config.kind] if config.base_url is None else None
+    provider = _PROVIDERS[kind] if base_url is None else None
     try:
-        return get_snapshot().find_provider_model(config.model, None, provider, config.base_url)[1]
+        return get_snapshot().find_provider_model(model, None, provider, base_url)[1]
     except LookupError:
         return None
 

@@ -21,7 +21,13 @@ from antiphon_kernel.config.api_keys import (
     KeyRefused,
     read_key_file,
 )
-from antiphon_kernel.config.settings import ConfigProblem, Discovery, KernelConfig, PermissionRules
+from antiphon_kernel.config.settings import (
+    LOCAL_PORTS,
+    ConfigProblem,
+    Discovery,
+    KernelConfig,
+    PermissionRules,
+)
 from antiphon_kernel.config.tables import (
     NESTED,
     TABLES,
@@ -41,6 +47,7 @@ from antiphon_kernel.config.toml_lines import (
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.param_errors import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers.recording import RecordingError, load_recording
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
@@ -75,7 +82,7 @@ class _RawConfig:
     context: dict[str, Any] = field(default_factory=dict)
     default_at: tuple[str, int | None] = ("", None)
     permissions: PermissionRules = field(default_factory=PermissionRules)
-    discovery: Discovery = field(default_factory=Discovery)
+    discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
     problems: list[ConfigProblem] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
     """Variables that hold keys."""
@@ -179,6 +186,14 @@ def _read(path: Path, found: _RawConfig, *, is_own: bool) -> bytes | None:
         why = error.message
     found.problems.append(ConfigProblem(str(path), f"not read: {why}."))
     return None
+
+
+def read_untrusted(path: Path) -> bytes | None:
+    """Return the bytes of a project's configuration file; None if there is none that is read."""
+    try:
+        return _read_checked(path, is_own=False)
+    except (OSError, _Refused):
+        return None
 
 
 def _read_checked(path: Path, *, is_own: bool) -> bytes:
@@ -297,7 +312,13 @@ class _FileReader:
     def _model_path(self, table: ModelTable) -> str:
         if table.kind not in _TRUSTED_KINDS:
             return table.model
-        return str(self._file(table.model))
+        path = self._file(table.model)
+        if table.kind is ModelKind.SCRIPTED:
+            try:
+                load_recording(path)
+            except RecordingError as error:
+                raise _Refused(error.message, ("model",)) from error
+        return str(path)
 
     def _file(self, name: str) -> Path:
         """Return the path of a file that is named here: relative to this one, or to `~`."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from antiphon_kernel.providers import ModelConfig
 
-NO_MODEL = (
+NO_MODEL: Final = (
     "No model is set up: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY before the kernel"
     " starts, start a local server such as Ollama, or name a model in config.toml."
 )
@@ -40,14 +41,18 @@ class PermissionRules:
     """Patterns of commands that run without a question."""
 
 
+LOCAL_PORTS: Final = (11434, 1234, 8080, 8000)
+"""Ports of Ollama, LM Studio, llama.cpp and vLLM."""
+
+
 @dataclass(frozen=True, slots=True)
 class Discovery:
     """Places where models are looked for that no file names."""
 
     environment: bool = True
     """Keys of providers in the environment."""
-    local_ports: tuple[int, ...] = (11434, 1234, 8080, 8000)
-    """Ports of the loopback interface: Ollama, LM Studio, llama.cpp, vLLM."""
+    local_ports: tuple[int, ...] = ()
+    """Ports of the loopback interface on which servers of models are looked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,15 @@ from typing import Any, Final
 import click
 
 from antiphon_kernel.client.ownership import check_ownership, known_files
-from antiphon_kernel.client.trust import is_registered, is_trusted, trust
+from antiphon_kernel.client.trust import (
+    is_registered,
+    is_trusted,
+    is_trusted_file,
+    trust,
+    trust_file,
+)
 from antiphon_kernel.client.usage import data_option
+from antiphon_kernel.config import read_untrusted
 from antiphon_kernel.daemon.data_folder import DataFolder, DataFolderInUse
 from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
 from antiphon_kernel.maintenance.audit_log import audit_log
@@ -26,7 +33,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
-from antiphon_kernel.types.constants import ExitCode
+from antiphon_kernel.types.constants import CONFIG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _SHOWN: Final = 100
@@ -96,27 +103,49 @@ def doctor_command(data: Path, as_json: bool) -> None:
 @_data
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def trust_command(data: Path, yes: bool) -> None:
-    """Show what the data folder DATA holds, and open it without a question from now on."""
+    """Show what the data folder DATA and its configuration hold, and trust them from now on."""
     with _failures(as_json=False):
         check_ownership(data)
-        if not known_files(data):
+        config = data / CONFIG_FILE
+        content = read_untrusted(config)
+        is_new_config = content is not None and not is_trusted_file(config, content)
+        has_data = bool(known_files(data))
+        if not has_data and content is None:
             click.echo(
                 f"antiphon: there is no data of antiphon in {sanitize(str(data))}: there is"
                 " nothing to trust.",
                 err=True,
             )
             sys.exit(ExitCode.FAILED)
-        if is_registered(data):
+        is_new_data = has_data and not is_registered(data)
+        if not is_new_data and not is_new_config:
             click.echo(sanitize(f"{data} is trusted already."))
             return
-        for line in survey(data, SystemClock().now_ms()):
+        for line in survey(data, SystemClock().now_ms()) if is_new_data else ():
             click.echo(sanitize(line))
+        if is_new_config:
+            _show_config(config, content or b"")
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("nobody can be asked: say --yes to trust this folder")
             click.confirm("Trust it?", abort=True, err=True)
-        trust(data)
-        click.echo(sanitize(f"{data} is trusted from now on."))
+        if is_new_data:
+            trust(data)
+            click.echo(sanitize(f"{data} is trusted from now on."))
+        if is_new_config:
+            trust_file(config, content or b"")
+            click.echo(
+                sanitize(
+                    f"{config} is trusted as it is now; a kernel that runs reads it when it is"
+                    " started again."
+                )
+            )
+
+
+def _show_config(path: Path, content: bytes) -> None:
+    click.echo(sanitize(f"{path} says"))
+    for line in content.decode("utf-8", "replace").splitlines():
+        click.echo(f"  {sanitize(line)}")
 
 
 @click.command("log")

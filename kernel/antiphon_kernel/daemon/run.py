@@ -15,11 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from platformdirs import user_state_path
+from platformdirs import user_config_path, user_state_path
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
 from antiphon_kernel.client.ownership import SOCKET_FILE
+from antiphon_kernel.client.trust import is_trusted_file
+from antiphon_kernel.config import (
+    hide_variables,
+    load_config,
+)
 from antiphon_kernel.daemon.address_file import remove_address, serve_on_last_port, write_address
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.daemon.event_loop import run
@@ -29,7 +34,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, load_models
+from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE
 
@@ -73,16 +78,39 @@ def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, ec
         log_to(settings.data / LOG_FILE, echo=echo)
         if folder.warning is not None:
             _log.warning("%s", folder.warning)
-        run(_run(settings, ready, SystemClock()))
+        # Before anything is started that would get the keys with its environment.
+        models = _load_models(settings)
+        run(_run(settings, models, ready, SystemClock()))
 
 
-async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock: Clock) -> None:
+def _load_models(settings: Settings) -> Models:
+    """Return the models of a kernel, and take keys out of this process' environment.
+
+    A kernel that plays recordings has no others: it needs no key and asks no server.
+
+    Raises:
+        AntiphonError: a recording cannot be read.
+    """
+    loaded = load_config(
+        user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
+    )
+    hide_variables(loaded.key_variables)
+    if settings.recordings or settings.demo:
+        return load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
+    for problem in loaded.config.problems:
+        _log.warning("%s", problem)
+    return Models(config=loaded.config)
+
+
+async def _run(
+    settings: Settings, models: Models, ready: Callable[[KernelAddress], None], clock: Clock
+) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(report_task_failure)
     ending: asyncio.Future[str] = loop.create_future()
     for number in END_SIGNALS:
         loop.add_signal_handler(number, _end, ending, signal.Signals(number).name)
-    async with _open_kernel(settings, clock) as (kernel, server, turns):
+    async with _open_kernel(settings, models, clock) as (kernel, server, turns):
         address = KernelAddress(
             pid=os.getpid(),
             kernel=kernel.id,
@@ -121,7 +149,7 @@ def _end(ending: asyncio.Future[str], reason: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _open_kernel(
-    settings: Settings, clock: Clock
+    settings: Settings, models: Models, clock: Clock
 ) -> AsyncIterator[tuple[Kernel, Server, TurnRunner]]:
     """The kernel with everything that works on it; closed in the order that loses nothing."""
     kernel = await Kernel.open(
@@ -134,13 +162,22 @@ async def _open_kernel(
     )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kernel.close)
-        models = load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
+        stack.push_async_callback(models.close)
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
         socket = settings.data / SOCKET_FILE
         server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
         stack.push_async_callback(server.close)
+        looking = asyncio.create_task(models.look(), name="local models")
+        looking.add_done_callback(_report_failure)
+        stack.callback(looking.cancel)
         yield kernel, server, turns
+
+
+def _report_failure(task: asyncio.Task[None]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("%s has failed", task.get_name(), exc_info=error)
 
 
 @contextlib.contextmanager

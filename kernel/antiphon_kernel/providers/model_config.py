@@ -37,7 +37,9 @@ class ModelPrice:
     """Price of a model in US dollars for a million tokens."""
 
     input: float
+    """Of a request."""
     output: float
+    """Of an answer."""
     cached: float | None = None
     """Of input that is read from the cache; as other input if absent."""
     cache_write: float | None = None

@@ -1,7 +1,7 @@
 """Turns: models that answer submissions, and the shell commands that they and people run."""
 
-from antiphon_kernel.turns.models import load_models
+from antiphon_kernel.turns.models import Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
 
-__all__ = ["TURN_TOOLS", "TurnRunner", "load_models"]
+__all__ = ["TURN_TOOLS", "Models", "TurnRunner", "load_models"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from antiphon_kernel.config import KernelConfig, PermissionRules, with_known_limits
+from antiphon_kernel.config import (
+    KernelConfig,
+    PermissionRules,
+    find_local_models,
+    with_known_limits,
+)
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, load_recording
@@ -39,21 +45,25 @@ class Models:
     ) -> None:
         """
         Args:
-            providers: models that are there already, before those of the configuration.
-            configs: by name, what is configured of `providers`.
+            providers: models that are open already; they come before those of `config`.
+            configs: configurations of these, where they have one.
             permissions: policies for the tool calls of models, by name.
             open_provider: opens a model of the configuration when it is first asked.
         """
         self.config = config or KernelConfig()
-        """Settings that its models share, and what is wrong with them."""
+        """Settings that its models share."""
+        self.problems = self.config.problems
+        """Everything that is wrong with what is configured."""
         self._permissions = dict(permissions or {})
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
-        self._configs: dict[str, ModelConfig | None] = dict.fromkeys(providers or ())
-        """By name, in order; None of a model that was not configured."""
-        self._configs.update(configs or {})
+        # Names in order; None of a model that was not configured.
+        self._configs = {name: (configs or {}).get(name) for name in providers or ()}
         self._providers = dict(providers or {})
         self._open_provider = open_provider or open_model
+        self._looked = asyncio.Event()
+        if not self.config.discovery.local_ports:
+            self._looked.set()
         self.add(self.config.models)
 
     @classmethod
@@ -80,6 +90,20 @@ class Models:
         for config in configs:
             self._configs.setdefault(config.name, config)
 
+    async def look(self) -> None:
+        """Look once for servers of models on this machine, and add what they have."""
+        try:
+            found = await find_local_models(self.config.discovery.local_ports)
+            self.add(found)
+        finally:
+            self._looked.set()
+        for model in found:
+            _log.info("the model %s answers at %s", model.name, model.base_url)
+
+    async def looked(self) -> None:
+        """Wait until servers that are looked for have answered, or have not."""
+        await self._looked.wait()
+
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))
 
@@ -100,14 +124,16 @@ class Models:
     def configured(self, name: str) -> ModelConfig | None:
         """Return the configuration of a model, with the limits and prices that are known of it.
 
-        The first call may take a moment: it reads what is published. None of a model that was not
-        configured.
+        The first call may take a moment: it reads what is published. None of a model that plays
+        recordings.
 
         Raises:
             KeyError: if there is no such model.
         """
         config = self._configs[name]
-        return None if config is None else with_known_limits(config)
+        if config is None or config.kind is ModelKind.SCRIPTED:
+            return None
+        return with_known_limits(config)
 
     @property
     def default(self) -> str | None:
@@ -116,13 +142,15 @@ class Models:
         return chosen if chosen in self._configs else next(iter(self._configs), None)
 
     def permissions(self, name: str) -> PermissionPolicy:
-        """Return the policy for a model's tool calls; recordings may do what is in them."""
+        """Return the policy for a model's tool calls; recordings may do what is in them
+        unless their configuration says otherwise."""
         if name in self._permissions:
             return self._permissions[name]
         config = self._configs.get(name)
-        if config is None or config.kind is ModelKind.SCRIPTED:
+        if config is None:
             return ALLOW_EVERYTHING
-        shared = _policy(self.config.permissions)
+        is_played = config.kind is ModelKind.SCRIPTED
+        shared = ALLOW_EVERYTHING if is_played else _policy(self.config.permissions)
         own = self.config.model_permissions.get(name)
         return shared if own is None else _policy(own).over(shared)
 
@@ -138,12 +166,17 @@ class Models:
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""
-        for name, provider in self._providers.items():
-            if isinstance(provider, _Closing):
-                try:
-                    await provider.close()
-                except Exception as error:  # noqa: BLE001  the others are closed all the same
-                    _log.warning("the model %s could not be closed: %s", name, error)
+        opened = {
+            name: provider
+            for name, provider in self._providers.items()
+            if isinstance(provider, _Closing)
+        }
+        ended = await asyncio.gather(
+            *(provider.close() for provider in opened.values()), return_exceptions=True
+        )
+        for name, error in zip(opened, ended, strict=True):
+            if error is not None:
+                _log.error("the model %s could not be closed", name, exc_info=error)
 
 
 def _policy(rules: PermissionRules) -> PermissionPolicy:
@@ -160,6 +193,10 @@ def open_model(config: ModelConfig) -> Provider:
         return ScriptedProvider([load_recording(Path(config.model))])
     from antiphon_kernel.providers.opening import open_provider
 
+    if config.kind is ModelKind.LOCAL:
+        from antiphon_kernel.providers.local import LocalProvider
+
+        return LocalProvider(config, open_provider)
     return open_provider(config)
 
 

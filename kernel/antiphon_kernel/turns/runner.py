@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -34,6 +34,7 @@ from antiphon_kernel.types.ids import ContextId, KernelId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.turn_metadata import MAX_ROUNDS
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +115,11 @@ class TurnRunner:
             task.add_done_callback(_report)
 
     @property
+    def models(self) -> Models:
+        """Return the models that answer."""
+        return self._models
+
+    @property
     def busy(self) -> bool:
         """Return whether any turn or command runs or waits, other than for a person's decision."""
         waited_for = self.permissions.is_waited_for
@@ -127,6 +133,22 @@ class TurnRunner:
         """Wait until nothing runs or waits any more."""
         while self._works:
             await asyncio.wait({work.task for work in self._works})
+
+    async def wait_answered(self, context: Context, prompt: str) -> list[Job]:
+        """Wait until no turn answers a block any more; return those that have ended meanwhile.
+
+        Everything that they wrote is on disk then.
+        """
+        ended: list[Job] = []
+
+        def due() -> list[Job]:
+            return [one for one in self._works if (one.context, one.prompt) == (context.id, prompt)]
+
+        while running := due():
+            await asyncio.wait({one.task for one in running})
+            ended += running
+        await context.wait_persisted()
+        return ended
 
     async def close(self) -> None:
         """Stop everything; what was written stays, marked as interrupted.
@@ -155,7 +177,7 @@ class TurnRunner:
             reader = partial(
                 self.reader, writer.context, answering, writer.actor.principal.id, prompt
             )
-            desk, settings = self.permissions, self._settings
+            desk, settings = self.permissions, self._settings_for(writer.context, prompt)
             turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings, reader)
             work.turn, fail = turn, turn.fail
             await turn.play()
@@ -231,11 +253,6 @@ class TurnRunner:
         """Return what runs and waits in a context, in the order in which it was asked for."""
         return [work for work in self._works if work.context == context.id]
 
-    @property
-    def models(self) -> Models:
-        """Return the models that answer."""
-        return self._models
-
     def start_turn(
         self, context: Context, model: str, prompt: str, text: str, sender: Actor
     ) -> Job:
@@ -279,6 +296,14 @@ class TurnRunner:
 
         self._start(work, asker, play(), f"turn of {model}")
         return work
+
+    def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
+        """Return the settings of a turn; its message may ask for fewer rounds than are allowed."""
+        asked = context.document.header(prompt).metadata.get(MAX_ROUNDS)
+        limits = self._settings.limits
+        if type(asked) is not int or not 1 <= asked < limits.max_rounds:
+            return self._settings
+        return replace(self._settings, limits=replace(limits, max_rounds=asked))
 
     async def start_command(
         self, context: Context, caller: Actor, command: str
@@ -384,8 +409,17 @@ class TurnRunner:
 
     # Stopping
 
-    async def interrupt(self, context: Context, principal: str | None, by: Principal) -> list[str]:
+    async def interrupt(
+        self,
+        context: Context,
+        principal: str | None,
+        by: Principal,
+        message: str | None = None,
+    ) -> list[str]:
         """Stop what runs in a context, of one principal or of all; turns that wait come next.
+
+        Args:
+            message: stop the turns that answer this block, those that wait too, and nothing else.
 
         Returns the usernames of those that were stopped, once nothing of them runs any more.
 
@@ -397,14 +431,17 @@ class TurnRunner:
         due = [
             work
             for work in self._works
-            if work.context == context.id and not work.waiting and whose in (None, work.username)
+            if work.context == context.id
+            and (not work.waiting if message is None else work.prompt == message)
+            and whose in (None, work.username)
         ]
         for work in due:
             work.stop(by.username)
         for work in due:
             await work.wait_ended()
         stopped = {work.username for work in due}
-        stopped |= self._kernel.writers.stop(context, whose, by.username)
+        if message is None:
+            stopped |= self._kernel.writers.stop(context, whose, by.username)
         await context.wait_persisted()
         return sorted(stopped)
 

@@ -13,9 +13,11 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.tools.message import fork_branch
+from antiphon_kernel.turns.model_listing import MODEL_TOOLS
 from antiphon_kernel.turns.permission_tools import PERMISSION_TOOLS
 from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.turns.runner import Job, runner_of
+from antiphon_kernel.turns.waiting import WAITING_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -280,6 +282,8 @@ class InterruptParams(Params):
     """Label or id; the default context if absent."""
     principal: str | None = None
     """Username or id of the model (or person, for a command) to stop; all if absent."""
+    message: str | None = None
+    """Only the turns that answer this block, also those that have not begun."""
 
 
 class InterruptResult(Result):
@@ -324,9 +328,12 @@ async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     has been written stays, with status error, stop_reason interrupted and who stopped it.
     """
     check_interrupt(params.principal, call.actor.principal, call.role)
-    context = await call.context(params.context)
-    runner = runner_of(call.kernel)
-    stopped = await runner.interrupt(context, params.principal, call.actor.principal)
+    runner, by, message = runner_of(call.kernel), call.actor.principal, None
+    if params.message is None:
+        context = await call.context(params.context)
+    else:
+        context, message = await call.block(params.message)
+    stopped = await runner.interrupt(context, params.principal, by, message)
     return InterruptResult(stopped=stopped)
 
 
@@ -367,4 +374,6 @@ TURN_TOOLS: tuple[Tool, ...] = (
     context_model,
     context_request,
     *PERMISSION_TOOLS,
+    *MODEL_TOOLS,
+    *WAITING_TOOLS,
 )

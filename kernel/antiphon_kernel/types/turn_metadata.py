@@ -1,8 +1,11 @@
-"""Keys of a block's `metadata` that turns of models write, for everybody who shows them."""
+"""Keys of a block's `metadata` that turns of models write or read."""
 
 from __future__ import annotations
 
 from typing import Final
+
+MAX_ROUNDS: Final = "max_rounds"
+"""Of a message: rounds that a turn which answers it may have, if fewer than others."""
 
 USAGE: Final = "usage"
 """Of the last block of a round: the tokens that the provider counted, and their price."""

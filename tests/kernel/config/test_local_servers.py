@@ -1,0 +1,112 @@
+"""Servers of models on this machine: asked on the loopback interface, and believed in little."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from antiphon_kernel.config import find_local_models
+from antiphon_kernel.config.local_servers import mentionable
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers import ModelConfig, ModelKind
+
+HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+
+@asynccontextmanager
+async def server(answer: bytes, *, is_silent: bool = False) -> AsyncIterator[int]:
+    """A server that gives one answer to every request; its port."""
+
+    async def serve(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
+        request = await reading.readuntil(b"\r\n\r\n")
+        assert request.startswith(b"GET /v1/models HTTP/1.0\r\n")
+        assert b"uthorization" not in request
+        if is_silent:
+            await reading.read()
+        else:
+            writing.write(answer)
+        writing.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield listening.sockets[0].getsockname()[1]
+    finally:
+        listening.close()
+
+
+def listed(*entries: object) -> bytes:
+    return HEAD + json.dumps({"object": "list", "data": entries}).encode()
+
+
+async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
+    answer = listed(
+        {"id": "llama3.2:latest"},
+        {"id": "/models/Qwen3-32B-Q4_K_M.gguf", "meta": {"n_ctx": 4096}},
+        {"id": "meta/llama3.2", "max_model_len": 8192},
+        {"id": "nomic-embed-text"},
+        {"id": "日本"},
+        {"id": 7},
+        "x",
+    )
+    async with server(answer) as port:
+        found = await find_local_models([port])
+    url = f"http://127.0.0.1:{port}/v1"
+    kind = ModelKind.OPENAI_CHAT
+    assert found == [
+        ModelConfig("llama3-2", kind, "llama3.2:latest", base_url=url),
+        ModelConfig(
+            "qwen3-32b-q4_k_m",
+            kind,
+            "/models/Qwen3-32B-Q4_K_M.gguf",
+            base_url=url,
+            window=ModelWindow(4096, 4096),
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.0 404 Not Found\r\n\r\n" + listed({"id": "x"}).partition(b"\r\n\r\n")[2],
+        b"HTTP/1.0 302 Found\r\nLocation: http://example.com/v1/models\r\n\r\n",
+        HEAD + b"<html>",
+        HEAD + b"[" * 100_000,
+        HEAD + b'{"data": {"id": "x"}}',
+        HEAD + b"\xff",
+        HEAD + b" " * 300_000 + b'{"data": [{"id": "x"}]}',
+        b"SSH-2.0-OpenSSH_9.7\r\n",
+    ],
+    ids=["nothing", "404", "redirect", "html", "deep", "no-list", "latin-1", "long", "ssh"],
+)
+async def test_server_that_answers_something_else_has_no_models(answer: bytes) -> None:
+    async with server(answer) as port:
+        assert await find_local_models([port], seconds=30) == []
+
+
+async def test_server_that_says_nothing_is_given_up() -> None:
+    async with server(b"", is_silent=True) as port:
+        assert await find_local_models([port], seconds=0.05) == []
+
+
+async def test_port_on_which_nobody_listens_has_no_models() -> None:
+    async with server(b"") as port:
+        pass
+    assert await find_local_models([port]) == []
+
+
+async def test_number_of_models_is_bounded() -> None:
+    async with server(listed(*({"id": f"m{number}"} for number in range(500)))) as port:
+        assert len(await find_local_models([port], seconds=30)) == 20
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("gpt-oss:20b", "gpt-oss-20b"), ("A" * 100, "a" * 64), ("..", None), ("system", None)],
+)
+def test_mentionable_name(model: str, name: str | None) -> None:
+    assert mentionable(model) == name
