@@ -87,7 +87,7 @@ def send(
         "kind": "text",
         "status": "done",
         "context": context or kernel.context or DEFAULT_CONTEXT,
-        "content": _message(),
+        "content": read_message("send"),
     }
 
     async def create(calls: ToolClient) -> dict[str, Any]:
@@ -98,8 +98,12 @@ def send(
         click.echo(dump_json_line(sent))
 
 
-def _message() -> str:
-    """Read standard input to its end; raises CommandError if it is empty or no text."""
+def read_message(command: str) -> str:
+    """Read standard input to its end for a command.
+
+    Raises:
+        CommandError: if it is empty or no text.
+    """
     if sys.stdin.isatty():
         click.echo("antiphon: write the message; Ctrl+D on an empty line sends it.", err=True)
     try:
@@ -112,7 +116,8 @@ def _message() -> str:
         ) from error
     if not text.strip():
         raise CommandError(
-            "standard input is empty: give it the message, as in `echo Hello | antiphon send`.",
+            "standard input is empty: give it the message, as in"
+            f" `echo Hello | antiphon {command}`.",
             ExitCode.USAGE,
         )
     return text

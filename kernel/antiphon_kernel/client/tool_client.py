@@ -51,6 +51,10 @@ class ToolClient:
         self._ids = itertools.count(1)
         self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
+    def another(self) -> ToolClient:
+        """Return a client of the same kernel and caller with a connection of its own."""
+        return ToolClient(self._locate, as_name=self._as_name, as_kind=self._query.get("kind"))
+
     async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one tool call.
 

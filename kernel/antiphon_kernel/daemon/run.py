@@ -108,12 +108,12 @@ def _load_models(settings: Settings) -> Models:
     hide_variables(loaded.key_variables)
     if settings.local:
         config = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
-        return Models(settings=config, auto_play=True, opening=LOCAL_OPENING)
+        return Models(config=config, auto_play=True, opening=LOCAL_OPENING)
     if settings.recordings or settings.demo:
         return load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
     for problem in loaded.config.problems:
         _log.warning("%s", problem)
-    return Models(settings=loaded.config)
+    return Models(config=loaded.config)
 
 
 async def _run(

@@ -44,20 +44,20 @@ class Models:
         auto_play: bool = False,
         opening: str = OPENING,
         permissions: Mapping[str, PermissionPolicy] | None = None,
-        settings: KernelConfig | None = None,
+        config: KernelConfig | None = None,
         open_provider: OpenProvider | None = None,
     ) -> None:
         """
         Args:
-            providers: models that are open already; they come before those of `settings`.
+            providers: models that are open already; they come before those of `config`.
             configs: configurations of these, where they have one.
             opening: message of the kernel that they answer if they begin by themselves.
             permissions: policies for the tool calls of models, by name.
             open_provider: opens a model of the configuration when it is first asked.
         """
-        self.settings = settings or KernelConfig()
+        self.config = config or KernelConfig()
         """Settings that its models share."""
-        self.problems = self.settings.problems
+        self.problems = self.config.problems
         """Everything that is wrong with what is configured."""
         self._permissions = dict(permissions or {})
         self.opening = opening
@@ -68,9 +68,9 @@ class Models:
         self._providers = dict(providers or {})
         self._open_provider = open_provider or open_model
         self._looked = asyncio.Event()
-        if not self.settings.discovery.local_ports:
+        if not self.config.discovery.local_ports:
             self._looked.set()
-        self.add(self.settings.models)
+        self.add(self.config.models)
 
     @classmethod
     def from_recordings(
@@ -99,7 +99,7 @@ class Models:
     async def look(self) -> None:
         """Look once for servers of models on this machine, and add what they have."""
         try:
-            found = await find_local_models(self.settings.discovery.local_ports)
+            found = await find_local_models(self.config.discovery.local_ports)
             self.add(found)
         finally:
             self._looked.set()
@@ -144,7 +144,7 @@ class Models:
     @property
     def default(self) -> str | None:
         """Return the model that answers messages that name none; None if there is no model."""
-        chosen = self.settings.default_model
+        chosen = self.config.default_model
         return chosen if chosen in self._configs else next(iter(self._configs), None)
 
     def permissions(self, name: str) -> PermissionPolicy:
@@ -156,8 +156,8 @@ class Models:
         if config is None:
             return ALLOW_EVERYTHING
         is_played = config.kind is ModelKind.SCRIPTED
-        shared = ALLOW_EVERYTHING if is_played else _policy(self.settings.permissions)
-        own = self.settings.model_permissions.get(name)
+        shared = ALLOW_EVERYTHING if is_played else _policy(self.config.permissions)
+        own = self.config.model_permissions.get(name)
         return shared if own is None else _policy(own).over(shared)
 
     def mentioned(self, text: str, default: str | None = None) -> list[str]:
@@ -199,6 +199,10 @@ def open_model(config: ModelConfig) -> Provider:
         return ScriptedProvider([load_recording(Path(config.model))])
     from antiphon_kernel.providers.opening import open_provider
 
+    if config.kind is ModelKind.LOCAL:
+        from antiphon_kernel.providers.local import LocalProvider
+
+        return LocalProvider(config, open_provider)
     return open_provider(config)
 
 

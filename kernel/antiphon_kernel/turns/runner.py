@@ -96,7 +96,7 @@ class TurnRunner:
         self._models = models
         self._sleep = sleep
         self._settings = settings or TurnSettings(
-            limits=TurnLimits.of(models.settings),
+            limits=TurnLimits.of(models.config),
             instructions=partial(read_project_instructions, kernel.project),
         )
         self._answering: dict[str, AnsweringModel] = {}
@@ -135,7 +135,10 @@ class TurnRunner:
             await asyncio.wait({work.task for work in self._works})
 
     async def wait_answered(self, context: Context, prompt: str) -> list[Job]:
-        """Wait until no turn answers a block any more; return those that have ended meanwhile."""
+        """Wait until no turn answers a block any more; return those that have ended meanwhile.
+
+        Everything that they wrote is on disk then.
+        """
         ended: list[Job] = []
 
         def due() -> list[Job]:
@@ -144,6 +147,7 @@ class TurnRunner:
         while running := due():
             await asyncio.wait({one.task for one in running})
             ended += running
+        await context.wait_persisted()
         return ended
 
     async def close(self) -> None:
@@ -448,8 +452,17 @@ class TurnRunner:
 
     # Stopping
 
-    async def interrupt(self, context: Context, principal: str | None, by: Principal) -> list[str]:
+    async def interrupt(
+        self,
+        context: Context,
+        principal: str | None,
+        by: Principal,
+        message: str | None = None,
+    ) -> list[str]:
         """Stop what runs in a context, of one principal or of all; turns that wait come next.
+
+        Args:
+            message: stop the turns that answer this block, those that wait too, and nothing else.
 
         Returns the usernames of those that were stopped, once nothing of them runs any more.
 
@@ -461,14 +474,17 @@ class TurnRunner:
         due = [
             work
             for work in self._works
-            if work.context == context.id and not work.waiting and whose in (None, work.username)
+            if work.context == context.id
+            and (not work.waiting if message is None else work.prompt == message)
+            and whose in (None, work.username)
         ]
         for work in due:
             work.stop(by.username)
         for work in due:
             await work.wait_ended()
         stopped = {work.username for work in due}
-        stopped |= self._kernel.writers.stop(context, whose, by.username)
+        if message is None:
+            stopped |= self._kernel.writers.stop(context, whose, by.username)
         await context.wait_persisted()
         return sorted(stopped)
 

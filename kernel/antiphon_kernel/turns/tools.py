@@ -287,6 +287,8 @@ class InterruptParams(Params):
     """Label or id; the default context if absent."""
     principal: str | None = None
     """Username or id of the model (or person, for a command) to stop; all if absent."""
+    message: str | None = None
+    """Only the turns that answer this block, also those that have not begun."""
 
 
 class InterruptResult(Result):
@@ -331,9 +333,12 @@ async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     has been written stays, with status error, stop_reason interrupted and who stopped it.
     """
     check_interrupt(params.principal, call.actor.principal, call.role)
-    context = await call.context(params.context)
-    runner = runner_of(call.kernel)
-    stopped = await runner.interrupt(context, params.principal, call.actor.principal)
+    runner, by, message = runner_of(call.kernel), call.actor.principal, None
+    if params.message is None:
+        context = await call.context(params.context)
+    else:
+        context, message = await call.block(params.message)
+    stopped = await runner.interrupt(context, params.principal, by, message)
     return InterruptResult(stopped=stopped)
 
 

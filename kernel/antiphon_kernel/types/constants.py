@@ -41,3 +41,9 @@ class ExitCode(IntEnum):
     """Another kernel already serves the data folder."""
     UNTRUSTED_FOLDER = 5
     """The data folder was not founded by this user here, or others may write in it."""
+    PERMISSION = 6
+    """A model's call needed a permission that nobody gave."""
+    LIMIT = 7
+    """A limit or a budget ended a model's turn."""
+    INTERRUPTED = 130
+    """A model's turn was interrupted, as by Ctrl+C."""

@@ -37,9 +37,7 @@ class House:
     async def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
         tools = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
-        kernel = await Kernel.open(
-            self.folder / "data", self.folder, registry=tools, owner="amy"
-        )
+        kernel = await Kernel.open(self.folder / "data", self.folder, registry=tools, owner="amy")
         models = {"aria": self.provider} if self.has_model else {}
         runner = TurnRunner(kernel, Models(models, permissions={"aria": PermissionPolicy()}))
         self.stage = Stage(kernel, await kernel.context(), runner)
@@ -190,9 +188,7 @@ async def test_call_of_an_asker_who_has_to_go_before_a_restart_is_not_asked_agai
     house: House, loses: str
 ) -> None:
     kernel = house.stage.kernel
-    issued = await kernel.invitations.invite(
-        AccessRole.EDITOR, name="co", expires=None, uses=None
-    )
+    issued = await kernel.invitations.invite(AccessRole.EDITOR, name="co", expires=None, uses=None)
     await kernel.members.give_role(issued.principal, AccessRole.OWNER)
     number = issued.credential.number
     co = kernel.open_session(issued.principal, "test", credential=number)

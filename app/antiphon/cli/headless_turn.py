@@ -1,0 +1,323 @@
+"""Implementation of `antiphon run`: submit a message, follow the turn that answers it, print it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+import click
+
+from antiphon.cli.call import dump_json_line
+from antiphon.cli.stdio import Printer
+from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon_kernel.text.mentions import mentions
+from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.types.constants import INTERRUPTED, ExitCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.turn_metadata import ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
+
+_EVERY_TOOL: Final = "*"
+_ASKED: Final = "asked"
+_FINAL: Final = ("done", "error")
+_LIMITS: Final = ("limit", "max_tokens")
+_REFUSAL: Final = (
+    "Nobody can be asked: this is a run without a person, and it was not started with --allow for"
+    " this tool."
+)
+
+_OUTCOMES: Final[Mapping[ExitCode, str]] = {
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "failed",
+    ExitCode.PERMISSION: "permission",
+    ExitCode.LIMIT: "limit",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One message, and how it is to be answered."""
+
+    text: str
+    context: str
+    """Label or id."""
+    model: str | None = None
+    """The default model if absent."""
+    allow: frozenset[str] = frozenset()
+    """Tools for models whose calls are allowed, or `*`."""
+    max_rounds: int | None = None
+
+
+@dataclass(slots=True)
+class _Answered:
+    """The answer as far as it has come."""
+
+    texts: list[str] = field(default_factory=list)
+    denied: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, float] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    is_interrupted: bool = False
+
+    def exit_code(self) -> ExitCode:
+        """Return how the command ends."""
+        if self.is_interrupted:
+            return ExitCode.INTERRUPTED
+        if self.error is not None:
+            return ExitCode.LIMIT if self.error.get("kind") in _LIMITS else ExitCode.FAILED
+        return ExitCode.PERMISSION if self.denied else ExitCode.OK
+
+
+class HeadlessTurn:
+    """Plays one turn and prints it as text, as one JSON object, or as an object an event."""
+
+    def __init__(
+        self, calls: ToolClient, request: TurnRequest, sink: BinaryIO, output: str
+    ) -> None:
+        """`output` is `text`, `json` or `stream-json`."""
+        self._calls = calls
+        self._request = request
+        self._printer = Printer(sink)
+        self._is_terminal = os.isatty(sink.fileno())
+        self._output = output
+        self._pushed: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._answered = _Answered()
+        self._message = ""
+        self._headers: dict[str, dict[str, Any]] = {}
+        """Of the message and what answers it, by block."""
+        self._shown: set[tuple[str, str]] = set()
+        """Blocks and what of them has been printed."""
+        calls.on_push = self._pushed.put_nowait
+
+    async def play(self) -> ExitCode:
+        """Play the turn to its end; when cancelled, interrupt it.
+
+        Raises:
+            AntiphonError: if it could not begin, or the kernel went away.
+            CommandError: if there is no such model.
+        """
+        model = await self._model()
+        context_id = await self._context()
+        await self._calls.call("block.subscribe", {"context": context_id})
+        waiting = self._calls.another()
+        try:
+            await self._submit(model, context_id)
+            await self._follow(waiting)
+        finally:
+            await waiting.close()
+        return await self._end()
+
+    async def _model(self) -> str:
+        listed = await self._calls.call("model.list", {})
+        names = [one["name"] for one in listed["models"]]
+        chosen = self._request.model
+        if not names:
+            raise AntiphonError(ErrorCode.INVALID_PARAMS, listed["advice"])
+        if chosen is not None and chosen not in names:
+            said = f"there is no model {quote(chosen)}; there are: {join_names(names)}"
+            raise click.UsageError(said)
+        if chosen is None:
+            mentioned = next((one for one in mentions(self._request.text) if one in names), None)
+            default = next((one["name"] for one in listed["models"] if one["default"]), names[0])
+            chosen = mentioned or default
+        return str(chosen)
+
+    async def _context(self) -> str:
+        """Return the id of the context, which is made if its label is free."""
+        wanted = self._request.context
+        found = await self._calls.call("context.list", {"archived": True})
+        for one in found["contexts"]:
+            if wanted in (one["context_id"], one["label"]):
+                return str(one["context_id"])
+        made = await self._calls.call("context.create", {"label": wanted})
+        return str(made["context_id"])
+
+    async def _submit(self, model: str, context_id: str) -> None:
+        request = self._request
+        is_addressed = request.model is None or model in mentions(request.text)
+        text = request.text if is_addressed else f"@{model} {request.text}"
+        metadata = {MAX_ROUNDS: request.max_rounds} if request.max_rounds is not None else {}
+        message = {"role": "user", "kind": "text", "status": "done", "content": text}
+        made = await self._calls.call(
+            "block.create", {**message, "context": context_id, "metadata": metadata}
+        )
+        self._message = made["block_id"]
+        self._headers[self._message] = {}
+        await self._event(
+            "init",
+            model=model,
+            context=self._request.context,
+            context_id=context_id,
+            message=self._message,
+        )
+
+    async def _follow(self, waiting: ToolClient) -> None:
+        """Print what comes until the turn has ended; when cancelled, end it first."""
+        ended = asyncio.ensure_future(waiting.call("turn.wait", {"message": self._message}))
+        try:
+            await self._until(ended)
+        except asyncio.CancelledError:
+            self._answered.is_interrupted = True
+            await self._calls.call("turn.interrupt", {"message": self._message})
+            await self._until(ended)
+        if ended.result()["interrupted"]:
+            self._answered.is_interrupted = True
+
+    async def _until(self, ended: asyncio.Future[dict[str, Any]]) -> None:
+        while not ended.done():
+            coming = asyncio.ensure_future(self._pushed.get())
+            try:
+                await asyncio.wait({coming, ended}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not coming.done():
+                    coming.cancel()
+            if coming.done() and not coming.cancelled():
+                await self._take(coming.result())
+        # The answer to a call comes behind every event before it.
+        await self._calls.call("session.whoami", {})
+        while not self._pushed.empty():
+            await self._take(self._pushed.get_nowait())
+
+    async def _take(self, pushed: Mapping[str, Any]) -> None:
+        if "error" in pushed:
+            raise read_error(pushed["error"])
+        event = pushed["event"]
+        header, block = event.get("header"), event["block_id"]
+        if header is None:
+            return
+        if header.get("parent_id") not in self._headers or block == self._message:
+            return
+        self._headers[block] = header
+        kind, is_final = header["kind"], header["status"] in _FINAL
+        if kind == "tool_result":
+            await self._show_call(header["parent_id"])
+        elif kind == "tool_call":
+            if header.get("permission") == _ASKED:
+                await self._decide(block, header)
+            elif is_final:
+                await self._show_call(block)
+        if is_final:
+            await self._show(block, header)
+
+    async def _show(self, block: str, header: Mapping[str, Any]) -> None:
+        """Print a block that is whole."""
+        kind, answered = header["kind"], self._answered
+        if header.get("stop_reason") == INTERRUPTED and kind != "tool_result":
+            answered.is_interrupted = True
+        if kind != "tool_call" and self._is_new(block, "whole"):
+            content = (await self._calls.call("block.read", {"block_id": block}))["content"]
+            match kind:
+                case "text":
+                    answered.texts.append(content)
+                    await self._event("message", block=block, text=content)
+                    await self._say(content)
+                case "thinking":
+                    await self._event("thinking", block=block, text=content)
+                case "tool_result":
+                    await self._event(
+                        "tool_result",
+                        block=block,
+                        call=header["parent_id"],
+                        is_error=bool(header.get("is_error")),
+                        **_given(header, "exit_code", "truncated"),
+                        output=content,
+                    )
+                case "error":
+                    await self._failed(block, header, content)
+            if header.get("stop_reason") in _LIMITS:
+                answered.error = {"kind": header["stop_reason"], "message": "The answer was cut."}
+        used = header.get("metadata", {}).get(USAGE)
+        if isinstance(used, dict) and self._is_new(block, "usage"):
+            for name, amount in used.items():
+                answered.usage[name] = answered.usage.get(name, 0) + amount
+            await self._event("usage", block=block, **used)
+
+    async def _failed(self, block: str, header: Mapping[str, Any], content: str) -> None:
+        metadata = header.get("metadata", {})
+        if RETRY in metadata and header["status"] == "done":
+            await self._event("error", block=block, message=content, retried=True)
+            return
+        error = {"message": content, "kind": metadata.get(ERROR_KIND, "other")}
+        self._answered.error = error
+        await self._event("error", block=block, **error)
+
+    async def _show_call(self, block: str) -> None:
+        header = self._headers[block]
+        if header and self._is_new(block, "call"):
+            await self._event(
+                "tool_use", block=block, tool=header.get("tool_name"), input=header.get("input")
+            )
+
+    async def _decide(self, block: str, header: Mapping[str, Any]) -> None:
+        """Decide about a call in the place of a person who is not there."""
+        if not self._is_new(block, "decided"):
+            return
+        await self._show_call(block)
+        tool, allow = str(header.get("tool_name")), self._request.allow
+        is_allowed = _EVERY_TOOL in allow or tool in allow
+        decision: dict[str, Any] = {"decision": "once"}
+        if not is_allowed:
+            decision = {"decision": "no", "reason": _REFUSAL}
+        # Somebody else may have decided meanwhile, or the call be gone.
+        with suppress(AntiphonError):
+            await self._calls.call("permission.decide", {"block_id": block, **decision})
+            if not is_allowed:
+                self._answered.denied.append({"block": block, "tool": tool})
+        await self._event("permission", block=block, tool=tool, allowed=is_allowed)
+
+    def _is_new(self, block: str, part: str) -> bool:
+        if (block, part) in self._shown:
+            return False
+        self._shown.add((block, part))
+        return True
+
+    # Printing
+
+    async def _event(self, kind: str, /, **fields: Any) -> None:
+        if self._output == "stream-json":
+            await self._printer.print(dump_json_line({"type": kind, **fields}) + "\n")
+
+    async def _say(self, text: str) -> None:
+        if self._output == "text":
+            text = text if text.endswith("\n") else f"{text}\n"
+            await self._printer.print(sanitize(text) if self._is_terminal else text)
+
+    async def _end(self) -> ExitCode:
+        answered = self._answered
+        code = answered.exit_code()
+        result = {
+            "type": "result",
+            "outcome": _OUTCOMES[code],
+            "exit_code": int(code),
+            "text": "\n\n".join(answered.texts),
+            "message": self._message,
+            "usage": answered.usage,
+            "denied": answered.denied,
+            "error": answered.error,
+        }
+        if self._output == "text":
+            for line in _complaints(answered):
+                click.echo(f"antiphon: {sanitize(line)}", err=True)
+        else:
+            await self._printer.print(dump_json_line(result) + "\n")
+        return code
+
+
+def _given(header: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: header[name] for name in names if header.get(name) is not None}
+
+
+def _complaints(answered: _Answered) -> Iterator[str]:
+    """Yield what went wrong, a line each."""
+    if answered.is_interrupted:
+        yield "the turn was interrupted; what was written stays."
+    elif answered.error is not None:
+        yield " ".join(answered.error["message"].split())
+    tools = sorted({one["tool"] for one in answered.denied})
+    if tools:
+        options = " ".join(f"--allow {tool}" for tool in tools)
+        yield f"{join_names(tools)} needed a permission that nobody gave: {options} gives it."
