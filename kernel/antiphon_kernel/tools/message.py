@@ -57,7 +57,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
-from antiphon_kernel.tools._common import read_stored_files
+from antiphon_kernel.tools._common import check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -610,7 +610,8 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
     """Take messages out of a conversation, in every branch that has them. All or nothing.
 
     Their blocks are excluded: models do not read them, people still can, and `block.exclude`
-    brings them back. A call goes with its results; a result does not go alone.
+    brings them back. A call goes with its results; a result does not go alone. A model takes out
+    only what it could exclude.
     """
     trees = call.kernel.trees
     async with trees.writing:
@@ -625,6 +626,8 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                 if error.code not in _MISSING:
                     raise
                 missing.append(reference)
+        for context, _ in found:
+            await context.layout.load()
         firsts = [(await trees.branch(context), block) for context, block in found]
         for first, block in firsts:
             at = first.path.index(block)
@@ -641,6 +644,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                     branch.context.document.header(block), call.actor.principal, call.role
                 )
                 check_draft(branch.context.document, block, call.actor.principal)
+                check_hiding(branch.context, block, call.actor.principal)
         # Handed to the journal together, they are one transaction there.
         written = [_exclude(call, branch, excluded) for branch, excluded in blocks.items()]
         for one in written:
