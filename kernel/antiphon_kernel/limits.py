@@ -41,6 +41,8 @@ class Limits(BaseModel):
     """How long it may run on one line; it can take hundreds of megabytes a second."""
     search_code_points: int = 1_000_000
     """Text that one search answers with; what goes beyond is left out, as `truncated` says."""
+    page_code_points: int = 1_000_000
+    """JSON of the messages in one answer; what goes beyond is on the next page."""
     update_bytes: int = 4_000_000
     """One raw update of a connected client."""
     catch_up_bytes: int = 32_000_000

@@ -154,8 +154,9 @@ async def start_fork(
     if fork.changes:
         document = load(state, client_id, headers)
         known = {one.id: BlockRow(number, one.id, 1) for number, one in enumerate(headers, 1)}
+        ids = BlockIds(row.id, known)
         for change in fork.changes:
-            update, rows = _apply(document, change, actor, row, known)
+            update, rows = _apply(document, change, actor, ids, known)
             add(update, rows, change.operation)
             await slices.pause()
         state, vector = document.update_since(), document.state_vector()
@@ -173,10 +174,10 @@ async def start_with(
     """Return the initial content of a new context that changes make, each in one transaction."""
     document = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
     session, slices = SessionRow.of(actor), TimeSlice()
-    known: dict[str, BlockRow] = {}
+    ids, known = BlockIds(row.id, ()), dict[str, BlockRow]()
     commits: list[Commit] = []
     for seq, change in enumerate(changes, 2):
-        update, rows = _apply(document, change, actor, row, known)
+        update, rows = _apply(document, change, actor, ids, known)
         commits.append(
             Commit(row, seq, time, actor.principal, session, change.operation, rows, update)
         )
@@ -193,7 +194,7 @@ def _apply(
     document: Document,
     change: InitialChange,
     actor: Actor,
-    row: ContextRow,
+    ids: BlockIds,
     known: dict[str, BlockRow],
 ) -> tuple[bytes, tuple[BlockRow, ...]]:
     """Make a change; return the update that says so, and the blocks that it touched.
@@ -201,7 +202,6 @@ def _apply(
     Args:
         known: the row of each block that is there; brought up to date.
     """
-    ids = BlockIds(row.id, document.block_ids())
     with document.transaction(change.operation) as transaction:
         MemberRegistry(document).ensure_member(actor)
         change.apply(document, lambda: str(ids.next(actor.principal.id)))

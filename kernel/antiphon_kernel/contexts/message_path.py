@@ -145,33 +145,51 @@ class MessagePath:
                 return True
         return False
 
-    def refresh(self) -> int:
-        """Read what has changed; return how many messages at the beginning are what they were."""
+    @property
+    def unread(self) -> int:
+        """How many blocks there are to be read, at least."""
+        if self._changed_from is None:
+            return 0
+        return len(self.context.document) - self._changed_from
+
+    def refresh(self, most: int | None = None) -> int:
+        """Read what has changed; return how many messages at the beginning are what they were.
+
+        Args:
+            most: how many blocks are read, some more or less; the path is not current then, if
+                there are others.
+        """
         if self._changed_from is None:
             return len(self.messages)
+        length = len(self.context.document)
+        stop = length if most is None else min(length, self._changed_from + most)
         begin: int | None = self._changed_from
         while begin is not None:
             while self.messages and self.messages[-1].reach >= begin:
                 self._forget(self.messages.pop())
-            begin = self._continued_from()
-        self._changed_from = None
+            begin = self._continued_from(stop)
+        self._changed_from = stop if stop < length else None
         first = len(self.messages)
-        self._read(self._end())
+        self._read(self._end(), stop)
         return first
 
     def _end(self) -> int:
         """The place behind the last message."""
         return self.messages[-1].reach + 1 if self.messages else 0
 
-    def _continued_from(self) -> int | None:
-        """The place of the first message to which what is to be read now belongs; None if none."""
+    def _continued_from(self, stop: int) -> int | None:
+        """The place of the first message to which what is to be read now belongs; None if none.
+
+        Args:
+            stop: place behind the last block that is to be read.
+        """
         document = self.context.document
         if self.messages and not isinstance(self.messages[-1].message, ToolMessage):
             last = self.messages[-1]
-            if MESSAGE in document.header(last.blocks[-1]).metadata and self._end() < len(document):
+            if MESSAGE in document.header(last.blocks[-1]).metadata and self._end() < stop:
                 return last.reach
         answered: list[int] = []
-        for place in range(self._end(), len(document)):
+        for place in range(self._end(), stop):
             header = document.header(document.order.at(place))
             known = None
             if header.kind == BlockKind.TOOL_RESULT:
@@ -206,10 +224,10 @@ class MessagePath:
             if call_id is not None:
                 self._callers.pop(call_id, None)
 
-    def _read(self, begin: int) -> None:
+    def _read(self, begin: int, stop: int) -> None:
         document, first = self.context.document, len(self.messages)
         entries: list[_Entry] = []
-        for place in range(begin, len(document)):
+        for place in range(begin, stop):
             block = document.order.at(place)
             self._places[block] = place
             header = document.header(block)

@@ -21,8 +21,8 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.ids import ContextId, moved_block
 from antiphon_kernel.types.records import Actor
 
-_AT_ONCE: Final = 100
-"""Messages of one transaction."""
+_AT_ONCE: Final = 25
+"""Messages of one transaction: they are written without a pause."""
 
 
 @dataclass(slots=True)

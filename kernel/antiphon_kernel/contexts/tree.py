@@ -16,11 +16,15 @@ from typing import Final
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId
 
 BRANCH_SUFFIX: Final = "-branch"
 """Behind the label of a conversation in the labels of its branches."""
+
+_AT_ONCE: Final = 100
+"""Blocks that are read without a pause."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,13 +71,17 @@ class Branch:
         """Return whether the context begins with the messages of a node."""
         return node.depth < len(self.nodes) and self.nodes[node.depth] is node
 
-    def refresh(self) -> None:
-        """Follow what has changed in the context."""
+    def refresh(self, most: int | None = None) -> None:
+        """Follow what has changed in the context.
+
+        Args:
+            most: as `MessagePath.refresh` takes it.
+        """
         if self.path.is_current:
             return
         end = self.nodes[-1]
         end.ends.pop(self.row.id, None)
-        del self.nodes[self.path.refresh() + 1 :]
+        del self.nodes[self.path.refresh(most) + 1 :]
         for one in self.messages[len(self.nodes) - 1 :]:
             self.nodes.append(_child(self.nodes[-1], one.digest))
         self.nodes[-1].ends[self.row.id] = self
@@ -117,7 +125,8 @@ class ConversationTrees:
         """The number of the context that each context goes back to, by number."""
         self._families: dict[int, dict[ContextId, ContextRow]] = {}
         self._branches: dict[ContextId, Branch] = {}
-        self._unread: dict[int, set[ContextId]] = {}
+        self._unread: dict[int, dict[ContextId, None]] = {}
+        """In the order of their numbers, so that trees come to be alike after a restart."""
         self._nodes: dict[int, TreeNode] = {}
         self._changed: dict[ContextId, Branch] = {}
         self.writing = asyncio.Lock()
@@ -139,17 +148,27 @@ class ConversationTrees:
                 if one == context.id or error.code is not ErrorCode.STORAGE_FAILED:
                     raise
                 _log.warning("a branch is left out of its conversation: %s", error)
-                unread.discard(one)
+                unread.pop(one, None)
                 continue
             if one in unread:
-                unread.discard(one)
+                del unread[one]
                 self._add(root, opened)
         if self._branches[context.id].context is not context:
             self._add(root, context)
+        slices = TimeSlice()
+        while sum(one.path.unread for one in self._changed.values()) > _AT_ONCE:
+            stale = next(one for one in self._changed.values() if not one.path.is_current)
+            stale.refresh(_AT_ONCE)
+            await slices.pause()
         for changed in list(self._changed.values()):
             changed.refresh()
         self._changed.clear()
         return self._branches[context.id]
+
+    def family(self, branch: Branch) -> list[Branch]:
+        """Return every branch of the tree of this one that can be read, oldest first."""
+        rows = self._families[self._roots[branch.row.number]]
+        return [self._branches[one] for one in rows if one in self._branches]
 
     def stem(self, row: ContextRow) -> str:
         """Return the label that the branches of a conversation have, apart from a number."""
@@ -164,7 +183,7 @@ class ConversationTrees:
             root = self._roots[row.origin.source] if row.origin is not None else row.number
             self._roots[row.number] = root
             self._families.setdefault(root, {})[row.id] = row
-            self._unread.setdefault(root, set()).add(row.id)
+            self._unread.setdefault(root, {})[row.id] = None
         self._known = len(rows)
 
     def _add(self, root: int, context: Context) -> None:
@@ -176,4 +195,4 @@ class ConversationTrees:
         branch = Branch(row, MessagePath(context), [node])
         self._branches[context.id] = self._changed[context.id] = branch
         context.applied.listen(lambda _: self._changed.update({context.id: branch}))
-        context.failed.listen(lambda _: self._unread[root].add(context.id))
+        context.failed.listen(lambda _: self._unread[root].update({context.id: None}))

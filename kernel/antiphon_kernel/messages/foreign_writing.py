@@ -104,7 +104,7 @@ def _reads_as(value: _Json, run: Sequence[ImportedMessage]) -> bool:
 
 
 def _write_raw(one: ImportedMessage) -> _Json | None:
-    """What was kept whole as an unknown block."""
+    """Return what was kept whole as an unknown block."""
     message = one.message
     if len(message.content) > 1 or not isinstance(raw := message.content[0], UnknownBlock):
         return None

@@ -288,6 +288,10 @@ MESSAGE_TOOLS: Final[Mapping[tuple[str, str], str]] = {
 """Method and path of each request about messages, and the tool that answers it."""
 
 
+_DIGITS: Final = 10
+"""Fewer than these are a number in a query; more are refused as what they are, a text."""
+
+
 def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
     """The tool that a request about messages asks for, and the parameters.
 
@@ -307,7 +311,8 @@ def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
                     field=name,
                 )
             if name != "as":
-                params[name] = value
+                is_number = name == "limit" and value.isdecimal() and len(value) < _DIGITS
+                params[name] = int(value) if is_number else value
         return tool, params
     fields = _parse_params(body)
     if set(fields) != {"content"}:

@@ -21,13 +21,14 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.kernel import Call
+from antiphon_kernel.layout import cache_points, visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
-from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.validation import check_limit, reject_long_text, reject_read_only
 
 
@@ -81,6 +82,25 @@ async def read_stored_files(
             )
         found[block.hash] = NewFile.of(data)
     return found
+
+
+def check_hiding(context: Context, block: str, principal: Principal) -> None:
+    """Refuse a model that would hide from models what they have read for long.
+
+    Raises:
+        AntiphonError: permission_denied.
+    """
+    if principal.kind is not PrincipalKind.MODEL or context.document.header(block).excluded:
+        return
+    items = visible(context.layout.arranged()).items
+    reason = why_not_hidden(items, cache_points(items), block)
+    if reason is not None:
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"You are {principal.username}, a model, and cannot hide block {block}: {reason}.",
+            block_id=block,
+            username=principal.username,
+        )
 
 
 def check_size(context: Context, code_points: int) -> None:

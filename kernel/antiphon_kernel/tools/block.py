@@ -24,13 +24,13 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT, Schema
 from antiphon_kernel.document.schema_validation import EXACT_INTEGER
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.layout import cache_points, visible, why_not_hidden
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools._common import (
     WriteResult,
     attached_files,
     block_in,
     check_content_size,
+    check_hiding,
     check_schema_size,
     check_size,
     write,
@@ -38,7 +38,7 @@ from antiphon_kernel.tools._common import (
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import BlockHeader, Principal
+from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_value
 
@@ -433,20 +433,8 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind is PrincipalKind.MODEL:
         await context.layout.load()
-        _check_hidden_by_model(context, block, call.actor.principal)
+        check_hiding(context, block, call.actor.principal)
     return await _set_flag(call, context, block, "excluded", params.excluded)
-
-
-def _check_hidden_by_model(context: Context, block: str, model: Principal) -> None:
-    items = visible(context.layout.arranged()).items
-    reason = why_not_hidden(items, cache_points(items), block)
-    if reason is not None and not context.document.header(block).excluded:
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
-            f"You are {model.username}, a model, and cannot hide block {block}: {reason}.",
-            block_id=block,
-            username=model.username,
-        )
 
 
 async def _set_flag(

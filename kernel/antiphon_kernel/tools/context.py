@@ -364,7 +364,7 @@ class ContextExportParams(Params):
     format: ExportFormat = ExportFormat.JSONL
     """The form of the text."""
     shape: MessageShape = MessageShape.OPENAI
-    """Whose messages they are, with the format `messages`."""
+    """Shape of the messages, with the format `messages`."""
 
 
 class ContextExportResult(Result):

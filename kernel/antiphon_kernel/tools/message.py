@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
@@ -55,7 +57,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
-from antiphon_kernel.tools._common import read_stored_files
+from antiphon_kernel.tools._common import check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -92,6 +94,11 @@ class MessageListResult(Result):
 
     messages: list[MessageInfo]
     """In the order of the conversation, or of the branches."""
+    truncated: bool
+    """Whether there are more than these."""
+    next: str | None = None
+    """Value of `after_message` for the rest."""
+    next_name: str | None = None
 
 
 class SiblingsResult(MessageListResult):
@@ -99,6 +106,8 @@ class SiblingsResult(MessageListResult):
 
     position: int
     """The index of the message that was asked about, from 0."""
+    count: int
+    """Number of all of them."""
 
 
 class AppendMessagesParams(Params):
@@ -601,7 +610,8 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
     """Take messages out of a conversation, in every branch that has them. All or nothing.
 
     Their blocks are excluded: models do not read them, people still can, and `block.exclude`
-    brings them back. A call goes with its results; a result does not go alone.
+    brings them back. A call goes with its results; a result does not go alone. A model takes out
+    only what it could exclude.
     """
     trees = call.kernel.trees
     async with trees.writing:
@@ -616,6 +626,8 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                 if error.code not in _MISSING:
                     raise
                 missing.append(reference)
+        for context, _ in found:
+            await context.layout.load()
         firsts = [(await trees.branch(context), block) for context, block in found]
         for first, block in firsts:
             at = first.path.index(block)
@@ -632,6 +644,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                     branch.context.document.header(block), call.actor.principal, call.role
                 )
                 check_draft(branch.context.document, block, call.actor.principal)
+                check_hiding(branch.context, block, call.actor.principal)
         # Handed to the journal together, they are one transaction there.
         written = [_exclude(call, branch, excluded) for branch, excluded in blocks.items()]
         for one in written:
@@ -684,7 +697,16 @@ def _with_results(branch: Branch, indexes: set[int]) -> list[str]:
     return [block for index in sorted(indexes) for block in path.messages[index].blocks]
 
 
-class PathParams(Params):
+class PageParams(Params):
+    """Part of a list of messages."""
+
+    after_message: str | None = None
+    """Go on after this message: the `next` of the previous answer."""
+    limit: int = Field(default=100, ge=1, le=1_000)
+    """Messages in one answer; fewer, if together they are longer than one answer may be."""
+
+
+class PathParams(PageParams):
     """A message, or a context."""
 
     message: str | None = None
@@ -697,30 +719,42 @@ class PathParams(Params):
 async def message_path(call: Call, params: PathParams) -> MessageListResult:
     """Read the messages of a conversation from its beginning up to a message, or to the end.
 
-    Also with `GET /messages?context=` at the address of the kernel's HTTP endpoint, or with
+    Page by page: messages that come meanwhile neither hide others nor show them twice. Also with
+    `GET /messages?context=` at the address of the kernel's HTTP endpoint, or with
     `GET /messages/MESSAGE/path`; `/children` and `/siblings` are there too.
     """
+    after = params.after_message
+    behind = await call.block(after) if after is not None else None
     if params.message is not None:
         branch, index = await _find(call, params.message)
-        return _listed((branch, at) for at in range(index + 1))
-    branch = await call.kernel.trees.branch(await call.context(params.context))
-    return _listed((branch, at) for at in range(len(branch.messages)))
+    else:
+        branch = await call.kernel.trees.branch(await call.context(params.context))
+        index = len(branch.messages) - 1
+    start = 0
+    if behind is not None:
+        if behind[0] is not branch.context:
+            raise _no_place(after, f"context {branch.context.label}")
+        start = _start(branch, behind[1])
+    return _page(call, ((branch, at) for at in range(start, index + 1)), params.limit)
 
 
 @tool("message.children", needs=Permission.READ, errors=REFERENCES)
 async def message_children(call: Call, params: PathParams) -> MessageListResult:
     """Read the messages that follow a message, one for each branch; oldest branch first.
 
-    Of a context, those that its conversation begins with.
+    Of a context, those that its conversation begins with. Page by page, as `message.path`.
     """
+    after = await _context_number(call, params.after_message)
     if params.message is not None:
         branch, index = await _find(call, params.message)
-        return _listed(_children(branch.nodes[index + 1]))
-    branch = await call.kernel.trees.branch(await call.context(params.context))
-    return _listed(_children(branch.nodes[0]))
+        node = branch.nodes[index + 1]
+    else:
+        branch = await call.kernel.trees.branch(await call.context(params.context))
+        node = branch.nodes[0]
+    return _page(call, _behind(_children(node), after), params.limit)
 
 
-class MessageParams(Params):
+class MessageParams(PageParams):
     """A message."""
 
     message: str
@@ -729,11 +763,16 @@ class MessageParams(Params):
 
 @tool("message.siblings", needs=Permission.READ, errors=REFERENCES)
 async def message_siblings(call: Call, params: MessageParams) -> SiblingsResult:
-    """Read a message and those that stand in its place in other branches; oldest branch first."""
+    """Read a message and those that stand in its place in other branches; oldest branch first.
+
+    Page by page, as `message.path`.
+    """
+    after = await _context_number(call, params.after_message)
     branch, index = await _find(call, params.message)
     found = _children(branch.nodes[index])
+    page = _page(call, _behind(found, after), params.limit)
     position = _position(found, branch.nodes[index + 1])
-    return SiblingsResult(messages=_listed(found).messages, position=position)
+    return SiblingsResult(**dict(page), position=position, count=len(found))
 
 
 class SiblingPlace(Result):
@@ -793,46 +832,50 @@ async def message_branches(call: Call, params: BranchesParams) -> BranchesResult
     return BranchesResult(messages=found)
 
 
-class MessageSearchParams(Params):
+class MessageSearchParams(PageParams):
     """Text to look for in a conversation."""
 
     text: str = Field(min_length=1)
     """Large and small letters are the same."""
     context: str | None = None
     """Label or id of a context of the conversation; the default context if absent."""
-    limit: int = Field(default=50, ge=1, le=1_000)
-    """How many messages are given at most."""
-
-
-class MessageSearchResult(MessageListResult):
-    """Messages that a text was found in."""
-
-    truncated: bool
-    """Whether there are more: look for a longer text."""
 
 
 @tool("message.search", needs=Permission.READ, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
-async def search_messages(call: Call, params: MessageSearchParams) -> MessageSearchResult:
-    """Find messages by their text in every branch of a conversation, each of them once."""
+async def search_messages(call: Call, params: MessageSearchParams) -> MessageListResult:
+    """Find messages by their text in every branch of a conversation, each of them once.
+
+    Branch by branch, the oldest first, and page by page as `message.path`.
+    """
     size, limits = len(params.text), call.kernel.limits
     what = f"The text has {size} code points"
     check_limit(size, limits, "query_code_points", what, "look for a part of it")
-    branch = await call.kernel.trees.branch(await call.context(params.context))
-    wanted, found = params.text.casefold(), list[tuple[Branch, int]]()
-    waiting = [branch.nodes[0]]
-    room, truncated = limits.search_code_points, False
-    while waiting and not truncated:
-        node = waiting.pop()
-        if node.depth:
-            one = next(node.branches())
-            text = _said(one.messages[node.depth - 1].message)
-            if wanted in text.casefold():
-                room -= len(text)
-                truncated = len(found) == params.limit or (room < 0 and bool(found))
-                if not truncated:
-                    found.append((_first_on(node), node.depth - 1))
-        waiting.extend(reversed(node.children.values()))
-    return MessageSearchResult(messages=_listed(found).messages, truncated=truncated)
+    context = await call.context(params.context)
+    wanted, after = params.text.casefold(), params.after_message
+    behind = await call.block(after) if after is not None else None
+    trees = call.kernel.trees
+    branch = await trees.branch(context)
+    family = trees.family(branch)
+    at = next((at for at, one in enumerate(family) if behind and one.context is behind[0]), None)
+    if behind is not None and at is None:
+        raise _no_place(after, f"the conversation of {branch.context.label}")
+    seen: set[TreeNode] = set()
+    found: list[tuple[Branch, int]] = []
+    for number, one in enumerate(family):
+        start = _start(one, behind[1]) if behind and number == at else 0
+        for index, message in enumerate(one.messages):
+            node = one.nodes[index + 1]
+            is_behind = at is None or number > at or (number == at and index >= start)
+            if node not in seen and is_behind and wanted in _said(message.message).casefold():
+                found.append((one, index))
+            seen.add(node)
+    return _page(call, iter(found), params.limit)
+
+
+def _start(branch: Branch, block: str) -> int:
+    """The number of the first message behind a block."""
+    place = branch.context.document.order.index(block)
+    return bisect_right(branch.messages, place, key=lambda one: one.start)
 
 
 def _said(message: Message) -> str:
@@ -858,8 +901,47 @@ def _sibling_place(branch: Branch, index: int) -> SiblingPlace:
     )
 
 
-def _listed(found: Any) -> MessageListResult:
-    return MessageListResult(messages=[_info(branch, index) for branch, index in found])
+def _behind(
+    children: Sequence[tuple[Branch, int]], number: int | None
+) -> Iterator[tuple[Branch, int]]:
+    """Those in contexts behind the one with a number."""
+    return (one for one in children if number is None or one[0].row.number > number)
+
+
+async def _context_number(call: Call, reference: str | None) -> int | None:
+    """The number of the context that a message is in."""
+    if reference is None:
+        return None
+    context, _ = await call.block(reference)
+    return context.row.number
+
+
+def _no_place(reference: str | None, where: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The message {quote(reference)} is none of {where}: give the `next` of the answer before.",
+        field="after_message",
+    )
+
+
+def _page(call: Call, found: Iterator[tuple[Branch, int]], limit: int) -> MessageListResult:
+    """As many messages as one answer may have, at least one."""
+    shown: list[MessageInfo] = []
+    room, truncated = call.kernel.limits.page_code_points, False
+    for branch, index in found:
+        info = _info(branch, index)
+        room -= len(json.dumps(info.message, ensure_ascii=False))
+        truncated = len(shown) == limit or (room < 0 and bool(shown))
+        if truncated:
+            break
+        shown.append(info)
+    last = shown[-1] if truncated else None
+    return MessageListResult(
+        messages=shown,
+        truncated=truncated,
+        next=last.message_id if last else None,
+        next_name=last.message_name if last else None,
+    )
 
 
 def _info(branch: Branch, index: int) -> MessageInfo:

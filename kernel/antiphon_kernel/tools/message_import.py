@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
@@ -33,6 +34,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.tools._common import read_stored_files
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
@@ -92,10 +94,7 @@ async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMes
     and texts that are in the file are attached as `block.attach` does; what has only an address,
     or is of another type, is kept as it is, and nothing is fetched.
     """
-    if params.format is ConversationFormat.LOOM:
-        conversations = read_loom(_files(params.text))
-    else:
-        conversations = read_conversations(params.text)
+    conversations = await asyncio.to_thread(_read, params)
     planned = [await _plan(call, one) for one in conversations]
     kernel, stem = call.kernel, params.label or "conversation"
 
@@ -128,6 +127,12 @@ async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMes
     return ImportMessagesResult(conversations=made)
 
 
+def _read(params: ImportMessagesParams) -> Sequence[ImportedConversation]:
+    if params.format is ConversationFormat.LOOM:
+        return read_loom(_files(params.text))
+    return read_conversations(params.text)
+
+
 def _files(text: str) -> dict[str, str]:
     try:
         value = read_json(text, pairs=unique_names)
@@ -157,6 +162,7 @@ async def _plan(call: Call, conversation: ImportedConversation) -> NewConversati
     named = [one.message for one in said]
     files |= await read_stored_files(call, named, files)
     _check_files(call, conversation)
+    slices = TimeSlice()
     chains: list[MessageChain] = []
     places: list[tuple[int, int]] = []
     """For each message the chain that it is in, and its number in the context of that."""
@@ -169,6 +175,7 @@ async def _plan(call: Call, conversation: ImportedConversation) -> NewConversati
         check_speaker(role_of(new.message), call.actor.principal, call.role)
         chains[-1].messages.append(new)
         places.append((len(chains) - 1, _length(chains)))
+        await slices.pause()
     return NewConversation(chains, conversation.files, files, _IMPORT)
 
 

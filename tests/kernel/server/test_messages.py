@@ -96,3 +96,13 @@ async def test_parameter_that_is_named_twice_is_refused(
 ) -> None:
     found = await request(served, "GET", "/messages" + path.format(first))
     assert (found.status, found.body["error"]["code"]) == (400, "invalid_params")
+
+
+async def test_messages_are_read_page_by_page(served: ServedKernel, first: str) -> None:
+    await request(served, "POST", f"/messages/{first}/append", {"content": "And then?"})
+    page = await request(served, "GET", "/messages?limit=1")
+    assert (len(page.body["messages"]), page.body["truncated"]) == (1, True)
+    rest = await request(served, "GET", f"/messages?after_message={page.body['next']}")
+    assert [one["message"]["content"] for one in rest.body["messages"]] == [TEXT]
+    for limit in ("0", "many", "9" * 30):
+        assert (await request(served, "GET", f"/messages?limit={limit}")).status == 400

@@ -19,6 +19,7 @@ from tests.kernel.reference.examples import CountingIds
 from tests.kernel.tools.files import PDF, sent
 
 GOLDEN = Path(__file__).with_name("layout_stream.txt")
+EXAMPLE = Path(__file__).with_name("layout_example.txt")
 
 
 class Conversation:
@@ -105,6 +106,49 @@ async def test_layout_of_real_blocks_is_the_golden_stream(numbered: Kernel) -> N
     talk = Conversation(numbered)
     await search_for_restaurants(talk)
     assert "\n\n".join(await talk.texts()) + "\n" == GOLDEN.read_text("utf-8")
+
+
+async def test_layout_of_real_blocks_has_the_forms_of_the_example_it_was_made_after(
+    numbered: Kernel,
+) -> None:
+    """Compare, to the character, with the example of the stream that the text forms come from.
+
+    It is written by hand, and what differs from what is rendered here is put in its place below:
+
+    - the ids: ours are derived from the ids of blocks, so that they are the same after a restart
+      and others in a fork, and a turn's ends with hexadecimal digits;
+    - the time: ours has milliseconds, and is the one in the turn's id;
+    - the parameters and the result, which the example leaves out as `{ ... }` and
+      `[ ... truncated ... ]`: ours are written in full, in lines.
+    """
+    talk = Conversation(numbered)
+    aria = await talk.actor("aria", PrincipalKind.MODEL)
+    prompt = await talk.ask("Could you find top 3 places to eat here in Wuppertal?")
+    summary = "2‑page menu, prices & address (Wuppertal)"
+    file = sent("menu.pdf", PDF.ljust(137_956, b"%"), summary=summary)
+    await talk.kernel.call(talk.person, "block.attach", {"block_id": prompt, "files": [file]})
+    note = "Searching for top‑rated restaurants in Wuppertal"
+    await talk.create(aria, "model", "text", note, parent_id=prompt)
+    tool = {"tool_name": "web_tools.web_search", "input": {"query": "restaurants"}}
+    call = await talk.create(aria, "model", "tool_call", "", parent_id=prompt, metadata=tool)
+    found = '[{"sid": 1}]'
+    await talk.create(aria, "tool", "tool_result", found, parent_id=call, metadata={"more": True})
+    shown = {"path": "so:sources_pool[1-5]"}
+    await talk.create(aria, "tool", "tool_result", "...", parent_id=call, metadata=shown)
+    items = (await talk.layout())["items"]
+    (turn,) = {item["turn_id"] for item in items}
+    round_ = next(item["round"] for item in items if item["type"] == "react.tool.call")
+    expected = EXAMPLE.read_text("utf-8")
+    for theirs, ours in (
+        ("turn_1770603271112_2yz1lp", turn),
+        ("tc_18f62649fb3b", round_),
+        ("ts=2026-02-09T02:14:32.676425Z", "ts=2026-02-09T02:14:31.112Z"),
+        ("{ ... }", '{\n    "query": "restaurants"\n  }'),
+        ("[ ... truncated ... ]", '[\n    {\n      "sid": 1\n    }\n  ]'),
+    ):
+        assert theirs in expected
+        expected = expected.replace(theirs, ours)
+    assert "\n\n".join(item["text"] for item in items) + "\n" == expected
 
 
 async def test_layout_after_a_restart_is_the_same(open_kernel: OpenKernel) -> None:

@@ -101,3 +101,24 @@ async def test_message_import_of_what_others_say_by_an_agent_is_denied(
 ) -> None:
     said = [{"role": "assistant", "content": "ok"}, {"role": role, "content": "do it"}]
     await denied(kernel, agent, "message.import", text=json.dumps({"messages": said}))
+
+
+async def test_message_delete_by_a_model_takes_out_only_what_it_may_hide(
+    kernel: Kernel, amy: Actor, aria: Actor
+) -> None:
+    await kernel.call(amy, "kernel.role", {"principal": "aria", "role": AccessRole.EDITOR.value})
+    texts: list[dict[str, Any]] = [{"role": "user", "content": "first"}]
+    for number in range(6):
+        call = {"type": "tool-use", "id": f"c{number}", "name": "look", "parameters": {}}
+        texts.append({"role": "assistant", "content": [call]})
+        texts.append({"role": "tool", "tool_call_id": f"c{number}", "content": "seen"})
+    await kernel.call(amy, "message.append", {"messages": texts})
+    found = (await kernel.call(aria, "message.path", {}))["messages"]
+    early, late = found[1]["message_id"], found[-2]["message_id"]
+    for names in ([early], [late, early], [found[0]["message_id"]]):
+        how = {"messages": names, "descendants": "reparent"}
+        await denied(kernel, aria, "message.delete", **how)
+    deleted = {"messages": [late], "descendants": "reparent"}
+    assert len((await kernel.call(aria, "message.delete", deleted))["deleted"]) == 2
+    deleted = {"messages": [early], "descendants": "reparent"}
+    assert len((await kernel.call(amy, "message.delete", deleted))["deleted"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from hashlib import sha256
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import MessagePath, tree
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
@@ -550,7 +552,7 @@ async def test_delete_in_a_context_that_cannot_be_read_is_an_error_and_nothing_i
 
 
 async def test_search_says_whether_it_leaves_messages_out(talk: Conversation) -> None:
-    large = "find " + "x" * (talk.kernel.limits.search_code_points // 2)
+    large = "find " + "x" * (talk.kernel.limits.page_code_points // 2)
     await talk.append(None, user(large), answer("find"), user(large), user("find this"))
     for text, limit, count, truncated in (
         ("find", 50, 2, True),
@@ -651,3 +653,117 @@ async def test_edit_of_the_message_of_another_keeps_it_one_message(talk: Convers
     (bobs,) = (await talk.call("path"))["messages"]
     edited = await talk.call("edit", message=bobs["message_id"], content=content)
     assert await talk.path(edited["message_id"]) == [{"role": "user", "content": content}]
+
+
+# Pages
+
+
+async def pages(talk: Conversation, tool: str, **params: Any) -> list[list[Json]]:
+    """Every page of an answer."""
+    found = [await talk.call(tool, **params)]
+    while found[-1]["truncated"]:
+        found.append(await talk.call(tool, **params, after_message=found[-1]["next"]))
+    return [one["messages"] for one in found]
+
+
+@pytest.fixture
+async def long(talk: Conversation) -> Conversation:
+    """A conversation of ten thousand messages."""
+    messages = [{"role": ("user", "assistant")[at % 2], "content": f"{at}"} for at in range(10_000)]
+    await talk.call("import", text=json.dumps(messages), label="long")
+    return talk
+
+
+async def test_path_of_ten_thousand_messages_is_read_page_by_page(long: Conversation) -> None:
+    found = await pages(long, "path", context="long", limit=1_000)
+    assert [len(page) for page in found] == [1_000] * 10
+    assert [said(one["message"]) for page in found for one in page] == [
+        str(number) for number in range(10_000)
+    ]
+    assert len((await long.call("path", context="long"))["messages"]) == 100
+    some = await pages(long, "search", context="long", text="99", limit=100)
+    assert [said(one["message"]) for page in some for one in page] == [
+        str(number) for number in range(10_000) if "99" in str(number)
+    ]
+
+
+async def test_tree_of_ten_thousand_messages_is_read_with_pauses(
+    long: Conversation, open_kernel: OpenKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await long.kernel.close()
+    kernel = await open_kernel()
+    most, read, pauses = 0, 0, 0
+    before = MessagePath.refresh
+
+    def refresh(path: MessagePath, limit: int | None = None) -> int:
+        nonlocal read, most
+        first = before(path, limit)
+        read += len(path.messages) - first
+        most = max(most, read)
+        return first
+
+    class Slices:
+        async def pause(self) -> None:
+            nonlocal read, pauses
+            read, pauses = 0, pauses + 1
+
+    monkeypatch.setattr(MessagePath, "refresh", refresh)
+    monkeypatch.setattr(tree, "TimeSlice", Slices)
+    talk = Conversation(kernel, kernel.open_session(kernel.owner, "test"))
+    placed = await talk.call("append", context="long", messages=[user("0"), answer("other")])
+    assert (placed["reused"], placed["forked"]) == (1, True)
+    assert most <= 200 and pauses >= 99  # the last ones, and then the fork
+
+
+async def test_page_of_long_messages_is_as_long_as_an_answer_may_be(talk: Conversation) -> None:
+    half = talk.kernel.limits.page_code_points // 2
+    texts = ["a" * half, "b" * (3 * half), "c", "d" * (half // 2), "e" * (2 * half)]
+    await talk.append(None, *map(user, texts))
+    found = await pages(talk, "path", context="default")
+    lengths = [[len(said(one["message"])) for one in page] for page in found]
+    assert lengths == [[half], [3 * half], [1, half // 2], [2 * half]]
+
+
+async def test_page_goes_on_though_its_last_message_is_gone(talk: Conversation) -> None:
+    await talk.append(None, *(user(f"{at}") for at in range(4)))
+    first = await talk.call("path", context="default", limit=2)
+    await talk.call("delete", messages=[first["next"]], descendants="reparent")
+    rest = await talk.call("path", context="default", after_message=first["next"])
+    assert [said(one["message"]) for one in rest["messages"]] == ["2", "3"]
+    searched = await talk.call("search", text="3", after_message=first["next"])
+    assert [said(one["message"]) for one in searched["messages"]] == ["3"]
+
+
+async def test_children_and_siblings_are_read_page_by_page(talk: Conversation) -> None:
+    placed = await talk.append(None, user("q"))
+    for number in range(5):
+        await talk.append(placed["message_id"], answer(f"{number}"))
+    for tool, message in (("children", placed["message_id"]), ("siblings", "default.amy.2")):
+        found = await pages(talk, tool, message=message, limit=2)
+        assert [len(page) for page in found] == [2, 2, 1]
+        assert [said(one["message"]) for page in found for one in page] == list("01234")
+    last = await talk.call(
+        "siblings", message="default.amy.2", limit=1, after_message="default.amy.2"
+    )
+    assert (last["position"], last["count"]) == (0, 5)
+
+
+async def test_search_of_branches_is_read_page_by_page(talk: Conversation) -> None:
+    for number in range(4):
+        await talk.append(None, user("find"), answer(f"find {number}"), user(f"find {number}"))
+    found = await pages(talk, "search", text="find", limit=2)
+    assert [len(page) for page in found] == [2, 2, 2, 2, 1]
+    names = [one["message_id"] for page in found for one in page]
+    assert len(set(names)) == 9
+
+
+async def test_page_behind_a_message_of_another_conversation_is_refused(
+    talk: Conversation, make: Make
+) -> None:
+    await talk.append(None, user("q"))
+    await talk.kernel.call(talk.actor, "context.create", {"label": "other"})
+    await talk.call("append", context="other", messages=[user("r")])
+    for tool in ("path", "search"):
+        params = {"text": "q"} if tool == "search" else {}
+        with raises(ErrorCode.INVALID_PARAMS):
+            await talk.call(tool, context="default", after_message="other.amy.1", **params)

@@ -186,7 +186,7 @@ async def test_call_that_is_not_allowed_is_answered_with_the_reason(
 
     async def decide(self: PermissionDesk, request: PermissionRequest) -> PermissionDecision:
         asked.append(request)
-        return PermissionDecision(request.tool != "shell", "Not run: bo said no.")
+        return PermissionDecision(request.tool != "shell", "bo said no.")
 
     monkeypatch.setattr(PermissionDesk, "decide", decide)
     provider.then([call("shell", command="touch ran"), call("block_list", "l")], DONE)

@@ -155,7 +155,7 @@ async def test_rule_survives_a_restart(house: House, again: Any) -> None:
     await house.stage.runner.wait_idle()
     await again(house)
     (house.folder / "ran").unlink()
-    house.provider.requests.clear()
+    house.provider.then([TOUCH], [TextDelta("Done.")])
     await house.stage.play("Once more.")
     assert house.has_ran()
     (rule,) = (await house.stage.call("permission.list"))["rules"]
