@@ -135,8 +135,11 @@ class AntiphonApp(App[None]):
         )
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the filters for each row of each widget: Textual's own, then ours."""
-        return (*super().get_line_filters(), self._neutral_text)
+        """Return the filter for each row of each widget: Textual's own, then ours, in one."""
+        before = tuple(super().get_line_filters())
+        if before != self._neutral_text.before:
+            self._neutral_text = NeutralText(before)
+        return (self._neutral_text,)
 
     @property
     def document_screen(self) -> DocumentScreen:

@@ -19,7 +19,14 @@ from antiphon.render.display import displayable_in_a_row
 class NeutralText(LineFilter):
     """Replaces each dangerous code point by a visible one; the row keeps its width."""
 
+    def __init__(self, before: tuple[LineFilter, ...] = ()) -> None:
+        """`before`: filters to apply first; a row for each filter would cost much more."""
+        super().__init__()
+        self.before = before
+
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        for one in self.before:
+            segments = one.apply(segments, background)
         # As a whole: what is harmless behind a letter may stand at the beginning of a segment.
         text = "".join([segment.text for segment in segments])
         if text.isascii() and text.isprintable():

@@ -102,6 +102,13 @@ class Document:
         self._current: Transaction | None = None
         self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
         self._told = self._doc.observe(self._observe_transaction)
+        self._known_meta: dict[str, str] = {}
+        self._known_members: dict[str, Member] = {}
+        """Members that have been read; like `_known_meta`, until somebody writes there."""
+        self._observed = [
+            (self._meta, self._meta.observe(_clearing(self._known_meta))),
+            (self._members, self._members.observe(_clearing(self._known_members))),
+        ]
         self._closed = False
 
     @classmethod
@@ -147,6 +154,8 @@ class Document:
         if not self._closed:
             self._followed.drop()
             self._doc.unobserve(self._told)
+            for shared, subscription in self._observed:
+                shared.unobserve(subscription)
         self._closed = True
         self._changes.clear()
         self._updates.clear()
@@ -187,8 +196,13 @@ class Document:
         return self._meta_string("model")
 
     def _meta_string(self, key: str) -> str | None:
-        value = self._meta.get(key)
-        return value if isinstance(value, str) else None
+        value = self._known_meta.get(key)
+        if value is None:
+            stored = self._meta.get(key)
+            if not isinstance(stored, str):
+                return None
+            value = self._known_meta[key] = stored
+        return value
 
     # Reading
 
@@ -330,8 +344,13 @@ class Document:
 
     def member(self, principal: str) -> Member | None:
         """Return the member record of a principal; None if it has never been here."""
-        stored = self._members.get(principal)
-        return Member.parse(principal, stored) if isinstance(stored, str) else None
+        member = self._known_members.get(principal)
+        if member is None:
+            stored = self._members.get(principal)
+            member = Member.parse(principal, stored) if isinstance(stored, str) else None
+            if member is not None:
+                self._known_members[principal] = member
+        return member
 
     def members(self) -> list[Member]:
         """Everybody who has written or been here, by colour slot."""
@@ -483,11 +502,13 @@ class Document:
         """Write what the document says of its context; None removes a key."""
         with self.transaction(None):
             write_keys(self._meta, fields)
+            self._known_meta.clear()
 
     def set_member(self, member: Member) -> None:
         """Introduce a principal to everybody who reads this document."""
         with self.transaction(None):
             self._members[member.principal] = member.as_json()
+            self._known_members.pop(member.principal, None)
 
     def apply_update(
         self, update: bytes, origin: object = REMOTE, *, is_text: bool = False
@@ -633,6 +654,11 @@ class Document:
             self._live_tails.discard(place)
         splices = mirror.apply(event.delta) if mirror is not None else ()
         return TextChange(block, splices, section)
+
+
+def _clearing(known: dict[str, Any]) -> Callable[[object], None]:
+    """Return a listener that forgets what is known, and that holds nothing else."""
+    return lambda _: known.clear()
 
 
 def _place(block: str, section: str | None) -> str:

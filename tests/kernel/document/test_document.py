@@ -13,8 +13,8 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_client
 from antiphon_kernel.text.splice_diff import plan_difference
-from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.records import Member, TextSplice
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update
 from tests.kernel.document.structured import AMY, BLOCK, CONTEXT, HEADER, IDS, founded
@@ -60,6 +60,18 @@ def test_founded_document_names_its_context_and_epoch(document: Document) -> Non
     assert replica.label == "default"
     assert replica.epoch is not None
     assert genesis_client(replica.epoch) in decode_state_vector(replica.state_vector())
+
+
+def test_member_and_label_that_change_are_read_anew_on_both_replicas(document: Document) -> None:
+    replica = joined(document)
+    for name, label in (("amy", "one"), ("ann", "two")):
+        member = Member(AMY, name, PrincipalKind.HUMAN, 0)
+        document.set_member(member)
+        document.set_meta(label=label)
+        assert [one.member(AMY) for one in (document, replica)] == [member, member]
+        assert [one.label for one in (document, replica)] == [label, label]
+    replica.set_meta(label=None)
+    assert [one.label for one in (document, replica)] == [None, None]
 
 
 def test_every_header_field_comes_back_on_another_replica(document: Document) -> None:
