@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import httpx2
@@ -16,6 +18,23 @@ TAIL: Final = 64
 """Bytes of what came before that are kept to find a terminator that comes in two pieces."""
 
 
+_received: ContextVar[list[httpx2.Response] | None] = ContextVar("_received", default=None)
+
+
+@contextmanager
+def receiving() -> Iterator[list[httpx2.Response]]:
+    """Give a list of the responses that clients receive meanwhile.
+
+    Whoever is to stop closes them: not every library does that before its generators are collected.
+    """
+    received: list[httpx2.Response] = []
+    token = _received.set(received)
+    try:
+        yield received
+    finally:
+        _received.reset(token)
+
+
 class ServiceClient(httpx2.AsyncClient):
     """Client for one provider; takes an answer that ends without its terminator for a cut one."""
 
@@ -25,7 +44,11 @@ class ServiceClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request."""
+        # The libraries set times of their own, or none.
+        request.extensions["timeout"] = self.timeout.as_dict()
         response = await super().send(request, **options)
+        if (received := _received.get()) is not None:
+            received.append(response)
         stream = response.stream
         if self._terminator is not None and response.is_success and not response.is_closed:
             assert isinstance(stream, httpx2.AsyncByteStream)

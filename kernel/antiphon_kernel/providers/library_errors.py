@@ -18,6 +18,7 @@ from pydantic_ai.exceptions import (
     ModelRequestTimeout,
     ModelServerError,
     ModelUnavailableError,
+    UnexpectedModelBehavior,
 )
 
 from antiphon_kernel.providers.events import ErrorKind, ProviderError
@@ -59,6 +60,7 @@ _KINDS: Final[Sequence[tuple[type[Exception], ErrorKind]]] = (
     (ModelServerError, ErrorKind.OVERLOADED),
     (ModelConnectionError, ErrorKind.UNREACHABLE),
     (ModelRequestTimeout, ErrorKind.UNREACHABLE),
+    (UnexpectedModelBehavior, ErrorKind.UNREACHABLE),
 )
 
 
@@ -87,9 +89,12 @@ def _kind(error: Exception, text: str) -> ErrorKind:
             return found
     if status is not None:
         return ErrorKind.OVERLOADED if status >= 500 else ErrorKind.INVALID_REQUEST
-    # Whatever the library raises before it sends is about what it was given.
-    is_refusal = not isinstance(error, AgentRunError)
-    return ErrorKind.INVALID_REQUEST if is_refusal else ErrorKind.OTHER
+    # An event that is no JSON is what is left of one that was cut.
+    if isinstance(error.__cause__, ValueError):
+        return ErrorKind.UNREACHABLE
+    # What the library says of a prompt before it sends it.
+    is_refused = isinstance(error, RuntimeError) and not isinstance(error, AgentRunError)
+    return ErrorKind.INVALID_REQUEST if is_refused else ErrorKind.OTHER
 
 
 def _text(error: Exception) -> str:

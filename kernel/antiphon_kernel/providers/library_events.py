@@ -90,14 +90,10 @@ class EventReader:
     ) -> Iterator[TurnEvent]:
         match event:
             case PartStartEvent(index=index, part=ThinkingPart(content=text)):
-                if self._length and text:
-                    yield self._think(BETWEEN_THOUGHTS)
                 self._thoughts[index] = (self._length, self._length)
-                if text:
-                    yield self._think(text, index)
+                yield from self._think(index, text)
             case PartDeltaEvent(index=index, delta=ThinkingPartDelta(content_delta=text)):
-                if text:
-                    yield self._think(text, index)
+                yield from self._think(index, text)
             case PartStartEvent(part=TextPart(content=text)) if text:
                 yield from self._end_thinking(stream.get)
                 yield TextDelta(text)
@@ -118,11 +114,17 @@ class EventReader:
             case _:
                 pass
 
-    def _think(self, text: str, index: int | None = None) -> ThinkingDelta:
+    def _think(self, index: int, text: str | None) -> Iterator[TurnEvent]:
+        if not text:
+            return
+        start, end = self._thoughts[index]
+        if start == end and self._length:
+            self._length += len(BETWEEN_THOUGHTS)
+            start = self._length
+            yield ThinkingDelta(BETWEEN_THOUGHTS)
         self._length += len(text)
-        if index is not None:
-            self._thoughts[index] = (self._thoughts[index][0], self._length)
-        return ThinkingDelta(text)
+        self._thoughts[index] = (start, self._length)
+        yield ThinkingDelta(text)
 
     def _end_thinking(self, so_far: Callable[[], ModelResponse]) -> Iterator[TurnEvent]:
         if not self._thoughts:

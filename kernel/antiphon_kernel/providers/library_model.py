@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 
 from antiphon_kernel.layout import BlockPosition
 from antiphon_kernel.providers.events import End, ErrorKind, StopReason, TurnEvent
-from antiphon_kernel.providers.http_clients import RequestRecorder, ServiceClient
+from antiphon_kernel.providers.http_clients import RequestRecorder, ServiceClient, receiving
 from antiphon_kernel.providers.library_errors import provider_error
 from antiphon_kernel.providers.library_events import EventReader
 from antiphon_kernel.providers.library_messages import library_messages, request_parameters
@@ -56,10 +56,12 @@ class LibraryModel(ABC):
         """Yield the events of one round."""
         reader = EventReader(self.config)
         try:
-            async with (
-                self._request(self._model, prompt) as stream,
-                aclosing(reader.read(stream)) as events,
-            ):
+            async with AsyncExitStack() as stack:
+                with receiving() as received:
+                    stream = await stack.enter_async_context(self._request(self._model, prompt))
+                for response in received:
+                    stack.push_async_callback(response.aclose)
+                events = await stack.enter_async_context(aclosing(reader.read(stream)))
                 async for event in events:
                     yield event
         # The libraries raise errors of their own, of each other's, and of Python for odd answers.

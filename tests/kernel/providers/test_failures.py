@@ -1,0 +1,246 @@
+"""Failures of providers: their kind, their delay, and never a key."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+
+import pytest
+
+from antiphon_kernel.providers import (
+    End,
+    ErrorKind,
+    ModelKind,
+    ProviderError,
+    RemoteProvider,
+    TextDelta,
+)
+from antiphon_kernel.providers.library_errors import LIMITED, TOO_LONG
+from antiphon_kernel.providers.opening import LibraryMissing, open_provider
+from tests.wire.asking import KEY, ask, asking, config_at, joined, prompt_of
+from tests.wire.server import FORMATS, JSON, STREAMED, WireAnswer, WireServer, recorded
+
+Open = Callable[..., RemoteProvider]
+ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
+
+KINDS = {
+    "overflow": ErrorKind.CONTEXT_TOO_LONG,
+    "rate-limited": ErrorKind.RATE_LIMITED,
+    "rate-limited-bare": ErrorKind.RATE_LIMITED,
+    "quota": ErrorKind.QUOTA,
+    "error-500": ErrorKind.OVERLOADED,
+    "overloaded": ErrorKind.OVERLOADED,
+    "unauthorised": ErrorKind.UNAUTHORISED,
+    "output-limit": ErrorKind.INVALID_REQUEST,
+}
+DELAYS = {ANTHROPIC: 6.0, OPENAI: 5.5, CHAT: 5.5, GOOGLE: 37.0}
+RECORDED = [(kind, name) for kind in FORMATS for name in KINDS if (kind, name) != (GOOGLE, "quota")]
+
+
+async def failure(provider: RemoteProvider) -> ProviderError:
+    """Return the only event of a round that fails at once."""
+    events = await ask(provider)
+    assert len(events) == 1
+    assert isinstance(events[0], ProviderError)
+    return events[0]
+
+
+@pytest.mark.parametrize(("kind", "name"), RECORDED)
+async def test_recorded_failure_has_its_kind_and_delay_and_is_asked_once(
+    wire: WireServer, model: Open, kind: ModelKind, name: str
+) -> None:
+    wire.answers += [recorded(kind, name), recorded(kind, "text")]
+    found = await failure(model(kind))
+    assert found.kind is KINDS[name], found
+    assert found.retry_after == (DELAYS[kind] if name == "rate-limited" else None)
+    assert len(wire.requests) == 1
+    assert KEY not in repr(found)
+
+
+async def test_context_too_long_may_be_said_within_the_answer(
+    wire: WireServer, model: Open
+) -> None:
+    wire.answers.append(recorded(OPENAI, "overflow-after-200"))
+    assert (await failure(model(OPENAI))).kind is ErrorKind.CONTEXT_TOO_LONG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prompt is too long: 203444 tokens > 200000 maximum",
+        "request_too_large: Request exceeds the maximum size",
+        "Input is too long for requested model.",
+        "Your input exceeds the context window of this model.",
+        "The input token count (1203444) exceeds the maximum number of tokens allowed (1048576).",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "Please reduce the length of the messages or completion.",
+        "This endpoint's maximum context length is 131072 tokens.",
+        "prompt token count of 13000 exceeds the limit of 12288",
+        "the request exceeds the available context size. try increasing the context size",
+        "the number of tokens to keep from the initial prompt is greater than the context length",
+        "invalid params, context window exceeds limit",
+        "Your request exceeded model token limit: 262144",
+        "context_length_exceeded",
+        "model_context_window_exceeded",
+    ],
+)
+async def test_words_of_other_servers_for_a_context_too_long_are_known(
+    wire: WireServer, model: Open, text: str
+) -> None:
+    body = f'{{"error": {{"message": "{text}"}}}}'.encode()
+    wire.answers.append(WireAnswer(body, 400, JSON))
+    assert (await failure(model(CHAT))).kind is ErrorKind.CONTEXT_TOO_LONG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rate limit reached: maximum context length is 9 tokens per minute",
+        "Too many requests: exceeds the limit of 10",
+        "max_tokens exceeds the limit of 4096 output tokens",
+        "You exceeded your current quota",
+    ],
+)
+def test_other_limits_are_no_context_too_long(text: str) -> None:
+    assert not TOO_LONG.search(text) or LIMITED.search(text)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_server_that_does_not_listen_is_unreachable(kind: ModelKind, model: Open) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        found = await failure(model(kind, base_url=address))
+    assert found.kind is ErrorKind.UNREACHABLE
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_silence_is_unreachable_before_anything_came_and_truncates_after(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    provider = model(kind, silence=0.05)
+    wire.answers.append(WireAnswer(b"").silent())
+    assert (await failure(provider)).kind is ErrorKind.UNREACHABLE
+    body = recorded(kind, "empty-delta").body
+    wire.answers.append(WireAnswer(body).silent(body.index(b"friend")))
+    assert joined(await ask(provider)) == [TextDelta("Hello there,"), End("truncated")]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_closing_the_stream_ends_the_request_at_once(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    body = recorded(kind, "text").body
+    wire.answers.append(WireAnswer(body).silent(len(body) // 2 + 60))
+    async with aclosing(model(kind).stream(asking(prompt_of()))) as events:
+        assert isinstance(await anext(events), TextDelta)
+        request = wire.requests[0]
+        assert not request.gone.is_set()
+    await asyncio.wait_for(request.gone.wait(), 60)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_cancelled_round_ends_the_request_at_once(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(WireAnswer(b"").silent())
+    task = asyncio.create_task(ask(model(kind)))
+    request = await wire.asked()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(request.gone.wait(), 60)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_answer_that_is_no_json_is_an_error(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(WireAnswer(b'data: {"type": oh}\n\n', 200, STREAMED))
+    assert isinstance((await ask(model(kind)))[-1], ProviderError)
+    wire.answers.append(WireAnswer(b"<html>Bad Gateway</html>", 502, {"content-type": "text/html"}))
+    assert (await failure(model(kind))).kind is ErrorKind.OVERLOADED
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_answer_that_ends_without_anything_is_unreachable(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    wire.answers.append(WireAnswer(b""))
+    assert (await failure(model(kind))).kind is ErrorKind.UNREACHABLE
+
+
+async def test_messages_without_their_last_event_are_truncated(
+    wire: WireServer, model: Open
+) -> None:
+    whole = recorded(ANTHROPIC, "text")
+    wire.answers.append(whole.cut(whole.body.index(b"event: message_stop"), closes=True))
+    assert (await ask(model(ANTHROPIC)))[-1] == End("truncated")
+
+
+async def test_chat_without_finish_reason_is_truncated(wire: WireServer, model: Open) -> None:
+    events = recorded(CHAT, "text").body.split(b"\n\n")
+    kept = [event for event in events if b'"finish_reason": "stop"' not in event]
+    wire.answers.append(WireAnswer(b"\n\n".join(kept)))
+    assert (await ask(model(CHAT)))[-1] == End("truncated")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_key_is_in_no_log_and_no_representation(
+    wire: WireServer,
+    model: Open,
+    kind: ModelKind,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    provider = model(kind)
+    wire.answers += [recorded(kind, "text"), recorded(kind, "unauthorised")]
+    await ask(provider)
+    found = await failure(provider)
+    assert KEY in "".join(wire.requests[0].headers.values())
+    assert KEY not in f"{found}{provider!r}{vars(provider)!r}{caplog.text}{capfd.readouterr()}"
+    assert KEY not in str(provider.payload(prompt_of()))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_model_of_a_service_without_key_says_which_variable_to_set(kind: ModelKind) -> None:
+    async with WireServer() as server:
+        config = config_at(server, kind, key=None, base_url=None)
+        found = await failure(open_provider(config))
+    assert found.kind is ErrorKind.UNAUTHORISED
+    assert "_API_KEY" in found.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "library", "extra"),
+    [
+        (ANTHROPIC, "anthropic", "anthropic"),
+        (OPENAI, "openai", "openai"),
+        (CHAT, "openai", "openai"),
+        (GOOGLE, "google.genai", "google"),
+    ],
+)
+async def test_missing_library_says_what_to_run(
+    wire: WireServer,
+    model: Open,
+    kind: ModelKind,
+    library: str,
+    extra: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = "antiphon_kernel.providers."
+    for name in [f"{ours}{one}" for one in ("anthropic", "openai", "openai_chat", "google")]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    importlib.invalidate_caches()
+    found = await failure(model(kind))
+    assert found.kind is ErrorKind.NOT_INSTALLED
+    assert f"pip install 'antiphon[{extra}]'" in found.message
+    with pytest.raises(LibraryMissing, match="pip install"):
+        model(kind).payload(prompt_of())
