@@ -69,6 +69,8 @@ class ActionContext:
     """The focused cell is a message of the person here."""
     answered: bool = False
     """The focused cell is what a model has answered."""
+    asks: bool = False
+    """The focused cell is a call that waits for a decision of the person here."""
     revising: bool = False
     """A message that was sent already is in the composer."""
     foldable: bool = False
@@ -291,6 +293,37 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _NAVIGATE,
         enabled=lambda now: now.own_message and now.live,
         title="Edit the message and send it again",
+        mutates=True,
+    ),
+    Action(
+        "allow_once",
+        ("o",),
+        "allow once",
+        "Let the model's call run that waits for a decision.",
+        _NAVIGATE,
+        enabled=lambda now: now.asks and now.live,
+        title="Let the call run once",
+        mutates=True,
+    ),
+    Action(
+        "allow_always",
+        ("O",),
+        "allow always",
+        "Let the call run, and every later one of the model with exactly the same arguments in this"
+        " context.",
+        _NAVIGATE,
+        enabled=lambda now: now.asks and now.live,
+        title="Let the call always run",
+        mutates=True,
+    ),
+    Action(
+        "deny",
+        ("n",),
+        "no",
+        "Do not let the call run, and tell the model why.",
+        _NAVIGATE,
+        enabled=lambda now: now.asks and now.live,
+        title="Do not let the call run",
         mutates=True,
     ),
     Action(

@@ -59,6 +59,16 @@ class LocalUser:
     def is_owner(self) -> bool:
         return self.role == AccessRole.OWNER
 
+    def may_decide(self, *, is_asker: bool) -> bool:
+        """Return whether the person may decide about a model's call, as far as it is known here.
+
+        Args:
+            is_asker: whether the call has this person's own rights.
+        """
+        if self.refusal is not None:
+            return False
+        return self.is_owner or (is_asker and self.role == AccessRole.EDITOR)
+
     def update(self, role: str) -> str | None:
         """Take the role from the kernel; return what the person is told of a change."""
         before, self.role = self.role, role

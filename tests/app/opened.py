@@ -20,6 +20,7 @@ from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.registry import Registry
@@ -164,14 +165,22 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def world(folder: Path, *, owner: str = "amy", models: bool = True) -> AsyncIterator[World]:
-    """A kernel with its doors open and one model, aria, if there are `models`."""
+async def world(
+    folder: Path, *, owner: str = "amy", models: bool = True, asks: bool = False
+) -> AsyncIterator[World]:
+    """A kernel with its doors open and one model, aria, if there are `models`.
+
+    Args:
+        asks: whether people are asked about its calls.
+    """
     held = DataFolder.hold(folder / "data")
     kernel = await Kernel.open(
         folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner=owner
     )
     aria = Writer()
-    turns = TurnRunner(kernel, Models({"aria": aria} if models else {}))
+    permissions = {"aria": PermissionPolicy()} if asks else {}
+    playing = Models({"aria": aria} if models else {}, permissions=permissions)
+    turns = TurnRunner(kernel, playing)
     me = kernel.open_session(kernel.owner, "test")
     here = World(folder, kernel, turns, aria, me)
     await here.open_doors()

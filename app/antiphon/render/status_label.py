@@ -15,6 +15,8 @@ def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
     """Return a tool call's right label: `running`, `done · 0`, `failed · 2`, `stopped by …`."""
     if view.status == Status.ERROR:
         return end_label(view), theme.status_failed
+    if view.question:
+        return "asks", theme.status_running
     if view.status == Status.RUNNING:
         return "running", theme.status_running
     if view.status != Status.DONE:
@@ -33,6 +35,19 @@ def end_label(view: CellView) -> str:
         return INTERRUPTED
     detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
     return f"failed · {_one_line(detail)}" if detail else "failed"
+
+
+def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:
+    """Return the words below a call that waits: whose rights it has, and the keys that decide.
+
+    Args:
+        asker: name of whoever's rights it has.
+        is_own: whether that is the person here.
+    """
+    rights = "your rights" if is_own else f"the rights of {asker}"
+    if may_decide:
+        return f"Run this with {rights}?  o once · O always · n no"
+    return f"Waits until {asker} or an owner decides; it would have {rights}."
 
 
 def queue_label(position: int) -> str:

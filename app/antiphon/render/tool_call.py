@@ -30,15 +30,18 @@ _NARROWEST_COMMAND: Final = 16
 
 
 def command_of(view: CellView) -> str:
-    """Return the call's text or, without one, the command or arguments in its input."""
-    if view.text or not view.input:
+    """Return the call's text or, without one, the command or arguments in its input.
+
+    While people decide about it, that is always its input: nobody can change that.
+    """
+    if not view.input or (view.text and not view.question):
         return view.text
     arguments = arguments_of(view.input)
     if arguments is None:
         return view.input
     command = arguments.get("command")
     if isinstance(command, str):
-        return command
+        return view.text if command == view.text else command
     return " ".join(
         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
     )
@@ -80,6 +83,8 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
         below = clipped([WrapPiece(label, label_style)], width, label_style)
         used = sum(cell_len(piece.text) for piece in below)
         lines.append(compose([WrapPiece(" " * (width - used), theme.dim), *below]))
+    for piece in wrap([WrapPiece(view.question, theme.unread)], room) if view.question else []:
+        lines.append(compose([WrapPiece(" " * indent, prompt.style), *piece]))
     return RenderedCell.of_lines(lines)
 
 
@@ -101,7 +106,7 @@ def _command_rows(
         pieces = expand_tabs(line, theme.tool_command, start, TAB)
         if command is not view.text:
             pieces = [piece._replace(offset=DECORATION, length=0) for piece in pieces]
-        if view.collapsed:
+        if view.collapsed and not view.question:
             if len(source) > 1 and source.lines[1]:
                 pieces.append(WrapPiece(" …", theme.dim))
             rows.append(clipped(pieces, first_room, theme.dim))
@@ -126,7 +131,7 @@ def _diff_rows(
             [WrapPiece("", theme.tool_command, 0, len(view.text)), *head], first_room, theme.dim
         )
     ]
-    if view.collapsed:
+    if view.collapsed and not view.question:
         return rows
     styles = {"+": theme.code.string, "-": theme.code.removed, "@": theme.dim}
     for line in diff.lines:

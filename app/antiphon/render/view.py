@@ -41,6 +41,8 @@ class CellView:
     stop_reason: str | None = None
     stopped_by: str | None = None
     """Username of whoever interrupted the block."""
+    question: str = ""
+    """Words below a call that waits for a person's decision; empty if none does."""
     is_sending: bool = False
     """A message of the person here that the kernel has not accepted yet."""
     collapsed: bool = False

@@ -197,6 +197,7 @@ class BaseScreen(Screen[None]):
                 and header.role == Role.MODEL
                 and header.status in (Status.DONE, Status.ERROR)
             ),
+            asks=header is not None and self.source.may_decide(header),
             revising=self._submitter.is_revising,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,

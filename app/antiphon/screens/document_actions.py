@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from textual import on, work
 
@@ -15,7 +15,13 @@ from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import BaseScreen
-from antiphon.screens.modals import ConfirmModal, HelpModal, HintsModal, RejectedModal
+from antiphon.screens.modals import (
+    ConfirmModal,
+    HelpModal,
+    HintsModal,
+    ReasonModal,
+    RejectedModal,
+)
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
@@ -26,6 +32,8 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
 
 S = TypeVar("S", bound=BaseScreen)
+
+NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
 def requires_write(action: Callable[[S], object]) -> Callable[[S], None]:
@@ -179,6 +187,34 @@ class DocumentActions(BaseScreen):
             self.follow_answer(answered.context)
 
     # Cells
+
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_allow_once(self) -> None:
+        await self._decide("once")
+
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_allow_always(self) -> None:
+        await self._decide("always")
+
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_deny(self) -> None:
+        block = self.cells.focused_cell
+        if not self.situation.asks:
+            self.hint(NOTHING_TO_DECIDE)
+            return
+        reason = await self.app.push_screen_wait(ReasonModal())
+        if block is not None and reason is not None:
+            await self._kernel.decide(block, "no", reason)
+
+    async def _decide(self, decision: str) -> None:
+        block = self.cells.focused_cell
+        if block is None or not self.situation.asks:
+            self.hint(NOTHING_TO_DECIDE)
+            return
+        await self._kernel.decide(block, decision)
 
     def action_next_cell(self) -> None:
         self.cells.next_cell()

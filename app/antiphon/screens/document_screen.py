@@ -313,6 +313,7 @@ class DocumentScreen(DocumentActions):
     def _role_changed(self) -> None:
         """The person may write now, or may not any more."""
         self.composer.show_role()
+        self.source.role_changed()
         if self.user.refusal is not None:
             # The composer is of no use, unless there is something in it to be copied.
             if self.mode is Mode.WRITE and not self.composer.draft.text:

@@ -164,6 +164,16 @@ class KernelActions:
             self._hint("Nothing is running. Ctrl+Q quits.")
         return bool(result.get("stopped"))
 
+    async def decide(self, block: str, decision: str, reason: str = "") -> None:
+        """Decide about a call that waits: `once`, `always` or `no`."""
+        params = {"block_id": block, "decision": decision}
+        if reason:
+            params["reason"] = reason
+        try:
+            await self._session.call("permission.decide", params)
+        except AntiphonError as error:
+            self._hint(f"Not decided: {error.message}")
+
     async def branches(self) -> Mapping[tuple[str, ...], Siblings] | None:
         """Return the siblings of each message that has some, by its blocks; None if not said."""
         try:

@@ -14,6 +14,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widgets import Input
 
 from antiphon.keymap import help_sections
 from antiphon.locations import under_home
@@ -29,6 +30,11 @@ COMMAND_TITLE: Final = "Run this command?"
 CLOSING: Final = "Esc closes this page."
 
 KEY_COLUMNS: Final = 22
+
+REASON_ASKED: Final = "Why not? The model is told so. Enter says no · Esc decides nothing"
+
+LONGEST_REASON: Final = 2_000
+"""Characters of a reason, as the kernel takes it."""
 
 IN_PALETTE: Final = "in the palette"
 """In the place of the keys of what has none."""
@@ -149,6 +155,25 @@ class ConfirmModal(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         yield self._line
+
+
+class ReasonModal(ModalScreen[str | None]):
+    """Question why a call may not run; the answer is told to the model. Esc decides nothing."""
+
+    DEFAULT_CSS = """
+    ReasonModal { background: transparent; }
+    ReasonModal Input { dock: bottom; margin-bottom: 1; height: 1; border: none; padding: 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "dismiss(None)", show=False, priority=True),
+    ]
+
+    def compose(self) -> ComposeResult:
+        yield Input(placeholder=REASON_ASKED, max_length=LONGEST_REASON, compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip())
 
 
 class _AnswerLine(StatusLine):

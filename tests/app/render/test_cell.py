@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.lines import RenderedCell
+from antiphon.render.status_label import permission_question
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import THEME, plain, render_cell, written
@@ -102,6 +103,24 @@ def test_call_without_text_shows_its_input() -> None:
     assert lines("tool_call", "", tool_name="read", input='{"path": "a"}', tool_kind="mcp") == [
         '▪ read path="a"' + "done".rjust(25)
     ]
+
+
+def test_call_that_waits_shows_what_would_run_and_asks_below() -> None:
+    question = permission_question("you", is_own=True, may_decide=True)
+    shown = shell(
+        "git status",
+        input='{"command": "git push\\nrm -rf x"}',
+        status="pending",
+        collapsed=True,
+        question=question,
+    )
+    assert shown[:2] == ["$ git push" + "asks".rjust(30), "  rm -rf x"]
+    assert " ".join(" ".join(shown[2:]).split()) == " ".join(question.split())
+
+
+def test_question_for_others_names_who_decides() -> None:
+    asked = permission_question("bo", is_own=False, may_decide=False)
+    assert asked == "Waits until bo or an owner decides; it would have the rights of bo."
 
 
 def test_result_folds_to_its_first_lines() -> None:

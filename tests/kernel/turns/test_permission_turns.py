@@ -229,3 +229,16 @@ async def test_copies_of_an_undecided_call_ask_nobody(house: House) -> None:
         with pytest.raises(AntiphonError, match="waits for no decision"):
             await house.stage.call("permission.decide", block_id=call.id, decision="once")
     assert house.is_asked()
+
+
+async def test_undecided_call_of_a_journal_from_elsewhere_asks_nobody(house: House) -> None:
+    await house.stage.submit("Touch it.")
+    await until(house.is_asked)
+    await house.stop()
+    for file in (house.folder / "data").glob("auth.db*"):
+        file.unlink()
+    await house.start()
+    assert (house.call().status, house.call().permission) == ("error", "withdrawn")
+    with pytest.raises(AntiphonError, match="waits for no decision"):
+        await house.decide("once")
+    assert not house.has_ran()

@@ -15,7 +15,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.asking import MODEL, AskedCall, Asking, open_asking
-from tests.kernel.turns.raw_edits import insert_raw
+from tests.kernel.turns.raw_edits import insert_raw, set_raw
 from tests.kernel.turns.stage import OpenStage
 from tests.waiting import until
 
@@ -417,3 +417,34 @@ async def test_rule_does_not_hold_for_another_model(asking: Asking) -> None:
     (rule,) = asking.stage.kernel.tool_permissions.rules()
     assert asking.stage.kernel.find_principal(rule.model).username == MODEL
     assert rule.context == asking.stage.context.id
+
+
+# Forgery
+
+
+@pytest.mark.parametrize("who", ["owner", "editor", "agent"])
+@pytest.mark.parametrize(
+    "fields",
+    [{"permission": "once"}, {"decided_by": "amy"}, {"runs_for": "bo"}, {"status": "done"}],
+)
+async def test_raw_update_that_writes_a_decision_is_refused(
+    asking: Asking, who: str, fields: dict[str, str]
+) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    people = {
+        "owner": asking.stage.owner,
+        "editor": await asking.somebody("editor", EDITOR),
+        "agent": await asking.model(),
+    }
+    await refused(
+        ErrorCode.PERMISSION_DENIED,
+        set_raw(asking.stage.context, people[who], call.block, **fields),
+    )
+    assert asking.header(call.block).permission == "asked"
+    assert not call.task.done()
+
+
+@pytest.mark.parametrize("field", ["permission", "runs_for", "decided_by"])
+async def test_new_block_that_claims_a_decision_is_refused(asking: Asking, field: str) -> None:
+    params = {"kind": "tool_call", "content": "ls", "metadata": {field: "once"}}
+    await refused(ErrorCode.INVALID_PARAMS, asking.stage.call("block.create", **params))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import queue_label, sibling_label
+from antiphon.render.status_label import permission_question, queue_label, sibling_label
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors
 from antiphon.widgets.editor import RemoteCursor
@@ -19,7 +19,7 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
+from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
@@ -482,6 +482,7 @@ class CellModel:
             truncated=header.truncated,
             stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
+            question=self._question(header),
             is_sending=block in self._sending,
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
@@ -492,6 +493,27 @@ class CellModel:
             source_context=header.source_context,
             is_read_from=block == self._read_from,
         )
+
+    def _question(self, header: BlockHeader) -> str:
+        """Return what is asked below a call that waits for a decision."""
+        if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
+            return ""
+        asker = displayable_in_a_row(self._stopper(header.runs_for) or "somebody")
+        may = self.may_decide(header)
+        return permission_question(asker, is_own=asker == OWN_NAME, may_decide=may)
+
+    def may_decide(self, header: BlockHeader) -> bool:
+        """Return whether a call waits for a decision that the person here may make."""
+        if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
+            return False
+        return self.user.may_decide(is_asker=self._stopper(header.runs_for) == OWN_NAME)
+
+    def role_changed(self) -> None:
+        """The person here may decide about other calls than before."""
+        asked = frozenset(block for block, view in self._views.items() if view.question)
+        for block in asked:
+            self._increment_version(block)
+        self.changed.notify(CellChange(changed=asked))
 
     def _stopper(self, username: str | None) -> str | None:
         own = self.document.member(self.me) if self.me is not None else None

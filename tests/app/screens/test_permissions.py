@@ -1,0 +1,110 @@
+"""Permission in place: what a call that waits shows, to whom, and the keys that decide."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from antiphon.actions import ACTIONS, Mode
+from antiphon.render.status_label import permission_question
+from antiphon.screens.document_actions import NOTHING_TO_DECIDE
+from antiphon.screens.modals import REASON_ASKED
+from antiphon_kernel.types.roles import AccessRole
+from tests.app.opened import Opened, World, opened, world
+from tests.waiting import until
+
+ASKED = "Run this with your rights?  o once · O always · n no"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[World]:
+    async with world(tmp_path, asks=True) as one:
+        yield one
+
+
+async def ask(here: World, there: Opened) -> None:
+    """Let aria call the shell in answer to a message of amy, and choose the call."""
+    await there.type("Touch it.")
+    await there.press("enter")
+    here.aria.run("touch ran")
+    await there.sees(ASKED)
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+    await until(lambda: there.screen.situation.asks, "the call is chosen")
+
+
+async def go_on(here: World) -> None:
+    here.aria.end()
+    await here.turns.wait_idle()
+
+
+def has_run(here: World) -> bool:
+    return (here.folder / "ran").exists()
+
+
+def test_words_below_a_call_name_the_keys_of_the_actions() -> None:
+    keys = {one.name: one.shown_keys() for one in ACTIONS}
+    words = permission_question("amy", is_own=True, may_decide=True)
+    for name, word in {"allow_once": "once", "allow_always": "always", "deny": "no"}.items():
+        assert f"{keys[name]} {word}" in words
+
+
+async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
+    here: World, there: Opened
+) -> None:
+    await ask(here, there)
+    assert there.shows("$ touch ran")
+    assert any(line.rstrip().endswith("asks") for line in there.lines)
+    assert not has_run(here)
+    await there.press("o")
+    await until(lambda: has_run(here), "it has run")
+    await go_on(here)
+    assert not there.shows(ASKED)
+    assert not here.kernel.tool_permissions.rules()
+
+
+async def test_always_is_a_rule(here: World, there: Opened) -> None:
+    await ask(here, there)
+    await there.press("O")
+    await until(here.kernel.tool_permissions.rules, "there is a rule")
+    await go_on(here)
+    assert has_run(here)
+
+
+async def test_no_asks_why_and_the_model_is_told(here: World, there: Opened) -> None:
+    await ask(here, there)
+    await there.press("n")
+    await there.sees(REASON_ASKED[:40])
+    await there.type("Not there.")
+    await there.press("enter")
+    await there.sees("Not run: amy said no: Not there.")
+    await go_on(here)
+    assert not has_run(here)
+
+
+async def test_no_that_is_escaped_decides_nothing(here: World, there: Opened) -> None:
+    await ask(here, there)
+    await there.press("n")
+    await there.sees(REASON_ASKED[:40])
+    await there.press("escape")
+    await until(lambda: not there.shows(REASON_ASKED[:40]), "the question is gone")
+    assert there.shows(ASKED)
+    assert here.kernel.tool_permissions.undecided()
+
+
+async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened) -> None:
+    ed = await here.kernel.principal("ed")
+    await here.kernel.members.give_role(ed, AccessRole.EDITOR)
+    await ask(here, there)
+    async with opened(here, as_name="ed") as theirs:
+        await theirs.sees("Waits until amy or an owner decides")
+        await theirs.press("escape")
+        await theirs.mode(Mode.NAVIGATE)
+        assert not theirs.screen.situation.asks
+        await theirs.press("o")
+        theirs.screen.action_allow_once()
+        await theirs.sees(NOTHING_TO_DECIDE)
+    assert here.kernel.tool_permissions.undecided()
+    assert not has_run(here)
