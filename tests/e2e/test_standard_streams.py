@@ -32,6 +32,8 @@ PRINTING = {
     "call": ["call", "block.list"],
     "tail": ["tail"],
     "send": ["send", "--json"],
+    "run": ["run", "Hello.", "--output", "json"],
+    "models": ["models"],
     "blame": ["blame", "BLOCK"],
     "history": ["history", "BLOCK"],
     "layout": ["layout"],

@@ -28,6 +28,8 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="a second user takes root
 COMMANDS = [
     ("call", "session.whoami"),
     ("send",),
+    ("run", "x"),
+    ("models",),
     ("tail",),
     ("export",),
     ("doctor",),
