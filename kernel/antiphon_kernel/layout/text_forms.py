@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.layout.blocks import LayoutBlock
+from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
 from antiphon_kernel.layout.paths import is_path
 from antiphon_kernel.types.clock import iso_time
@@ -43,8 +43,9 @@ class LayoutReader:
         Args:
             model: id of the model's principal; the only model that has written, if absent.
         """
-        wrote = (item.block for item in layout.items if item.type is not ItemType.SUMMARY)
-        authors = {block.author.id: block.author for block in wrote}
+        authors: dict[str, BlockAuthor] = {}
+        for turn in layout.turns:
+            authors.update(turn.authors)
         people = [one for one in authors.values() if one.kind == PrincipalKind.HUMAN]
         models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from antiphon_kernel.contexts import WriterPresence
-from antiphon_kernel.layout import read_layout
 from antiphon_kernel.providers.events import (
     End,
     ProviderError,
@@ -93,9 +92,9 @@ class Turn:
     async def _read(self) -> ModelPrompt:
         """Return what the model reads now: all that was written, streams included."""
         context = self._writer.context
-        layout = await context.current_layout()
+        await context.current_layout()
         live, model = context.layout.turn_of(self._prompt), self._writer.actor.principal.id
-        return ModelPrompt(read_layout(layout, model, live=live).request())
+        return ModelPrompt(context.layout.read(model, live=live).request())
 
     async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
         """One round's events into blocks; the calls that its tools have to answer."""
