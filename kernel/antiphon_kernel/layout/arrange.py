@@ -33,7 +33,7 @@ def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layo
     stored = list(blocks)
     earlier = before.turns if before is not None else ()
     turns = _beginning(stored, earlier)
-    behind = _collected(stored[sum(len(turn.blocks) for turn in turns) :])
+    behind = _collected(stored[sum([len(turn.blocks) for turn in turns]) :])
     if turns and _are_linked(turns, behind):
         turns, behind = [], _collected(stored)
     known = {turn.opening.id: turn for turn in earlier[len(turns) :]}
@@ -54,7 +54,7 @@ def _beginning(stored: Sequence[LayoutBlock], earlier: Iterable[LayoutTurn]) -> 
     end = 0
     for turn in earlier:
         begin, end = end, end + len(turn.blocks)
-        if not _same(turn.blocks, stored[begin:end]):
+        if end > len(stored) or not all(map(operator.is_, turn.blocks, stored[begin:end])):
             break
         found.append(turn)
     return found[:-1]
@@ -82,8 +82,9 @@ def _are_linked(turns: Sequence[LayoutTurn], behind: Sequence[_TurnBlocks]) -> b
     if behind and behind[0].prompt is None:
         return True
     blocks = {block.id: block for turn in behind for block in turn.blocks}
-    if not all(turn.parents_elsewhere.isdisjoint(blocks) for turn in turns):
-        return True
+    for turn in turns:
+        if not turn.parents_elsewhere.isdisjoint(blocks):
+            return True
     answering = [block for block in blocks.values() if not block.begins_turn]
     parents = {block.parent for block in answering} - {None, *blocks}
     return bool(parents) and any(block.id in parents for turn in turns for block in turn.blocks)

@@ -100,13 +100,14 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
 
 def join_views(
     views: Iterable[ModelView],
-) -> tuple[tuple[Message, ...], tuple[BlockPosition, ...]]:
-    """Return the messages of parts of a layout as one list, with the beginning of each in it.
+) -> tuple[tuple[Message, ...], tuple[tuple[int, int], ...]]:
+    """Return the messages of parts of a layout as one list, and where each part begins in it.
 
-    Each part begins with something that the model hears, as turns and summaries do.
+    That is the index of a message and of a block in it. Each part begins with something that the
+    model hears, as turns and summaries do.
     """
     messages: list[Message] = []
-    starts: list[BlockPosition] = []
+    starts: list[tuple[int, int]] = []
     heard: list[UserMessage] = []
     """The parts of the last message, if that is one of the user."""
     blocks = 0
@@ -114,16 +115,17 @@ def join_views(
         first = view.messages[0]
         if not isinstance(first, UserMessage):
             raise ValueError(f"a part of a layout begins with a message of role {first.role}")
-        starts.append(BlockPosition(len(messages), blocks))
+        starts.append((len(messages), blocks))
         heard.append(first)
         blocks += len(first.content)
-        if len(view.messages) > 1:
-            messages.append(_joined(heard))
-            messages.extend(view.messages[1:])
-            heard, blocks = [], 0
-            if isinstance(last := messages[-1], UserMessage):
-                messages.pop()
-                heard, blocks = [last], len(last.content)
+        if len(view.messages) == 1:
+            continue
+        messages.append(first if len(heard) == 1 else _joined(heard))
+        messages.extend(view.messages[1:])
+        heard, blocks = [], 0
+        if isinstance(last := messages[-1], UserMessage):
+            del messages[-1]
+            heard, blocks = [last], len(last.content)
     if heard:
         messages.append(_joined(heard))
     return tuple(messages), tuple(starts)

@@ -113,8 +113,8 @@ class LayoutReading:
         return item_text(item, self.reader)
 
     @cached_property
-    def _stream(self) -> tuple[tuple[Message, ...], tuple[BlockPosition, ...]]:
-        """The messages without the tail, and the beginning of each part in them."""
+    def _stream(self) -> tuple[tuple[Message, ...], tuple[tuple[int, int], ...]]:
+        """The messages without the tail, and the message and block where each part begins."""
         return join_views([part.view for part in self.parts])
 
     def request(self) -> ModelRequest:
@@ -134,8 +134,8 @@ class LayoutReading:
         """Return the estimate of each message of the request."""
         messages, starts = self._stream
         tokens = [0] * len(messages)
-        for start, part in zip(starts, self.parts, strict=True):
-            for index, estimate in enumerate(part.message_tokens, start.message):
+        for (first, _), part in zip(starts, self.parts, strict=True):
+            for index, estimate in enumerate(part.message_tokens, first):
                 tokens[index] += estimate if not tokens[index] else estimate - MESSAGE_COST
         if texts := self.tail.texts:
             if not messages or not isinstance(messages[-1], UserMessage):
@@ -161,12 +161,11 @@ class LayoutReading:
             ends: number of items up to the end of each part.
         """
         at = bisect_right(ends, point)
-        part, start = self.parts[at], self._stream[1][at]
+        part, (message, block) = self.parts[at], self._stream[1][at]
         end = part.view.ends[point - ends[at] + len(part.items)]
         if end is None:
             return None
-        block = end.block + (start.block if end.message == 0 else 0)
-        return BlockPosition(start.message + end.message, block)
+        return BlockPosition(message + end.message, end.block + (0 if end.message else block))
 
 
 @dataclass(frozen=True, slots=True)
