@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.contexts.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
@@ -60,10 +61,11 @@ class ContextLayout:
         self._watch()
         authors, time_slice = dict[str, BlockAuthor](), TimeSlice()
         unread = [block for block in self._document.block_ids() if block not in self._blocks]
-        for begin in range(0, len(unread), _TOGETHER):
-            self._take(unread[begin : begin + _TOGETHER], authors)
-            await time_slice.pause()
-        return self.arranged()
+        with without_collection():
+            for begin in range(0, len(unread), _TOGETHER):
+                self._take(unread[begin : begin + _TOGETHER], authors)
+                await time_slice.pause()
+            return self.arranged()
 
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""
@@ -85,10 +87,9 @@ class ContextLayout:
         exact: bool = False,
     ) -> LayoutReading:
         """Return what a model reads now, as `read_layout` does."""
-        before = self._readings.pop((model, admitted), None)
-        reading = read_layout(
-            self.arranged(), model, admitted, live=live, exact=exact, before=before
-        )
+        layout, before = self.arranged(), self._readings.pop((model, admitted), None)
+        with without_collection():
+            reading = read_layout(layout, model, admitted, live=live, exact=exact, before=before)
         self._readings[model, admitted] = reading
         for reader in list(self._readings)[:-READERS_KEPT]:
             del self._readings[reader]

@@ -14,6 +14,7 @@ from antiphon_kernel.contexts import (
     read_announcement,
     read_version,
     shown_sources,
+    without_collection,
 )
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
@@ -341,7 +342,8 @@ async def request(call: Call, params: ContextRequestParams) -> ContextRequestRes
     else messages of the user. In a context of several models, name one.
     """
     context, model, reading = await _read(call, params)
-    version, made = context.seq, reading.request()
+    with without_collection():
+        version, made = context.seq, reading.request()
     estimated = sum(reading.message_tokens())
     window = params.window.values()
     wanted = params.max_tokens if params.max_tokens is not None else window.output

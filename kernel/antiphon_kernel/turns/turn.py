@@ -9,7 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from antiphon_kernel.contexts import WriterPresence
+from antiphon_kernel.contexts import WriterPresence, without_collection
 from antiphon_kernel.providers.events import (
     End,
     ProviderError,
@@ -94,7 +94,8 @@ class Turn:
         context = self._writer.context
         await context.current_layout()
         live, model = context.layout.turn_of(self._prompt), self._writer.actor.principal.id
-        return ModelPrompt(context.layout.read(model, live=live).request())
+        with without_collection():
+            return ModelPrompt(context.layout.read(model, live=live).request())
 
     async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
         """One round's events into blocks; the calls that its tools have to answer."""
