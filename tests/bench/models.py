@@ -2,7 +2,9 @@
 
     antiphon bench models [--json]
 
-Each figure is for a context of 1,000 and of 10,000 messages, a fifth of them calls and results.
+Each figure is processor time in a context of 1,000 and of 10,000 messages, two fifths of them calls
+and results. That of a turn, from its submission until the model has the first request, is for
+10 and 10,000.
 """
 
 from __future__ import annotations
@@ -11,16 +13,24 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
+from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns import TurnRunner
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.types.records import Actor
 from tests.bench.figures import Figure, figure, print_figure
 
 SIZES: Final = (1_000, 10_000)
+TURN_SIZES: Final = (10, 10_000)
+TURN_BUDGETS: Final = (50, 150)
+"""Milliseconds from a submission to the first request, at each of these sizes."""
 ROUNDS_AT_ONCE: Final = 200
 BUDGET: Final = 20_000
 """Tokens that a compaction leaves."""
@@ -39,9 +49,21 @@ def round_of(number: int) -> list[dict[str, Any]]:
     ]
 
 
-async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time by figure."""
-    took: dict[str, list[float]] = {}
+class ReadingProvider:
+    """A model that reads its prompt, notes when it has it, and says a word."""
+
+    def __init__(self) -> None:
+        self.asked = 0.0
+
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        await request.read()
+        self.asked = time.process_time()
+        yield TextDelta("Well.")
+        yield End("end_turn")
+
+
+async def fill(folder: Path, size: int) -> str:
+    """Write a context of so many messages and close it again; return the id of the last one."""
     kernel = await opened(folder)
     me = kernel.open_session(kernel.owner, "bench")
     parent: dict[str, str] = {}
@@ -51,6 +73,38 @@ async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
         made = await kernel.call(me, "message.append", {"messages": messages, **parent})
         parent = {"parent": str(made["message_id"])}
     await kernel.close()
+    return parent["parent"]
+
+
+async def measure_turns(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of processor time from a submission to the first request of its turn."""
+    await fill(folder, size)
+    kernel, provider = await opened(folder), ReadingProvider()
+    runner = TurnRunner(kernel, Models({"opus": provider}))
+    me = kernel.open_session(kernel.owner, "bench")
+    await kernel.context()
+    took = [await submit(kernel, me, runner, provider) for _ in range(runs + 1)]
+    await runner.close()
+    await kernel.close()
+    return {
+        "submission to the first request of the first turn": took[:1],
+        "submission to the first request of a later turn": took[1:],
+    }
+
+
+async def submit(kernel: Kernel, me: Actor, runner: TurnRunner, provider: ReadingProvider) -> float:
+    said = {"role": "user", "kind": "text", "content": SAID}
+    draft = await kernel.call(me, "block.create", said)
+    began = time.process_time()
+    await kernel.call(me, "block.status", {"block_id": draft["block_id"], "status": "done"})
+    await runner.wait_idle()
+    return (provider.asked - began) * 1e3
+
+
+async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of processor time by figure."""
+    took: dict[str, list[float]] = {}
+    last = await fill(folder, size)
     kernel = await opened(folder)
     me = kernel.open_session(kernel.owner, "bench")
 
@@ -65,7 +119,6 @@ async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
         return str((await kernel.call(me, "message.append", more))["message_id"])
 
     await call("first request", "context.request", {})
-    last = parent["parent"]
     for number in range(runs):
         again = {"parent": last, "messages": round_of(size + number)}
         last = await go_on(last, size + number)
@@ -84,13 +137,27 @@ async def opened(folder: Path) -> Kernel:
 
 
 def measured(folder: Path, runs: int) -> Iterator[Figure]:
-    few, many = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
-    for name, samples in many.items():
+    short, long = (
+        asyncio.run(measure_turns(folder / f"turns-{size}", size, runs)) for size in TURN_SIZES
+    )
+    for name, samples in long.items():
+        few, many = (f"{size:,} messages" for size in TURN_SIZES)
+        yield figure(f"{name}, {few}", "ms", short[name], budget=TURN_BUDGETS[0])
+        yield figure(
+            f"{name}, {many}",
+            "ms",
+            samples,
+            baseline=short[name],
+            budget=TURN_BUDGETS[1],
+            against=few,
+        )
+    once, ten_times = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
+    for name, samples in ten_times.items():
         yield figure(
             f"{name}, {SIZES[1]:,} messages",
             "ms",
             samples,
-            baseline=few[name],
+            baseline=once[name],
             against=f"{SIZES[0]:,} messages",
         )
 

@@ -3,6 +3,7 @@
 from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
+from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_layout import ContextLayout, turn_of
@@ -121,4 +122,5 @@ __all__ = [
     "start_fork",
     "start_with",
     "turn_of",
+    "without_collection",
 ]

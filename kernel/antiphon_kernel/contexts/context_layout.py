@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
+from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.contexts.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.layout import (
+    EVERYTHING,
     BlockAuthor,
     CallPath,
     CodePath,
+    ContributionFilter,
     Layout,
     LayoutBlock,
     LayoutPath,
+    LayoutReading,
     SourcesPath,
     arrange,
+    read_layout,
     turn_id,
 )
 from antiphon_kernel.time_slice import TimeSlice
@@ -26,80 +33,111 @@ from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
 from antiphon_kernel.types.records import BlockHeader
 
+READERS_KEPT: Final = 4
+"""Readings that are kept, of the readers that read last."""
+
+_TOGETHER: Final = 50
+"""Blocks that are read between two looks at the time."""
+
 
 class ContextLayout:
     """The blocks of one document in turns and rounds; read when first asked for.
 
     Reading a block out of the document takes longer than all that is made of it, so what was read
-    is kept until the block changes.
+    is kept until the block changes; so is, for each reader, what was made of a turn.
     """
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._blocks: dict[str, LayoutBlock] = {}
         self._arranged: Layout | None = None
-        self._paths: dict[LayoutPath, str] | None = None
+        self._readings: dict[tuple[str | None, ContributionFilter, bool], LayoutReading] = {}
+        """The last reading of each reader, the latest at the end."""
         self._is_watching = False
         self._is_stale = False
 
     async def load(self) -> Layout:
         """Read what is not known yet, in short slices; then return what `arranged` does."""
         self._watch()
-        document, authors, time_slice = self._document, dict[str, BlockAuthor](), TimeSlice()
-        for block in tuple(document.block_ids()):
-            if block not in self._blocks and block in document and _is_read(document, block):
-                self._blocks[block] = _block(document, document.header(block), authors)
+        authors, time_slice = dict[str, BlockAuthor](), TimeSlice()
+        unread = [block for block in self._document.block_ids() if block not in self._blocks]
+        with without_collection():
+            for begin in range(0, len(unread), _TOGETHER):
+                self._take(unread[begin : begin + _TOGETHER], authors)
                 await time_slice.pause()
-        return self.arranged()
+            return self.arranged()
 
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""
         self._watch()
         if self._arranged is None or self._is_stale:
-            self._arranged = arrange(self._read(), self._arranged)
+            known, blocks = self._blocks, self._document.block_ids()
+            self._take([block for block in blocks if block not in known], {})
+            read = [known[block] for block in blocks if block in known]
+            self._arranged = arrange(read, self._arranged)
             self._is_stale = False
         return self._arranged
 
+    def read(
+        self,
+        model: str | None = None,
+        admitted: ContributionFilter = EVERYTHING,
+        *,
+        live: str | None = None,
+        exact: bool = False,
+        is_plain: bool = False,
+    ) -> LayoutReading:
+        """Return what a model reads now, as `read_layout` does."""
+        reader = (model, admitted, is_plain)
+        with without_collection():
+            reading = read_layout(
+                self.arranged(),
+                model,
+                admitted,
+                live=live,
+                exact=exact,
+                is_plain=is_plain,
+                before=self._readings.pop(reader, None),
+            )
+        self._readings[reader] = reading
+        for forgotten in list(self._readings)[:-READERS_KEPT]:
+            del self._readings[forgotten]
+        return reading
+
     def find(self, path: LayoutPath) -> str | None:
         """Return the id of the block of a path; None if there is none."""
-        layout = self.arranged()
-        if self._paths is None:
-            self._paths = {
-                item.path: item.block.id for item in layout.items if item.path is not None
-            }
         if isinstance(path, SourcesPath):
             return find_pool(self._document)
         if isinstance(path, CodePath):
             path = CallPath(path.turn, path.call, "call", path.suffix)
-        return self._paths.get(path)
+        turns = (turn for turn in self.arranged().turns if turn.id == path.turn)
+        items = (item for turn in turns for item in turn.items)
+        return next((item.block.id for item in items if item.path == path), None)
 
     def turn_of(self, block: str) -> str | None:
         """Return the id of a block's turn; None if there is no such block, or it is a draft."""
-        items = (item for item in self.arranged().items if item.is_block)
-        return next((item.turn for item in items if item.block.id == block), None)
+        turns = reversed(self.arranged().turns)
+        known = self._blocks.get(block)
+        if known is None:
+            return None
+        return next(turn.id for turn in turns if any(one is known for one in turn.blocks))
 
     def _watch(self) -> None:
         if not self._is_watching:
             self._is_watching = True
             self._document.watch(self._follow)
 
-    def _read(self) -> list[LayoutBlock]:
-        document, known, authors = self._document, self._blocks, dict[str, BlockAuthor]()
-        read: list[LayoutBlock] = []
-        for block in document.block_ids():
-            one = known.get(block)
-            if one is None:
-                if not _is_read(document, block):
-                    continue
-                one = known[block] = _block(document, document.header(block), authors)
-            read.append(one)
-        return read
+    def _take(self, blocks: Iterable[str], authors: dict[str, BlockAuthor]) -> None:
+        """Read blocks out of the document; those that have gone meanwhile are left out."""
+        document = self._document
+        read = [block for block in blocks if block in document and _is_read(document, block)]
+        for block, text in zip(read, document.plain_texts(read), strict=True):
+            self._blocks[block] = _block(document, document.header(block), text, authors)
 
     def _follow(self, change: DocumentChange) -> None:
         for block in change.touched:
             self._blocks.pop(block, None)
         self._is_stale = True
-        self._paths = None
 
 
 def _is_read(document: Document, block: str) -> bool:
@@ -107,18 +145,19 @@ def _is_read(document: Document, block: str) -> bool:
     return not (document.is_draft(block) or is_pool(document, block))
 
 
-def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuthor]) -> LayoutBlock:
+def _block(
+    document: Document, header: BlockHeader, text: str | None, authors: dict[str, BlockAuthor]
+) -> LayoutBlock:
     author = authors.get(header.author)
     if author is None:
         author = authors[header.author] = _author(document, header)
-    is_text = document.schema(header.id) == TEXT
     return LayoutBlock(
         id=header.id,
         author=author,
         role=header.role,
         kind=header.kind,
         created=_created(header),
-        text=document.peek_text(header.id) if is_text else render(document, header.id),
+        text=text if text is not None else render(document, header.id),
         status=header.status,
         parent=header.parent,
         excluded=header.excluded,

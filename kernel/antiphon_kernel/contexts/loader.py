@@ -6,11 +6,10 @@ The reading is done in pieces: whoever else uses the kernel gets a turn between 
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 from typing import Final
 
+from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.header import decode_headers
 from antiphon_kernel.storage import (
@@ -31,9 +30,6 @@ _HEADERS_A_TURN: Final = 500
 _OWN_CLIENTS: Final = range(2**7, 2**14)
 """CRDT client ids of kernels: two bytes when written. One that comes again goes on counting."""
 
-_openings = 0
-"""Contexts that are being opened now, in this process."""
-
 
 async def open_document(
     journal: Journal, row: ContextRow, client_id: int
@@ -47,7 +43,7 @@ async def open_document(
         CorruptContextError: if what is stored cannot be read.
         AntiphonError: storage_failed.
     """
-    with _without_gc():
+    with without_collection():
         last = await journal.check_sequence(row)
         client_id = _short(client_id, await journal.clients(row))
         snapshot = await journal.snapshots.read(row)
@@ -75,20 +71,6 @@ def _short(drawn: int, taken: Container[int]) -> int:
     while own in taken:
         own = _OWN_CLIENTS[(own + 1) % len(_OWN_CLIENTS)]
     return own
-
-
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Nothing that is made here is garbage: looking for some takes half of the time."""
-    global _openings  # noqa: PLW0603  the collector is the process's, and so is this count
-    _openings += 1
-    gc.disable()
-    try:
-        yield
-    finally:
-        _openings -= 1
-        if not _openings:
-            gc.enable()
 
 
 async def _from_snapshot(

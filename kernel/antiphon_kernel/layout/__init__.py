@@ -57,9 +57,10 @@ from antiphon_kernel.layout.sources import (
 )
 from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
-from antiphon_kernel.layout.visible import ContributionFilter, visible
+from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
 
 __all__ = [
+    "EVERYTHING",
     "ROUND",
     "SIGNATURE",
     "SIGNED_TEXT",

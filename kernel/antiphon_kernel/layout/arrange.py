@@ -31,15 +31,33 @@ def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layo
         before: an earlier layout, from which turns are taken whose blocks are the same objects.
     """
     stored = list(blocks)
-    by_id = {block.id: block for block in stored}
-    known = {turn.id: turn for turn in before.turns} if before is not None else {}
-    turns: list[LayoutTurn] = []
-    for collected in _turns(stored, by_id):
-        turn = known.get(collected.id)
+    earlier = before.turns if before is not None else ()
+    turns = _beginning(stored, earlier)
+    behind = _collected(stored[sum([len(turn.blocks) for turn in turns]) :])
+    if turns and _are_linked(turns, behind):
+        turns, behind = [], _collected(stored)
+    known = {turn.opening.id: turn for turn in earlier[len(turns) :]}
+    for collected in behind:
+        turn = known.get(collected.opening.id)
         if turn is None or not _same(turn.blocks, collected.blocks):
-            turn = _arranged(collected, by_id)
+            turn = _arranged(collected)
         turns.append(turn)
     return Layout(tuple(turns))
+
+
+def _beginning(stored: Sequence[LayoutBlock], earlier: Iterable[LayoutTurn]) -> list[LayoutTurn]:
+    """Return the earlier turns that a document begins with, without the last one.
+
+    What stands behind them without a prompt would belong to that.
+    """
+    found: list[LayoutTurn] = []
+    end = 0
+    for turn in earlier:
+        begin, end = end, end + len(turn.blocks)
+        if end > len(stored) or not all(map(operator.is_, turn.blocks, stored[begin:end])):
+            break
+        found.append(turn)
+    return found[:-1]
 
 
 def _same(one: Sequence[LayoutBlock], other: Sequence[LayoutBlock]) -> bool:
@@ -55,16 +73,26 @@ class _TurnBlocks:
     """In document order."""
 
     @property
-    def id(self) -> str:
-        return turn_id(self.opening.id, self.opening.created)
-
-    @property
     def prompt(self) -> LayoutBlock | None:
         return self.opening if self.opening.begins_turn else None
 
 
-def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> list[_TurnBlocks]:
+def _are_linked(turns: Sequence[LayoutTurn], behind: Sequence[_TurnBlocks]) -> bool:
+    """Return whether blocks of turns, and of those behind them, belong together."""
+    if behind and behind[0].prompt is None:
+        return True
+    blocks = {block.id: block for turn in behind for block in turn.blocks}
+    for turn in turns:
+        if not turn.parents_elsewhere.isdisjoint(blocks):
+            return True
+    answering = [block for block in blocks.values() if not block.begins_turn]
+    parents = {block.parent for block in answering} - {None, *blocks}
+    return bool(parents) and any(block.id in parents for turn in turns for block in turn.blocks)
+
+
+def _collected(stored: Sequence[LayoutBlock]) -> list[_TurnBlocks]:
     """Return the turns in the order of their prompts, first the one that has none."""
+    by_id = {block.id: block for block in stored}
     begun: dict[str, list[LayoutBlock]] = {}
     latest: dict[str, str | None] = {}
     opening: str | None = None
@@ -74,44 +102,46 @@ def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> l
             begun[opening] = []
         latest[block.id] = opening
     without_prompt: list[LayoutBlock] = []
-    opening_of: dict[str, str | None] = {}
+    opening_of: dict[str, str | None] = {one: one for one in begun}
     for block in stored:
         chain: dict[str, None] = {}
         at = block
-        while at.id not in begun and at.id not in opening_of:
+        while at.id not in opening_of:
             chain[at.id] = None
             parent = by_id.get(at.parent) if at.parent is not None else None
             if parent is None or parent.id in chain:
                 break
             at = parent
-        opening = at.id if at.id in begun else opening_of.get(at.id, latest[at.id])
+        opening = opening_of.get(at.id, latest[at.id])
         opening_of.update(dict.fromkeys(chain, opening))
         (without_prompt if opening is None else begun[opening]).append(block)
     turns = [_TurnBlocks(by_id[opening], blocks) for opening, blocks in begun.items()]
     return [_TurnBlocks(without_prompt[0], without_prompt), *turns] if without_prompt else turns
 
 
-def _ordered(turn: _TurnBlocks, by_id: Mapping[str, LayoutBlock]) -> list[LayoutItem]:
+def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
     """Return the items of a turn without its header, in order and with their rounds.
 
     The paths are not yet told apart.
     """
+    prompt = collected.prompt
+    by_id = {block.id: block for block in collected.blocks}
     first: list[LayoutItem] = []
     progress: list[LayoutBlock] = []
     results: dict[str, list[LayoutBlock]] = {}
-    for block in turn.blocks:
-        if block is turn.prompt:
-            path = ArtifactPath(turn.id, "user.prompt")
-            first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn.id, block, path))
-        elif _is_attachment(block, turn.prompt):
+    for block in collected.blocks:
+        if block is prompt:
+            path = ArtifactPath(turn, "user.prompt")
+            first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
+        elif _is_attachment(block, prompt):
             name = basename(block.file or "") or block_hash(block.id)
-            path_of_file = FilePath(turn.id, "user.attachments", name)
-            first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn.id, block, path_of_file))
+            path_of_file = FilePath(turn, "user.attachments", name)
+            first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path_of_file))
         elif (call := answered_call(block, by_id)) is not None:
             results.setdefault(call.id, []).append(block)
         else:
             progress.append(block)
-    return first + _in_rounds(turn.id, progress, results)
+    return first + _in_rounds(turn, progress, results)
 
 
 def answered_call(block: LayoutBlock, by_id: Mapping[str, LayoutBlock]) -> LayoutBlock | None:
@@ -140,7 +170,7 @@ def _in_rounds(
         if block.is_call:
             call = tool_call_id(block.id)
             for index in open_texts.pop(block.author.id, ()):
-                items[index] = _leading_to(items[index], call)
+                items[index] = _contribution(turn, items[index].block, call)
             path: BlockPath = CallPath(turn, call, "call")
             tool = block.tool_name
             items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call, tool))
@@ -151,23 +181,18 @@ def _in_rounds(
                 items.append(LayoutItem(ItemType.TOOL_RESULT, turn, result, path, call, tool))
         else:
             item = _contribution(turn, block)
-            if item.type in (ItemType.ASSISTANT_COMPLETION, ItemType.THINKING):
+            if item.round is not None:
                 open_texts.setdefault(block.author.id, []).append(len(items))
-                item = replace(item, round=f"{turn}.{block.author.id}")
             items.append(item)
     return items
 
 
-def _leading_to(item: LayoutItem, call: str) -> LayoutItem:
-    """Return a model's text or thinking as part of the round of the call that follows it."""
-    if item.type is ItemType.THINKING:
-        path = ArtifactPath(item.turn, "react.thinking", call)
-        return replace(item, path=path, round=call)
-    path = ArtifactPath(item.turn, "react.notes", call)
-    return replace(item, type=ItemType.NOTES, path=path, round=call)
+def _contribution(turn: str, block: LayoutBlock, call: str | None = None) -> LayoutItem:
+    """Return the item of what is neither a call nor a result.
 
-
-def _contribution(turn: str, block: LayoutBlock) -> LayoutItem:
+    Args:
+        call: the call that follows it in its round; only of a model's text or thinking.
+    """
     name: ArtifactName
     match block.kind, block.role:
         case BlockKind.TEXT, Role.SYSTEM if block.metadata.get("type") == SUMMARY_TYPE:
@@ -176,6 +201,8 @@ def _contribution(turn: str, block: LayoutBlock) -> LayoutItem:
             return LayoutItem(ItemType.FILE, turn, block, FilePath(turn, "files", block.file))
         case BlockKind.TEXT, Role.USER:
             kind, name = ItemType.USER_MESSAGE, "user.message"
+        case BlockKind.TEXT, Role.MODEL if call is not None:
+            kind, name = ItemType.NOTES, "react.notes"
         case BlockKind.TEXT, Role.MODEL:
             kind, name = ItemType.ASSISTANT_COMPLETION, "assistant.completion"
         case BlockKind.THINKING, Role.MODEL:
@@ -188,19 +215,22 @@ def _contribution(turn: str, block: LayoutBlock) -> LayoutItem:
             kind, name = ItemType.DRIFT, "drift"
         case _:
             kind, name = ItemType.OTHER, "block"
-    return LayoutItem(kind, turn, block, ArtifactPath(turn, name))
+    is_said = kind in (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING)
+    made_in = (call or f"{turn}.{block.author.id}") if is_said else None
+    return LayoutItem(kind, turn, block, ArtifactPath(turn, name, call), made_in)
 
 
-def _arranged(turn: _TurnBlocks, by_id: Mapping[str, LayoutBlock]) -> LayoutTurn:
+def _arranged(collected: _TurnBlocks) -> LayoutTurn:
     """Return a turn, with blocks of one path told apart so that no later one takes an earlier's."""
-    items = _ordered(turn, by_id)
-    alike: dict[BlockPath, list[LayoutItem]] = {}
+    opening = collected.opening
+    turn = turn_id(opening.id, opening.created)
+    items = _ordered(turn, collected)
+    alike: dict[BlockPath | None, list[LayoutItem]] = {}
     for item in items:
-        if item.path is not None:
-            alike.setdefault(item.path, []).append(item)
+        alike.setdefault(item.path, []).append(item)
     suffixes: dict[str, str] = {}
-    for same in alike.values():
-        if len(same) > 1:
+    if len(alike) < len(items):
+        for same in alike.values():
             _, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
             suffixes.update((other.block.id, block_hash(other.block.id)) for other in others)
     named = [
@@ -209,5 +239,5 @@ def _arranged(turn: _TurnBlocks, by_id: Mapping[str, LayoutBlock]) -> LayoutTurn
         else item
         for item in items
     ]
-    header = LayoutItem(ItemType.TURN_HEADER, turn.id, turn.opening, None)
-    return LayoutTurn(turn.id, (header, *named), tuple(turn.blocks))
+    header = LayoutItem(ItemType.TURN_HEADER, turn, opening, None)
+    return LayoutTurn(turn, (header, *named), tuple(collected.blocks))

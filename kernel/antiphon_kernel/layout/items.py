@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
-from antiphon_kernel.layout.blocks import LayoutBlock
+from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.paths import BlockPath
 
 
@@ -72,7 +73,7 @@ class LayoutItem:
         return self.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LayoutTurn:
     """One turn: its header, then the prompt, attachments, and what came of it."""
 
@@ -81,11 +82,37 @@ class LayoutTurn:
     """The header first."""
     blocks: tuple[LayoutBlock, ...] = field(default=(), repr=False, compare=False)
     """All its blocks in document order."""
+    whole: LayoutTurn | None = field(default=None, repr=False, compare=False)
+    """The turn of which these items are all that is read; None if it is whole, or cut."""
+
+    @property
+    def opening(self) -> LayoutBlock:
+        """The block that begins it."""
+        return self.items[0].block
 
     @property
     def prompt(self) -> LayoutItem | None:
         """The message that began it; None if it begins without one, or that is not shown."""
         return next((item for item in self.items if item.type is ItemType.USER_PROMPT), None)
+
+    @cached_property
+    def authors(self) -> Mapping[str, BlockAuthor]:
+        """The authors of its items but summaries, by id."""
+        blocks = [item.block for item in self.items if item.type is not ItemType.SUMMARY]
+        return {block.author.id: block.author for block in blocks}
+
+    @cached_property
+    def summary(self) -> LayoutItem | None:
+        """Its last summary from which models may read; None if it has none."""
+        summaries = (item for item in reversed(self.items) if item.type is ItemType.SUMMARY)
+        return next((item for item in summaries if item.block.is_summary), None)
+
+    @cached_property
+    def parents_elsewhere(self) -> frozenset[str]:
+        """Ids of the blocks that its own answer and that are not in it."""
+        answering = [block for block in self.blocks if not block.begins_turn]
+        parents = {block.parent for block in answering if block.parent is not None}
+        return frozenset(parents - {block.id for block in self.blocks})
 
 
 @dataclass(frozen=True, slots=True)

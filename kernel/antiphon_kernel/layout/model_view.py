@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from typing import Final
 
 from antiphon_kernel.layout.blocks import LayoutBlock
@@ -99,6 +100,45 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
         ends.append(building.end)
     building.close()
     return ModelView(tuple(building.messages), tuple(ends))
+
+
+def join_views(
+    views: Iterable[ModelView],
+) -> tuple[tuple[Message, ...], tuple[tuple[int, int], ...]]:
+    """Return the messages of parts of a layout as one list, and where each part begins in it.
+
+    That is the index of a message and of a block in it. Each part begins with something that the
+    model hears, as turns and summaries do.
+    """
+    messages: list[Message] = []
+    starts: list[tuple[int, int]] = []
+    heard: list[UserMessage] = []
+    """The parts of the last message, if that is one of the user."""
+    blocks = 0
+    for view in views:
+        first = view.messages[0]
+        if not isinstance(first, UserMessage):
+            raise ValueError(f"a part of a layout begins with a message of role {first.role}")
+        starts.append((len(messages), blocks))
+        heard.append(first)
+        blocks += len(first.content)
+        if len(view.messages) == 1:
+            continue
+        messages.append(first if len(heard) == 1 else _joined(heard))
+        messages.extend(view.messages[1:])
+        heard, blocks = [], 0
+        if isinstance(last := messages[-1], UserMessage):
+            del messages[-1]
+            heard, blocks = [last], len(last.content)
+    if heard:
+        messages.append(_joined(heard))
+    return tuple(messages), tuple(starts)
+
+
+def _joined(heard: Sequence[UserMessage]) -> UserMessage:
+    if len(heard) == 1:
+        return heard[0]
+    return UserMessage(tuple(chain.from_iterable(one.content for one in heard)))
 
 
 def signed_thinking(block: LayoutBlock) -> Thinking | None:

@@ -17,9 +17,7 @@ from antiphon_kernel.layout.paths import SummaryPath
 from antiphon_kernel.layout.summary import SummaryRecord, extract, previous_summary
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import visible
-from antiphon_kernel.messages import estimate_text
-
-_MESSAGE_COST: Final = 4
+from antiphon_kernel.messages import MESSAGE_COST, estimate_text
 
 _SLACK: Final = 8
 """Tokens by which the estimate of a whole may differ from the sum of its parts."""
@@ -98,7 +96,7 @@ def compact(
 
 def weigh(item: LayoutItem, reader: LayoutReader) -> int:
     """Estimate the tokens of an item in a request, as a message of its own."""
-    return _MESSAGE_COST + estimate_text(item_text(item, reader))
+    return MESSAGE_COST + estimate_text(item_text(item, reader))
 
 
 def _blank_summary(near: LayoutItem) -> LayoutItem:

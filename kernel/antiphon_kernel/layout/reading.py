@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
 
 from antiphon_kernel.layout.announce import Announcement, announcement_text
-from antiphon_kernel.layout.cache_points import CachePoints, cache_points
-from antiphon_kernel.layout.items import Layout, LayoutItem
-from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.cache_points import OFFSET_ROUNDS, CachePoints, cache_points
+from antiphon_kernel.layout.items import Layout, LayoutItem, rounds_of
+from antiphon_kernel.layout.model_view import BlockPosition, ModelView, join_views, model_view
 from antiphon_kernel.layout.sources import PoolSource, sources_text
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
-from antiphon_kernel.messages import Message, TextBlock, UserMessage, check_correlation
+from antiphon_kernel.messages import (
+    MESSAGE_COST,
+    CorrelationError,
+    Message,
+    TextBlock,
+    UserMessage,
+    check_correlation,
+    estimate_message,
+    estimate_text,
+    tool_uses,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +43,79 @@ class LayoutTail:
         return (*sources, announcement_text(announced)) if announced is not None else sources
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class ReadPart:
+    """One turn, or the summary, as one model reads it; what is made of it is made once."""
+
+    items: tuple[LayoutItem, ...]
+    reader: LayoutReader
+
+    @cached_property
+    def view(self) -> ModelView:
+        """Its messages."""
+        return model_view(self.items, self.reader)
+
+    @cached_property
+    def call_ids(self) -> tuple[str, ...]:
+        """Ids of the calls in its messages.
+
+        Raises:
+            CorrelationError: if one of them is without its result.
+        """
+        check_correlation(self.view.messages)
+        return tuple([use.id for message in self.view.messages for use in tool_uses(message)])
+
+    @cached_property
+    def text_tokens(self) -> tuple[int, ...]:
+        """Estimate of each of its items in the text stream."""
+        return tuple([estimate_text(item_text(item, self.reader)) for item in self.items])
+
+    @cached_property
+    def code_points(self) -> int:
+        """Length of its items in the text stream."""
+        return sum([len(item_text(item, self.reader)) for item in self.items])
+
+    @cached_property
+    def message_tokens(self) -> tuple[int, ...]:
+        """Estimate of each of its messages."""
+        return tuple(map(estimate_message, self.view.messages))
+
+    @cached_property
+    def rounds(self) -> int:
+        """Number of its rounds."""
+        return len(rounds_of(self.items))
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether one of its calls is still without a result, or has one that is being written."""
+        return any(item.is_exchange and not item.block.is_finished for item in self.items)
+
+
+@dataclass(frozen=True)
 class LayoutReading:
     """Part of a layout that one model reads, as it reads it."""
 
     reader: LayoutReader
-    items: tuple[LayoutItem, ...]
+    admitted: ContributionFilter
+    shown: Layout
+    parts: tuple[ReadPart, ...]
+    """The summary, if there is one, and each turn."""
     points: CachePoints
     tail: LayoutTail = LayoutTail()
+
+    @cached_property
+    def items(self) -> tuple[LayoutItem, ...]:
+        """The items in the order in which they are read."""
+        return tuple(chain.from_iterable(part.items for part in self.parts))
 
     def text(self, item: LayoutItem) -> str:
         """Return an item of the text stream."""
         return item_text(item, self.reader)
+
+    @cached_property
+    def _stream(self) -> tuple[tuple[Message, ...], tuple[tuple[int, int], ...]]:
+        """The messages without the tail, and the message and block where each part begins."""
+        return join_views([part.view for part in self.parts])
 
     def request(self) -> ModelRequest:
         """Return the messages of a request, with what is marked for the cache.
@@ -49,10 +123,49 @@ class LayoutReading:
         Raises:
             CorrelationError: if a call is without its result; never of what `visible` gives.
         """
-        view: ModelView = model_view(self.items, self.reader)
-        messages = _with_tail(view.messages, self.tail)
-        check_correlation(messages)
-        return ModelRequest(messages, view.marked(self.points.indices))
+        messages = _with_tail(self._stream[0], self.tail)
+        if not self._is_correlated():
+            check_correlation(messages)
+        ends = list(accumulate([len(part.items) for part in self.parts]))
+        marks = dict.fromkeys(self._mark(point, ends) for point in self.points.indices)
+        return ModelRequest(messages, tuple(mark for mark in marks if mark is not None))
+
+    def message_tokens(self) -> list[int]:
+        """Return the estimate of each message of the request."""
+        messages, starts = self._stream
+        tokens = [0] * len(messages)
+        for (first, _), part in zip(starts, self.parts, strict=True):
+            for index, estimate in enumerate(part.message_tokens, first):
+                tokens[index] += estimate if not tokens[index] else estimate - MESSAGE_COST
+        if texts := self.tail.texts:
+            if not messages or not isinstance(messages[-1], UserMessage):
+                tokens.append(MESSAGE_COST)
+            tokens[-1] += sum(map(estimate_text, texts))
+        return tokens
+
+    def _is_correlated(self) -> bool:
+        """Return whether calls and results match in each part, and no part has a call of another.
+
+        Parts are checked once; the messages of all of them would be checked for each request.
+        """
+        try:
+            ids = [part.call_ids for part in self.parts]
+        except CorrelationError:
+            return False
+        return len(set().union(*ids)) == sum(map(len, ids))
+
+    def _mark(self, point: int, ends: Sequence[int]) -> BlockPosition | None:
+        """Return the content block at which an item ends.
+
+        Args:
+            ends: number of items up to the end of each part.
+        """
+        at = bisect_right(ends, point)
+        part, (message, block) = self.parts[at], self._stream[1][at]
+        end = part.view.ends[point - ends[at] + len(part.items)]
+        if end is None:
+            return None
+        return BlockPosition(message + end.message, end.block + (0 if end.message else block))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +195,7 @@ def read_layout(
     live: str | None = None,
     exact: bool = False,
     is_plain: bool = False,
+    before: LayoutReading | None = None,
 ) -> LayoutReading:
     """Return what a model reads.
 
@@ -91,7 +205,44 @@ def read_layout(
         live: id of the turn that is played; the last one if absent.
         exact: leave cache points between a call and its results.
         is_plain: leave out headers and paths: the model calls no tools.
+        before: what was read of an earlier layout, from which the turns are taken that are the
+            same objects and that this reader reads in the same way.
     """
-    items = tuple(visible(layout, admitted, live=live).items)
+    if before is not None and before.admitted != admitted:
+        before = None
+    shown = visible(layout, admitted, live=live, before=before.shown if before else None)
+    reader = LayoutReader.of(layout, model, is_plain=is_plain)
+    known: dict[int, ReadPart] = {}
+    if before is not None and before.reader == reader:
+        known = {id(part.items): part for part in before.parts}
+    items = [turn.items for turn in shown.turns]
+    if shown.summary is not None:
+        items.insert(0, (shown.summary,))
+    parts = tuple([known.get(id(one)) or ReadPart(one, reader) for one in items])
+    points = _cache_points(parts, live, exact=exact)
+    return LayoutReading(reader, admitted, shown, parts, points)
+
+
+def _cache_points(parts: Sequence[ReadPart], live: str | None, *, exact: bool) -> CachePoints:
+    """Return the cache points of all items, from no more of the last parts than it takes.
+
+    These are the rounds that are counted, the part before the live turn, and whatever stands
+    behind a call that is open.
+    """
+    begin = len(parts)
+    rounds = 0
+    while begin > 0 and (rounds <= OFFSET_ROUNDS or begin == len(parts)):
+        begin -= 1
+        rounds += parts[begin].rounds
+    are_open = [index for index, part in enumerate(parts) if part.is_open]
+    of_live = [index for index, part in enumerate(parts) if part.items[0].turn == live]
+    begin = max(0, min([begin, *are_open, *of_live, len(parts) - 1]) - 1)
+    skipped = sum([len(part.items) for part in parts[:begin]])
+    items = list(chain.from_iterable(part.items for part in parts[begin:]))
     points = cache_points(items, live=live, exact=exact)
-    return LayoutReading(LayoutReader.of(layout, model, is_plain=is_plain), items, points)
+    return CachePoints(
+        *(
+            point + skipped if point is not None else None
+            for point in (points.previous_turn, points.pre_tail, points.tail)
+        )
+    )

@@ -29,7 +29,11 @@ EVERYTHING = ContributionFilter()
 
 
 def visible(
-    layout: Layout, admitted: ContributionFilter = EVERYTHING, *, live: str | None = None
+    layout: Layout,
+    admitted: ContributionFilter = EVERYTHING,
+    *,
+    live: str | None = None,
+    before: Layout | None = None,
 ) -> Layout:
     """Return the part of a layout that models read.
 
@@ -40,31 +44,50 @@ def visible(
     Args:
         layout: as `arrange` has made it.
         live: id of the turn that is played; the last one that is read if absent.
+        before: what was read of an earlier layout with the same filter, from which the parts of
+            turns are taken that are the same objects.
     """
     turns = layout.turns
     last = live if live is not None else _last_read(turns, admitted)
-    summary = next(
-        (
-            item
-            for turn in reversed(turns)
-            for item in reversed(turn.items)
-            if item.type is ItemType.SUMMARY and item.block.is_summary
-        ),
-        None,
-    )
+    summary: LayoutItem | None = None
+    for turn in reversed(turns):
+        summary = turn.summary
+        if summary is not None:
+            break
     is_read = summary is None
+    known = {id(turn.whole or turn): turn for turn in before.turns} if before is not None else {}
     shown: list[LayoutTurn] = []
     for turn in turns:
-        kept: list[LayoutItem] = []
-        for item in turn.items:
-            if item is summary:
-                is_read = True
-            elif is_read or (turn.id == last and _is_said(item.type)):
-                kept.append(item)
-        items = _without_unread(kept, admitted)
-        if items:
-            shown.append(LayoutTurn(turn.id, (turn.items[0], *items)))
+        part = known.get(id(turn)) if is_read else None
+        if part is None and (is_read or turn.id == last or turn.summary is summary):
+            part = _part(turn, admitted) if is_read else _cut(turn, summary, admitted, last)
+            is_read = is_read or turn.summary is summary
+        if part is not None:
+            shown.append(part)
     return Layout(tuple(shown), summary)
+
+
+def _part(turn: LayoutTurn, admitted: ContributionFilter) -> LayoutTurn | None:
+    """Return what is read of a turn behind the summary."""
+    items = _without_unread(turn.items, admitted)
+    if len(items) == len(turn.items) - 1:
+        return turn
+    return LayoutTurn(turn.id, (turn.items[0], *items), whole=turn) if items else None
+
+
+def _cut(
+    turn: LayoutTurn, summary: LayoutItem | None, admitted: ContributionFilter, last: str | None
+) -> LayoutTurn | None:
+    """Return what is read of the turn of the summary, or of one before it."""
+    kept: list[LayoutItem] = []
+    is_read = False
+    for item in turn.items:
+        if item is summary:
+            is_read = True
+        elif is_read or (turn.id == last and _is_said(item.type)):
+            kept.append(item)
+    items = _without_unread(kept, admitted)
+    return LayoutTurn(turn.id, (turn.items[0], *items)) if items else None
 
 
 def _last_read(turns: Sequence[LayoutTurn], admitted: ContributionFilter) -> str | None:

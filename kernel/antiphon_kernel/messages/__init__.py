@@ -51,6 +51,7 @@ from antiphon_kernel.messages.normal_form import (
     parse_block,
 )
 from antiphon_kernel.messages.tokens import (
+    MESSAGE_COST,
     Calibration,
     FileSize,
     estimate_json,
@@ -63,6 +64,7 @@ from antiphon_kernel.messages.windows import ContextTooLongError, ModelWindow, c
 
 __all__ = [
     "JOIN",
+    "MESSAGE_COST",
     "AssistantMessage",
     "Calibration",
     "ContentBlock",

@@ -69,7 +69,7 @@ _SCRIPTS: Final = (
 """First code points of ranges, and what a code point up to the next one costs."""
 _FIRST: Final = tuple(first for first, _ in _SCRIPTS)
 
-_MESSAGE_COST: Final = 4
+MESSAGE_COST: Final = 4
 """Of a message's role and borders."""
 _CALL_COST: Final = 8
 """Of a tool use, a result or a tool's definition, beside its text."""
@@ -174,7 +174,7 @@ def estimate_message(message: Message, sizes: Mapping[str, FileSize] | None = No
     Args:
         sizes: of images and documents, by hash.
     """
-    return _MESSAGE_COST + sum(_estimate_block(block, sizes or {}) for block in message.content)
+    return MESSAGE_COST + sum(_estimate_block(block, sizes or {}) for block in message.content)
 
 
 def estimate_request(

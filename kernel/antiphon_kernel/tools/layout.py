@@ -27,11 +27,6 @@ from antiphon_kernel.layout import (
     LayoutTail,
     PrefixBreak,
     first_break,
-    read_layout,
-)
-from antiphon_kernel.messages import (
-    estimate_request,
-    estimate_text,
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
@@ -149,7 +144,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     call.check()
     version = context.seq
     model = _reading_model(call, now, params.model)
-    reading = read_layout(now, _id_of(model), params.admitted, exact=params.exact)
+    reading = context.layout.read(_id_of(model), params.admitted, exact=params.exact)
     reading = await _with_tail(call, context, params, reading)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
@@ -211,8 +206,10 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor
 
 def _models(layout: Layout) -> list[BlockAuthor]:
     """Return the models that have written, by name."""
-    authors = {item.block.author for item in layout.items}
-    models = (one for one in authors if one.kind == PrincipalKind.MODEL)
+    authors = dict[str, BlockAuthor]()
+    for turn in layout.turns:
+        authors.update(turn.authors)
+    models = (one for one in authors.values() if one.kind == PrincipalKind.MODEL)
     return sorted(models, key=lambda one: (one.name, one.id))
 
 
@@ -300,7 +297,7 @@ async def read_for_model(
             field="model",
             allowed=[one.name for one in models][:LISTED],
         )
-    reading = read_layout(now, _id_of(model), params.admitted)
+    reading = context.layout.read(_id_of(model), params.admitted)
     return context, model, await _with_tail(call, context, params, reading)
 
 
@@ -350,10 +347,11 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
     What models have used here so far is counted, not estimated.
     """
     context, model, reading = await read_for_model(call, params)
-    version, made = context.seq, reading.request()
+    version, made, estimates = context.seq, reading.request(), reading.message_tokens()
     tokens: dict[ItemType, list[int]] = {}
-    for item in reading.items:
-        tokens.setdefault(item.type, []).append(estimate_text(reading.text(item)))
+    for part in reading.parts:
+        for item, estimate in zip(part.items, part.text_tokens, strict=True):
+            tokens.setdefault(item.type, []).append(estimate)
     types = [
         TypeUsage(type=kind, items=len(each), tokens=sum(each)) for kind, each in tokens.items()
     ]
@@ -363,8 +361,8 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
     return ContextUsageResult(
         context_version=version,
         model=model.name if model is not None else None,
-        estimated_tokens=estimate_request(made.messages),
-        cached_tokens=estimate_request(made.messages[: last + 1]),
+        estimated_tokens=sum(estimates),
+        cached_tokens=sum(estimates[: last + 1]),
         types=sorted(types, key=lambda one: -one.tokens),
         used=UsedTokens.of(total_usage(used)),
     )

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from antiphon_kernel.contexts import Context, read_announcement, shown_sources
+from antiphon_kernel.contexts import (
+    Context,
+    read_announcement,
+    shown_sources,
+    without_collection,
+)
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import (
     Announcement,
@@ -14,7 +19,6 @@ from antiphon_kernel.layout import (
     LayoutReading,
     LayoutTail,
     ModelRequest,
-    read_layout,
     weigh,
 )
 from antiphon_kernel.messages import (
@@ -94,16 +98,13 @@ class PromptReader:
         self._prompt = prompt
         self._system = system
         self._tools = tools
-        self._schemas = tuple(
+        schemas = [
             JsonObject(
-                {
-                    "name": one.name,
-                    "description": one.description,
-                    "parameters": one.parameters,
-                }
+                {"name": one.name, "description": one.description, "parameters": one.parameters}
             )
             for one in tools
-        )
+        ]
+        self._instruction_tokens = estimate_request((), system=system, tools=schemas)
 
     @property
     def window(self) -> ModelWindow | None:
@@ -129,16 +130,17 @@ class PromptReader:
             announced: completes the announcement.
         """
         context, live = self._context, None
-        layout = await context.current_layout()
+        await context.current_layout()
         version = context.seq
         if self._prompt is not None:
             live = context.layout.turn_of(self._prompt)
         is_plain = not self._tools
-        reading = read_layout(layout, self._principal, live=live, is_plain=is_plain)
+        reading = context.layout.read(self._principal, live=live, is_plain=is_plain)
         if not is_plain:
             reading = replace(reading, tail=await self._tail(reading, announced))
-        conversation = reading.request()
-        raw = estimate_request(conversation.messages, system=self._system, tools=self._schemas)
+        with without_collection():
+            conversation = reading.request()
+        raw = sum(reading.message_tokens()) + self._instruction_tokens
         estimate = self._model.calibration.apply(raw)
         prompt = ModelPrompt(
             conversation,

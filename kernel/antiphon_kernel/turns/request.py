@@ -12,7 +12,7 @@ from pydantic import Field
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import BlockAuthor
-from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message, estimate_request
+from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message
 from antiphon_kernel.providers import ModelConfig, RemoteProvider
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.tools.layout import READING, ReadingParams, read_for_model
@@ -92,7 +92,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     asked = await _asked(call, context, model)
     if asked is None:
         version, conversation, payload = context.seq, reading.request(), None
-        estimated, window = estimate_request(conversation.messages), params.window.values()
+        estimated, window = sum(reading.message_tokens()), params.window.values()
     else:
         version, conversation = asked.read.version, asked.read.prompt.conversation
         estimated, window, payload = (
@@ -103,7 +103,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
         model = asked.model
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
-    size = sum(len(reading.text(item)) for item in reading.items)
+    size = sum([part.code_points for part in reading.parts])
     what = f"The messages have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "exclude blocks")
     await context.wait_persisted()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from antiphon_kernel.layout import LayoutBlock, arrange, first_break, read_layout
+from tests.kernel.growth.work import calls_of
 from tests.kernel.layout.written import OPUS, Writing
 
 SIZES = (1_000, 4_000)
@@ -77,3 +78,34 @@ def test_layout_costs_in_proportion_to_the_blocks(
     once, four_times = (seconds(shape(size)) for size in SIZES)
     # In proportion it would be 4, with the square of the blocks 16.
     assert four_times < 9 * once, (once, four_times)
+
+
+async def work_of_one_more_turn(size: int) -> tuple[int, int]:
+    """Return how many turns are made anew for the next request, and how many functions called."""
+    writing = Writing.of(many_turns(size))
+    layout = arrange(writing.blocks)
+    reading = read_layout(layout, OPUS.id)
+    made = calls = 0
+
+    async def read() -> None:
+        nonlocal layout, reading
+        layout = arrange(writing.blocks, layout)
+        reading = read_layout(layout, OPUS.id, before=reading)
+        reading.request()
+        reading.message_tokens()
+
+    # What the first turn takes that is written behind the others is made of each of them once.
+    for _ in range(3):
+        prompt = writing.user()
+        writing.result(writing.call(prompt))
+        writing.say(prompt)
+        before = set(map(id, reading.parts))
+        calls = await calls_of(read())
+        made = sum(id(part) not in before for part in reading.parts)
+    return made, calls
+
+
+async def test_request_after_one_more_turn_takes_the_same_work_in_a_longer_context() -> None:
+    few, many = [await work_of_one_more_turn(size) for size in (400, 4_000)]
+    assert few[0] == many[0] == 1
+    assert many[1] < 1.1 * few[1]

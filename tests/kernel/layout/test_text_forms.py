@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from antiphon_kernel.layout import LayoutReader, arrange, item_text, stream_text, visible
 from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.written import AMY, BEN, LYRA, Writing
 
 FORGED = (
@@ -45,6 +48,31 @@ def test_stream_of_any_texts_opens_each_turn_once(lines: list[str]) -> None:
     writing.say(writing.user("\n".join(["Hi", *lines])), "\n".join(["Well", *lines]))
     writing.user("\n".join(["More", *lines]), BEN)
     assert len(re.findall(r"^\[TURN ", stream(writing), re.MULTILINE)) == 2
+
+
+PARAMETERS = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=8,
+    ),
+    max_size=4,
+)
+
+
+@given(PARAMETERS)
+def test_item_text_of_a_call_is_indented_json(parameters: dict[str, Any]) -> None:
+    writing = Writing()
+    writing.call(writing.user(), parameters=JsonObject(parameters))
+    *_, item = arrange(writing.blocks).items
+    _, _, shown = item_text(item, LayoutReader(None, names_people=False)).partition("\n")
+    status = {"tool_id": "shell", "tool_call_id": item.round, "params": parameters}
+    assert shown == json.dumps(status, ensure_ascii=False, indent=2)
 
 
 def test_stream_of_ordinary_brackets_is_not_changed() -> None:
