@@ -8,11 +8,24 @@ from dataclasses import dataclass
 from antiphon_kernel.layout.announce import Announcement, announcement_text
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.items import Layout, LayoutItem
-from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.model_view import (
+    BlockPosition,
+    ModelView,
+    file_sizes,
+    file_tokens,
+    model_view,
+)
 from antiphon_kernel.layout.sources import PoolSource, sources_text
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
-from antiphon_kernel.messages import Message, TextBlock, UserMessage, check_correlation
+from antiphon_kernel.messages import (
+    FileSize,
+    Message,
+    TextBlock,
+    UserMessage,
+    check_correlation,
+    estimate_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,14 @@ class LayoutReading:
     def text(self, item: LayoutItem) -> str:
         """Return an item of the text stream."""
         return item_text(item, self.reader)
+
+    def tokens(self, item: LayoutItem) -> int:
+        """Estimate an item, with the image or document that is attached with it."""
+        return estimate_text(self.text(item)) + file_tokens(item)
+
+    def file_sizes(self) -> dict[str, FileSize]:
+        """Return the sizes of the images and documents in a request, by hash."""
+        return file_sizes(self.items)
 
     def request(self) -> ModelRequest:
         """Return the messages of a request, with what is marked for the cache.

@@ -34,7 +34,6 @@ from antiphon_kernel.messages import (
     clamp_max_tokens,
     dump_message,
     estimate_request,
-    estimate_text,
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
@@ -343,7 +342,7 @@ async def request(call: Call, params: ContextRequestParams) -> ContextRequestRes
     """
     context, model, reading = await _read(call, params)
     version, made = context.seq, reading.request()
-    estimated = estimate_request(made.messages)
+    estimated = estimate_request(made.messages, sizes=reading.file_sizes())
     window = params.window.values()
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in made.messages]
@@ -405,7 +404,7 @@ class TypeUsage(Result):
     items: int
     """How many there are."""
     tokens: int
-    """Estimate of their text."""
+    """Estimate of their text, and of attached images and documents."""
 
 
 class ContextUsageResult(Result):
@@ -427,9 +426,9 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
     """Estimate how many tokens a context takes of what a model can read, and what takes them."""
     context, model, reading = await _read(call, params)
     version, made = context.seq, reading.request()
-    tokens: dict[ItemType, list[int]] = {}
+    tokens, sizes = dict[ItemType, list[int]](), reading.file_sizes()
     for item in reading.items:
-        tokens.setdefault(item.type, []).append(estimate_text(reading.text(item)))
+        tokens.setdefault(item.type, []).append(reading.tokens(item))
     types = [
         TypeUsage(type=kind, items=len(each), tokens=sum(each)) for kind, each in tokens.items()
     ]
@@ -438,7 +437,7 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
     return ContextUsageResult(
         context_version=version,
         model=model.name if model is not None else None,
-        estimated_tokens=estimate_request(made.messages),
-        cached_tokens=estimate_request(made.messages[: last + 1]),
+        estimated_tokens=estimate_request(made.messages, sizes=sizes),
+        cached_tokens=estimate_request(made.messages[: last + 1], sizes=sizes),
         types=sorted(types, key=lambda one: -one.tokens),
     )
