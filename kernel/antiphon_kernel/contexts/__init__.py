@@ -6,7 +6,7 @@ from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_layout import ContextLayout, turn_of
+from antiphon_kernel.contexts.context_layout import ContextLayout, copied_names
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
@@ -100,6 +100,7 @@ __all__ = [
     "WriterPresence",
     "add_sources",
     "check_message",
+    "copied_names",
     "count_kept",
     "group_of",
     "header_fields",
@@ -121,6 +122,5 @@ __all__ = [
     "split_surrogates",
     "start_fork",
     "start_with",
-    "turn_of",
     "without_collection",
 ]

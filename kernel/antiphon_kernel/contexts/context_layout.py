@@ -23,8 +23,8 @@ from antiphon_kernel.layout import (
     LayoutReading,
     SourcesPath,
     arrange,
+    copied_ids,
     read_layout,
-    turn_id,
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_of
@@ -187,9 +187,9 @@ def _author(document: Document, header: BlockHeader) -> BlockAuthor:
     return BlockAuthor(header.author, header.author, kind)
 
 
-def turn_of(header: BlockHeader) -> str:
-    """Return the id of the turn that a block begins, if it begins one."""
-    return turn_id(header.id, _created(header))
+def copied_names(header: BlockHeader, copy: str) -> dict[str, str]:
+    """Return what is derived from the id of a block, by that which is from the id of its copy."""
+    return copied_ids(header.id, copy, _created(header))
 
 
 def _created(header: BlockHeader) -> int:

@@ -6,13 +6,13 @@ What is copied is captured at one moment, so the context goes on being written m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_layout import turn_of
+from antiphon_kernel.contexts.context_layout import copied_names
 from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
@@ -20,7 +20,7 @@ from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.document.header import encode_headers
-from antiphon_kernel.layout import moved_metadata
+from antiphon_kernel.layout import moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     BlockRow,
@@ -34,7 +34,7 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor, BlockHeader, TextSplice
 from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import without_damage, without_question
 from antiphon_kernel.yjs.merge import FAN_IN, merge
@@ -50,6 +50,8 @@ class InitialChange:
     operation: str
     apply: Callable[[Document, Callable[[], str]], None]
     """Writes to the document of the fork; its second argument gives ids for new blocks."""
+    unedited: Collection[str] = ()
+    """Blocks whose texts it writes and which say what they said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,8 @@ async def start_fork(
         add(members)
     headers: list[BlockHeader] = []
     copies = {block: moved_block(block, row.id) for block in fork.blocks}
-    turns: dict[str, str] = {}
+    names: dict[str, str] = {}
+    changes = list(fork.changes)
     names_turns = any(source.header(one).metadata.get("type") == SUMMARY_TYPE for one in copies)
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
@@ -144,18 +147,20 @@ async def start_fork(
             source_block=block,
         )
         if names_turns:
-            turns[turn_of(header)] = turn_of(copied)
-            copied = replace(copied, metadata=moved_metadata(header.metadata, turns))
+            names |= copied_names(source.header(block), copy)
+            copied = replace(copied, metadata=moved_metadata(header.metadata, names))
         headers.append(copied)
         add(copier.copy(block, copied), (BlockRow(number, copy, 1),))
         await slices.pause()
     origin = ForkOrigin(fork.source.number, fork.at, len(headers))
     state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
-    if fork.changes:
+    if (renamed := _rename(source, copies, names)) is not None:
+        changes.insert(0, renamed)
+    if changes:
         document = load(state, client_id, headers)
         known = {one.id: BlockRow(number, one.id, 1) for number, one in enumerate(headers, 1)}
         ids = BlockIds(row.id, known)
-        for change in fork.changes:
+        for change in changes:
             update, rows = _apply(document, change, actor, ids, known)
             add(update, rows, change.operation)
             await slices.pause()
@@ -166,6 +171,28 @@ async def start_fork(
         snapshot = Snapshot(commits[-1].seq, vector, state, encode_headers(headers))
         commits[-1] = replace(commits[-1], snapshot=snapshot)
     return InitialContent(commits, origin)
+
+
+def _rename(
+    source: Document, copies: Mapping[str, str], names: Mapping[str, str]
+) -> InitialChange | None:
+    """Return the change that makes copied summaries name what was copied by the paths it has now.
+
+    Args:
+        names: what is derived from the id of each block, by that which is from the id of its copy.
+    """
+    splices: dict[str, list[TextSplice]] = {}
+    for block, copy in copies.items() if names else ():
+        is_summary = source.header(block).metadata.get("type") == SUMMARY_TYPE
+        text = source.plain_text(block) if is_summary else None
+        if text and (found := rename_derived(text, names)):
+            splices[copy] = found
+
+    def apply(document: Document, next_id: Callable[[], str]) -> None:
+        for block, each in splices.items():
+            document.splice_all(block, each)
+
+    return InitialChange(FORK, apply, splices.keys()) if splices else None
 
 
 async def start_with(
@@ -206,7 +233,7 @@ def _apply(
         MemberRegistry(document).ensure_member(actor)
         change.apply(document, lambda: str(ids.next(actor.principal.id)))
     assert transaction.update is not None, "a change of a new context changes it"
-    follow_up = follow_change(document, transaction.change)
+    follow_up = follow_change(document, transaction.change, change.unedited)
     rows: list[BlockRow] = []
     for block in transaction.change.touched:
         before = known.get(block) or BlockRow(len(known) + 1, block, 0)

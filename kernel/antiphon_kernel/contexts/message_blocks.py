@@ -32,6 +32,8 @@ from antiphon_kernel.messages import (
     UnknownBlock,
     UserMessage,
     dump_block,
+    read_size,
+    size_metadata,
 )
 from antiphon_kernel.text.graphemes import common_ends
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -69,12 +71,15 @@ class NewFile:
     """In bytes."""
     text: str = ""
     """Content of a file that is text."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Metadata of the blocks that hold it."""
 
     @classmethod
     def of(cls, data: bytes) -> NewFile:
         """Return the file of these bytes."""
         is_text = media_type_of(data) == PLAIN_TEXT
-        return cls(len(data), data.decode("utf-8-sig") if is_text else "")
+        text = data.decode("utf-8-sig") if is_text else ""
+        return cls(len(data), text, size_metadata(read_size(data)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +337,7 @@ def _header(
                 media_type=media_type,
                 blob=digest,
                 blob_bytes=files[digest].size,
+                metadata=dict(files[digest].metadata),
             )
         case UnknownBlock():
             stored = {CONTENT_BLOCK: dump_block(content)}

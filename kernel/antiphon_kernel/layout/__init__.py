@@ -19,7 +19,12 @@ from antiphon_kernel.layout.compaction import (
     plan_compaction,
     plan_last_turns,
 )
-from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
+from antiphon_kernel.layout.derived_ids import (
+    copied_ids,
+    rename_derived,
+    tool_call_id,
+    turn_id,
+)
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
 from antiphon_kernel.layout.model_view import (
@@ -105,6 +110,7 @@ __all__ = [
     "arrange",
     "cache_points",
     "compact",
+    "copied_ids",
     "cut_at",
     "extract",
     "first_break",
@@ -119,6 +125,7 @@ __all__ = [
     "plan_last_turns",
     "read_layout",
     "read_record",
+    "rename_derived",
     "rounds_of",
     "signature_metadata",
     "sources_text",

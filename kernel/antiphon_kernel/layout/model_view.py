@@ -14,6 +14,7 @@ from antiphon_kernel.layout.text_forms import LayoutReader, item_text, shortened
 from antiphon_kernel.messages import (
     AssistantMessage,
     DocumentBlock,
+    FileSize,
     ImageBlock,
     InputBlock,
     Message,
@@ -22,6 +23,8 @@ from antiphon_kernel.messages import (
     ToolMessage,
     ToolUse,
     UserMessage,
+    estimate_block,
+    stated_size,
 )
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.media_types import is_text_type
@@ -174,6 +177,18 @@ def attached_file(block: LayoutBlock) -> ImageBlock | DocumentBlock | None:
     return content(kind, digest)
 
 
+def file_tokens(item: LayoutItem) -> int:
+    """Estimate the tokens of the image or document of an item."""
+    file = attached_file(item.block) if item.is_block else None
+    return estimate_block(file, file_sizes((item,))) if file is not None else 0
+
+
+def file_sizes(items: Iterable[LayoutItem]) -> dict[str, FileSize]:
+    """Return the sizes of images and documents, by hash."""
+    blocks = (item.block for item in items)
+    return {block.blob: stated_size(block.metadata) for block in blocks if block.blob is not None}
+
+
 @dataclass(slots=True)
 class _Messages:
     """Messages while they are put together; those of one side in a row are one."""
@@ -209,7 +224,7 @@ class _Messages:
             self.close()
         self._append(use)
         self._round = made_in
-        content = tuple(TextBlock(result_text(one)) for one in results)
+        content = tuple(chain.from_iterable(map(_result_content, results)))
         failed = call.is_error or any(one.block.is_error for one in results)
         answer = content or (TextBlock(_without_output(call)),)
         self._results.append(ToolMessage(answer, use.id, failed))
@@ -232,6 +247,13 @@ class _Messages:
         self._said.clear()
         self._heard.clear()
         self._results.clear()
+
+
+def _result_content(item: LayoutItem) -> list[InputBlock]:
+    file = attached_file(item.block)
+    if file is None:
+        return [TextBlock(result_text(item))]
+    return [TextBlock(result_text(item)), file] if item.block.text.strip() else [file]
 
 
 def result_text(item: LayoutItem) -> str:

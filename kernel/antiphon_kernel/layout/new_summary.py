@@ -13,6 +13,7 @@ from antiphon_kernel.layout.compaction import (
     plan_last_turns,
 )
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
+from antiphon_kernel.layout.model_view import file_tokens
 from antiphon_kernel.layout.paths import SummaryPath
 from antiphon_kernel.layout.summary import SummaryRecord, extract, previous_summary
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
@@ -96,12 +97,12 @@ def compact(
 
 def weigh(item: LayoutItem, reader: LayoutReader) -> int:
     """Estimate the tokens of an item in a request, as a message of its own."""
-    return MESSAGE_COST + estimate_text(item_text(item, reader))
+    return MESSAGE_COST + estimate_text(item_text(item, reader)) + file_tokens(item)
 
 
 def _blank_summary(near: LayoutItem) -> LayoutItem:
     """Return a summary that says nothing, with as long a path as it may have."""
-    block = replace(near.block, text="")
+    block = replace(near.block, text="", blob=None)
     return LayoutItem(ItemType.SUMMARY, near.turn, block, SummaryPath(near.turn, "0" * 6))
 
 

@@ -11,7 +11,14 @@ from itertools import accumulate, chain
 from antiphon_kernel.layout.announce import Announcement, announcement_text
 from antiphon_kernel.layout.cache_points import OFFSET_ROUNDS, CachePoints, cache_points
 from antiphon_kernel.layout.items import Layout, LayoutItem, rounds_of
-from antiphon_kernel.layout.model_view import BlockPosition, ModelView, join_views, model_view
+from antiphon_kernel.layout.model_view import (
+    BlockPosition,
+    ModelView,
+    file_sizes,
+    file_tokens,
+    join_views,
+    model_view,
+)
 from antiphon_kernel.layout.sources import PoolSource, sources_text
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
@@ -67,8 +74,10 @@ class ReadPart:
 
     @cached_property
     def text_tokens(self) -> tuple[int, ...]:
-        """Estimate of each of its items in the text stream."""
-        return tuple([estimate_text(item_text(item, self.reader)) for item in self.items])
+        """Estimate of each of its items, with the files that are attached."""
+        return tuple(
+            [estimate_text(item_text(item, self.reader)) + file_tokens(item) for item in self.items]
+        )
 
     @cached_property
     def code_points(self) -> int:
@@ -78,7 +87,8 @@ class ReadPart:
     @cached_property
     def message_tokens(self) -> tuple[int, ...]:
         """Estimate of each of its messages."""
-        return tuple(map(estimate_message, self.view.messages))
+        sizes = file_sizes(self.items)
+        return tuple([estimate_message(message, sizes) for message in self.view.messages])
 
     @cached_property
     def rounds(self) -> int:

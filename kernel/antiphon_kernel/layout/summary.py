@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from antiphon_kernel.layout.compaction import MAX_SUMMARY, CompactionPlan
+from antiphon_kernel.layout.derived_ids import rename_derived
 from antiphon_kernel.layout.items import ItemType, LayoutItem
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.clock import iso_time
@@ -76,7 +77,8 @@ class SummaryRecord:
         """Return the record of a copy in another context.
 
         Args:
-            turns: the id of each turn there; the others are not known there.
+            turns: the id of each turn there, as `copied_ids` gives it; the others are not known
+                there.
         """
         return replace(
             self,
@@ -129,7 +131,7 @@ def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dic
     """Return the metadata of a block for its copy in another context.
 
     Args:
-        turns: the id of each turn there.
+        turns: as `SummaryRecord.moved` takes them.
     """
     record = read_record(metadata)
     return dict(metadata) if record is None else record.moved(turns).as_metadata()
@@ -138,9 +140,10 @@ def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dic
 def _moved_path(path: str | None, turns: Mapping[str, str]) -> str | None:
     if path is None:
         return None
-    scheme, _, rest = path.partition(":")
-    turn, _, name = rest.partition(".")
-    return f"{scheme}:{turns[turn]}.{name}" if turn in turns else None
+    splices = rename_derived(path, turns)
+    for one in splices:
+        path = path[: one.offset] + one.inserted + path[one.offset + one.deleted :]
+    return path if splices else None
 
 
 def _files(items: Iterable[LayoutItem]) -> Iterator[str]:

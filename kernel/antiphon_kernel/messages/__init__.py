@@ -19,6 +19,7 @@ from antiphon_kernel.messages.errors import (
     MessageProblem,
     ToolArgumentParseError,
 )
+from antiphon_kernel.messages.file_sizes import read_size, size_metadata, stated_size
 from antiphon_kernel.messages.foreign_conversations import read_conversations
 from antiphon_kernel.messages.foreign_parts import without
 from antiphon_kernel.messages.foreign_writing import (
@@ -54,6 +55,7 @@ from antiphon_kernel.messages.tokens import (
     MESSAGE_COST,
     Calibration,
     FileSize,
+    estimate_block,
     estimate_json,
     estimate_message,
     estimate_request,
@@ -97,6 +99,7 @@ __all__ = [
     "comparison_form",
     "dump_block",
     "dump_message",
+    "estimate_block",
     "estimate_json",
     "estimate_message",
     "estimate_request",
@@ -111,7 +114,10 @@ __all__ = [
     "parse_block",
     "read_conversations",
     "read_loom",
+    "read_size",
+    "size_metadata",
     "split_runs",
+    "stated_size",
     "tool_uses",
     "without",
     "write_run",

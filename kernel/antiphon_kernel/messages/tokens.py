@@ -174,7 +174,7 @@ def estimate_message(message: Message, sizes: Mapping[str, FileSize] | None = No
     Args:
         sizes: of images and documents, by hash.
     """
-    return MESSAGE_COST + sum(_estimate_block(block, sizes or {}) for block in message.content)
+    return MESSAGE_COST + sum(estimate_block(block, sizes or {}) for block in message.content)
 
 
 def estimate_request(
@@ -192,7 +192,8 @@ def estimate_request(
     )
 
 
-def _estimate_block(block: ContentBlock, sizes: Mapping[str, FileSize]) -> int:
+def estimate_block(block: ContentBlock, sizes: Mapping[str, FileSize]) -> int:
+    """Estimate the tokens of a content block, as `estimate_message` does."""
     match block:
         case TextBlock(text) | Thinking(text):
             return estimate_text(text)

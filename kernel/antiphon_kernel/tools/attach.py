@@ -14,6 +14,7 @@ from antiphon_kernel.access import check_project_files
 from antiphon_kernel.contexts import Context, orders_after
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
+from antiphon_kernel.messages import read_size, size_metadata
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Blob
 from antiphon_kernel.tools._common import attached_files
@@ -92,6 +93,12 @@ class _File:
     summary: str | None
 
     @property
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata of its block."""
+        summary = {"summary": self.summary} if self.summary is not None else {}
+        return {**summary, **size_metadata(read_size(self.blob.data))}
+
+    @property
     def text(self) -> str:
         """Return what its block says."""
         return self.blob.data.decode("utf-8-sig") if is_text_type(self.media_type) else ""
@@ -160,7 +167,7 @@ async def _write(call: Call, context: Context, message: str, new: dict[str, _Fil
                 media_type=file.media_type,
                 blob=file.blob.hash,
                 blob_bytes=len(file.blob.data),
-                metadata={"summary": file.summary} if file.summary is not None else {},
+                metadata=file.metadata,
             )
             document.create_block(header, file.text)
 

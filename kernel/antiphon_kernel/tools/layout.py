@@ -321,7 +321,7 @@ class TypeUsage(Result):
     items: int
     """How many there are."""
     tokens: int
-    """Estimate of their text."""
+    """Estimate of their text, and of attached images and documents."""
 
 
 class ContextUsageResult(Result):

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from antiphon_kernel.contexts import InitialContent, turn_of
+from antiphon_kernel.contexts import InitialContent, copied_names
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
@@ -18,7 +18,7 @@ from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
 from antiphon_kernel.document.schema_validation import Rule
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.layout import moved_metadata
+from antiphon_kernel.layout import moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -49,6 +49,7 @@ from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, Principal
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_limit, check_value, without_question
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
@@ -131,8 +132,8 @@ class _ImportReader:
         self._principals: dict[str, Principal] = {}
         self._members: set[str] = set()
         self._parents: dict[str, str | None] = {}
-        self._turns: dict[str, str] = {}
-        """Turn that each block would begin in the export, to that which it would begin here."""
+        self._names: dict[str, str] = {}
+        """What is derived from the id of each block in the export, by that of its id here."""
         self._lines = array("Q")
         """Number of the line of each block."""
         self._blobs: dict[str, Blob] = {}
@@ -238,7 +239,8 @@ class _ImportReader:
         document, principals = self._document, self._principals
         moved = _moved(block.id, self._row.id, principals)
         try:
-            header = self._in_turns(block, _header(block, self._row.id, principals))
+            header = _header(block, self._row.id, principals)
+            block, header = self._renamed(block, header)
             with document.transaction("import") as transaction:
                 _create(document, block, header)
         except (ValueError, TypeError) as error:
@@ -249,10 +251,17 @@ class _ImportReader:
         inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
         self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited, blobs)
 
-    def _in_turns(self, block: BlockLine, header: BlockHeader) -> BlockHeader:
-        """Return the header with the turns that it names by the ids that they have here."""
-        self._turns[turn_of(replace(header, id=block.id))] = turn_of(header)
-        return replace(header, metadata=moved_metadata(header.metadata, self._turns))
+    def _renamed(self, block: BlockLine, header: BlockHeader) -> tuple[BlockLine, BlockHeader]:
+        """Return a block with what it names, if it is a summary, by the paths it has here."""
+        self._names |= copied_names(replace(header, id=block.id), header.id)
+        header = replace(header, metadata=moved_metadata(header.metadata, self._names))
+        if header.metadata.get("type") == SUMMARY_TYPE:
+            pieces, at = list[str](), 0
+            for one in rename_derived(block.text, self._names):
+                pieces += block.text[at : one.offset], one.inserted
+                at = one.offset + one.deleted
+            block = block.model_copy(update={"text": "".join(pieces) + block.text[at:]})
+        return block, header
 
     def _make_room(self, size: int) -> None:
         """Go on in an empty document: what has been written is in the transactions."""

@@ -19,12 +19,16 @@ from antiphon_kernel.layout import (
     SummaryRecord,
     arrange,
     compact,
+    extract,
     item_text,
     model_view,
+    plan_last_turns,
     read_record,
     visible,
     weigh,
 )
+from antiphon_kernel.layout.compaction import MAX_SUMMARY
+from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from tests.kernel.layout.random_writing import MODELS, random_blocks
@@ -172,6 +176,20 @@ def test_compact_of_a_summary_that_would_not_be_shorter_keeps_the_history() -> N
     assert attempted(blocks, keep_turns=7) is None
     assert attempted(blocks, keep_turns=1) is not None
     assert attempted([]) is None
+
+
+def test_extract_that_would_be_as_long_as_what_it_replaces_is_given_up() -> None:
+    items = visible(arrange(long("U A C R A U A U A").blocks)).items
+    reader = LayoutReader.of(arrange(long("U A C R A U A U A").blocks))
+    weights = [weigh(item, reader) for item in items]
+    plan = plan_last_turns(items, weights, 1)
+    assert plan is not None
+    given_up = 0
+    for replaced in range(plan.replaced + 1):
+        text = extract(items, replace(plan, replaced=replaced, room=MAX_SUMMARY))
+        given_up += text is None
+        assert text is None or estimate_text(text) < replaced
+    assert 0 < given_up < plan.replaced
 
 
 def test_compact_without_a_budget_hides_all_but_the_last_turns() -> None:

@@ -15,7 +15,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import back_up
-from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel, refused
@@ -197,6 +197,39 @@ async def test_request_holds_images_and_documents_by_hash_behind_what_names_them
     assert other["text"].startswith("[USER ATTACHMENT] b.pdf | application/pdf\n")
     assert (document["type"], document["hash"]) == ("document", hashes[1])
     assert text["text"].endswith("\n\ntext")
+
+
+async def test_estimate_of_an_image_follows_its_size(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    small = PNG[:16] + (75).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(9)
+    unknown = PNG[:16] + bytes(17)
+    before = (await kernel.call(amy, "context.request", {}))["estimated_tokens"]
+    await attached(kernel, amy, message, sent("s.png", small))
+    known = (await kernel.call(amy, "context.request", {}))["estimated_tokens"]
+    await attached(kernel, amy, message, sent("u.png", unknown))
+    both = (await kernel.call(amy, "context.request", {}))["estimated_tokens"]
+    assert (both - known) - (known - before) == 1600 - 75 * 100 // 750
+    usage = await kernel.call(amy, "context.usage", {})
+    (files,) = [one for one in usage["types"] if one["type"] == "user.attachment"]
+    assert usage["estimated_tokens"] == both and files["tokens"] > 1610
+
+
+async def test_image_of_a_result_is_read_by_the_model_that_called(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    (stored,) = await attached(kernel, amy, message, sent("a.png", PNG))
+    image = {"type": "image", "media_type": "image/png", "hash": stored["sha256"]}
+    use = {"type": "tool-use", "id": "c1", "name": "draw", "parameters": {}}
+    said = [
+        {"role": "assistant", "content": [use]},
+        {"role": "tool", "tool_call_id": "c1", "content": [image]},
+    ]
+    await kernel.call(amy, "context.create", {"label": "drawn"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "test")
+    await kernel.call(aria, "message.append", {"context": "drawn", "messages": said})
+    shown = await kernel.call(amy, "context.request", {"context": "drawn"})
+    assert shown["messages"][-1]["content"] == [image]
 
 
 # By path

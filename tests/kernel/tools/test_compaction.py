@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -127,6 +128,19 @@ async def test_context_compact_of_a_short_context_changes_nothing(
     assert context.seq == before
 
 
+async def test_context_compact_with_a_summary_longer_than_what_it_replaces_changes_nothing(
+    talk: LongConversation, kernel: Kernel
+) -> None:
+    context = await kernel.context()
+    for number in range(8):
+        prompt = await talk.create(talk.call, "user", "text", f"{number}")
+        await talk.create(talk.aria, "model", "text", "yes", parent_id=prompt)
+        before, read = context.seq, await talk.read()
+        done = await talk.call("context.compact", keep_turns=number or 1)
+        assert done == {"context_version": before, "hidden": 0}
+        assert (context.seq, await talk.read()) == (before, read)
+
+
 async def test_undo_of_a_summary_lets_models_read_everything_again(
     talk: LongConversation,
 ) -> None:
@@ -239,6 +253,48 @@ async def test_fork_of_a_compacted_context_reads_from_the_summary_of_its_own_tur
     assert len(await talk.read("copy")) == len(await talk.read())
     assert second["path"].split(".")[0].removeprefix("su:") not in turns
     assert summaries[-1]["previous"].split(".")[0].removeprefix("su:") == turns[1]
+
+
+def named_paths(text: str) -> list[str]:
+    return [one.rstrip(".:") for one in re.findall(r"(?:ar|fi|tc|su):turn_[^\s;,)]+", text)]
+
+
+async def check_named_paths(kernel: Kernel, caller: Caller, label: str) -> int:
+    """Check that each path in the summaries of a context is of a block of it; count them."""
+    context, count = await kernel.context(label), 0
+    for block in context.document.block_ids():
+        header = context.document.header(block)
+        if header.metadata.get("type") != "conv.range.summary":
+            continue
+        assert not header.edited_after_done
+        for path in named_paths(context.document.text(block)):
+            count += 1
+            found = await caller("block.read", block_id=f"{label}/{path}")
+            assert found["block_id"].startswith(context.id), path
+    return count
+
+
+async def test_summary_in_a_fork_names_the_blocks_of_the_fork(
+    talk: LongConversation, kernel: Kernel, amy: Actor
+) -> None:
+    await talk.turns(8)
+    await talk.call("context.compact")
+    await talk.turns(2)
+    await talk.call("context.compact")
+    before = await check_named_paths(kernel, talk.call, "default")
+    assert before >= 4
+    await talk.call("context.fork", context="default", label="copy")
+    await talk.call("context.fork", context="copy", label="second")
+    exported = await talk.call("context.export", context="second")
+    await talk.call("context.import", text=exported["text"], label="imported")
+    last = (await talk.call("message.path"))["messages"][-2]["message_id"]
+    said = [{"role": "user", "content": "another"}]
+    branch = await talk.call("message.append", parent=last, messages=said)
+    assert branch["forked"]
+    for label in ("copy", "second", "imported", branch["label"]):
+        assert await check_named_paths(kernel, talk.call, label) == before
+        texts = [one.partition("]\n[")[2] for one in (await talk.read(label))[:1]]
+        assert len(texts[0]) == len((await talk.read())[0].partition("]\n[")[2])
 
 
 async def test_import_of_a_compacted_context_reads_from_the_summary_of_its_own_turns(
