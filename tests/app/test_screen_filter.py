@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
+from textual.filter import LineFilter
 
 from antiphon.screen_filter import NeutralText
 
@@ -31,6 +32,18 @@ def filtered(*texts: str) -> list[Segment]:
 def test_filter_row_of_ordinary_text_stays_as_it_is(texts: tuple[str, ...]) -> None:
     segments = [Segment(text, RED) for text in texts]
     assert NeutralText().apply(segments, BLACK) is segments
+
+
+class Escaping(LineFilter):
+    """A filter whose rows drive the terminal."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(f"\x1b{one.text}", one.style) for one in segments]
+
+
+def test_filter_replaces_what_the_filters_before_it_have_written() -> None:
+    row = NeutralText((Escaping(),)).apply([Segment("text  ", RED)], BLACK)
+    assert "".join(one.text for one in row) == "\u241btext "
 
 
 def test_filter_hostile_row_is_visible_in_its_styles_and_as_wide_as_before() -> None:

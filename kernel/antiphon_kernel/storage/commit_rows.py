@@ -37,12 +37,27 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
 
     Its sessions are in the journal, or in a statement before these.
     """
-    yield from _contexts(group, principals)
+    if any(one.seq == 1 or one.restated for one in group):
+        yield from _contexts(group, principals)
     yield (
         f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
         [_op(one, principals) for one in group],
     )
     yield _blocks(group)
+    yield from _undo(group, principals)
+    rare = [one for one in group if _has_more(one)]
+    if rare:
+        yield from _rare_rows(rare, principals)
+
+
+def _has_more(one: Commit) -> bool:
+    """Return whether a commit stores anything that few commits have."""
+    return bool(
+        one.clients or one.blobs or one.revivals or one.inherited or one.snapshot is not None
+    )
+
+
+def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     yield (
         "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
         [
@@ -51,7 +66,6 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
             for client in one.clients
         ],
     )
-    yield from _undo(group, principals)
     yield (
         _BLOB,
         [(blob.hash, blob.data) for one in group for blob in one.blobs],

@@ -71,7 +71,8 @@ class OpenFiles:
         Raises:
             OSError: if one of them cannot be looked at.
         """
-        self._folder, self._database = path.parent, path
+        self._database = path
+        self._folder_name, self._database_name = str(path.parent), str(path)
         self._log = path.with_name(path.name + _LOG)
         database = path.stat()
         self._database_id, self._database_size = _identity(database), database.st_size
@@ -111,14 +112,14 @@ class OpenFiles:
     def _look_at_names(self) -> None:
         # A look at the times of a file makes its next fsync dearer by half, so the log itself is
         # looked at only when a name in the folder has changed.
-        folder = _stat(self._folder)
+        folder = _stat(self._folder_name)
         entries = (folder.st_dev, folder.st_ino, folder.st_mtime_ns)
         if entries != self._entries:
             self._find_log()
             self._entries = entries
 
     def _look_at_database(self) -> os.stat_result:
-        found = _stat(self._database)
+        found = _stat(self._database_name)
         if (found.st_dev, found.st_ino) != self._database_id:
             raise StorageLostError(self._database, _REPLACED)
         # No command of the kernel's makes the files shorter while it runs.
@@ -128,7 +129,7 @@ class OpenFiles:
         return found
 
     def _find_log(self) -> None:
-        if self._log_file is not None and _identity(_stat(self._log)) != self._log_id:
+        if self._log_file is not None and _identity(_stat(str(self._log))) != self._log_id:
             raise StorageLostError(self._log, _REPLACED)
 
     def _look_at_log(self) -> None:
@@ -160,10 +161,11 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _stat(path: Path) -> os.stat_result:
+def _stat(path: str) -> os.stat_result:
+    # A string: a `Path` is made into one at each look, which takes longer than the look.
     try:
-        return path.stat()
+        return os.stat(path)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
-        raise StorageLostError(path, _DELETED) from None
+        raise StorageLostError(Path(path), _DELETED) from None
     except OSError as error:
         raise sqlite3.OperationalError(str(error)) from error

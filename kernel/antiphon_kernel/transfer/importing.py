@@ -133,7 +133,7 @@ class _ImportReader:
         self._members: set[str] = set()
         self._parents: dict[str, str | None] = {}
         self._names: dict[str, str] = {}
-        """What is derived from the id of each block in the export, by that of its id here."""
+        """Ids derived from those of blocks: those here, by those in the export."""
         self._lines = array("Q")
         """Number of the line of each block."""
         self._blobs: dict[str, Blob] = {}
