@@ -40,6 +40,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.media_types import PDF, PLAIN_TEXT, media_type_of
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.turn_metadata import CALL_SIGNATURE
 from antiphon_kernel.validation import check_value, reject_long_text
 
 _ROLES: Final = {
@@ -216,7 +217,7 @@ class MessageWriter:
         metadata = {
             name: value
             for name, value in before.metadata.items()
-            if name not in (CONTENT_BLOCK, SIGNATURE, SIGNED_TEXT)
+            if name not in (CONTENT_BLOCK, SIGNATURE, SIGNED_TEXT, CALL_SIGNATURE)
         }
         fields: dict[str, Any] = {
             "tool_name": header.tool_name,
@@ -287,7 +288,7 @@ def content_text(content: ContentBlock) -> str:
     match content:
         case TextBlock(text) | Thinking(text, _):
             return text
-        case ToolUse(_, _, parameters):
+        case ToolUse(parameters=parameters):
             return json.dumps(thaw(parameters), ensure_ascii=False) if parameters else ""
     return ""
 
@@ -315,13 +316,14 @@ def _header(
 ) -> BlockHeader:
     header = BlockHeader("", BlockKind.TEXT, role_of(message), Status.DONE, "", "", "")
     match content:
-        case ToolUse(call_id, name, parameters):
+        case ToolUse(call_id, name, parameters, signature):
             header = replace(
                 header,
                 kind=BlockKind.TOOL_CALL,
                 tool_name=name,
                 tool_call_id=call_id,
                 input=json.dumps(thaw(parameters), ensure_ascii=False),
+                metadata={} if signature is None else {CALL_SIGNATURE: signature},
             )
         case Thinking():
             signed = signature_metadata(content)

@@ -18,7 +18,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.layout import valid_signature
+from antiphon_kernel.layout import call_signature, valid_signature
 from antiphon_kernel.messages import (
     AssistantMessage,
     ContentBlock,
@@ -303,7 +303,8 @@ class MessagePath:
         name = header.tool_name
         if not name or name.isspace():
             name = header.tool_kind or "tool"
-        return ToolUse(call_id, name, _parameters(header, _text(self.context.document, block)))
+        parameters = _parameters(header, _text(self.context.document, block))
+        return ToolUse(call_id, name, parameters, call_signature(header.metadata))
 
     def _finish(self, entries: Sequence[_Entry]) -> None:
         reach = self.messages[-1].reach if self.messages else -1

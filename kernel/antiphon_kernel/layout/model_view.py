@@ -164,6 +164,12 @@ def valid_signature(text: str, metadata: Mapping[str, object]) -> str | None:
     return signature if isinstance(signature, str) and is_unchanged else None
 
 
+def call_signature(metadata: Mapping[str, object]) -> str | None:
+    """Return the signature of a call."""
+    signature = metadata.get(CALL_SIGNATURE)
+    return signature if isinstance(signature, str) else None
+
+
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
@@ -217,9 +223,8 @@ class _Messages:
 
     def call(self, item: LayoutItem, results: Sequence[LayoutItem]) -> None:
         call, made_in = item.block, (item.turn, item.block.metadata.get(ROUND))
-        signature = call.metadata.get(CALL_SIGNATURE)
-        signed = signature if isinstance(signature, str) else None
-        use = ToolUse(item.round or "", tool_name(item), call.parameters, signed)
+        signature = call_signature(call.metadata)
+        use = ToolUse(item.round or "", tool_name(item), call.parameters, signature)
         if self._heard or (self._results and (made_in != self._round or made_in[1] is None)):
             self.close()
         self._append(use)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
@@ -70,7 +71,7 @@ class RemoteModel:
         self._config = config
         self._silence = silence
         self._opened: LibraryModel | None = None
-        self._opening = asyncio.Lock()
+        self._opening = threading.Lock()
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events of one round."""
@@ -80,8 +81,7 @@ class RemoteModel:
             yield ProviderError(message, ErrorKind.UNAUTHORISED)
             return
         try:
-            async with self._opening:
-                model = await asyncio.to_thread(self._open)
+            model = await asyncio.to_thread(self._open)
         except LibraryMissing as error:
             yield ProviderError(error.message, ErrorKind.NOT_INSTALLED)
             return
@@ -103,12 +103,13 @@ class RemoteModel:
             await self._opened.close()
 
     def _open(self) -> LibraryModel:
-        if self._opened is None:
-            try:
-                self._opened = _model_class(self._config.kind)(self._config, self._silence)
-            except ImportError as error:
-                raise LibraryMissing(self._config.kind, error) from error
-        return self._opened
+        with self._opening:
+            if self._opened is None:
+                try:
+                    self._opened = _model_class(self._config.kind)(self._config, self._silence)
+                except ImportError as error:
+                    raise LibraryMissing(self._config.kind, error) from error
+            return self._opened
 
 
 def _model_class(kind: ModelKind) -> type[LibraryModel]:

@@ -85,6 +85,11 @@ def test_parameters_in_any_key_order_are_equal() -> None:
         ),
         pytest.param(says(TextBlock("a")), says(Thinking("a")), id="thinking"),
         pytest.param(says(Thinking("a")), says(Thinking("a", "")), id="signature"),
+        pytest.param(
+            says(ToolUse("c1", "n", JsonObject())),
+            says(ToolUse("c1", "n", JsonObject(), "s")),
+            id="signature of a call",
+        ),
         pytest.param(says(TextBlock("a")), says(TextBlock("a ")), id="white space"),
     ],
 )
