@@ -330,7 +330,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "answer_again",
         ("a",),
         "answer again",
-        "Ask the model of the cell again, in a branch that ends with the message that it answers.",
+        "Ask the model of the cell again, in a branch that ends with the message that it answers;"
+        " after an error it goes on where it ended.",
         _NAVIGATE,
         enabled=lambda now: now.answered and now.live,
         title="Answer again",

@@ -1,4 +1,4 @@
-"""The command palette: every action by name, and the themes."""
+"""The command palette: every action by name, contexts, models and themes."""
 
 from __future__ import annotations
 
@@ -61,6 +61,10 @@ class PaletteCommands(Provider):
             show = partial(screen.open_context, context.id)
             unread = f"●{context.unread}" if context.unread else ""
             yield PaletteEntry(f"Context: {context.label}", unread, show)
+        for name in screen.models.names:
+            if name != screen.models.default:
+                answer = partial(screen.choose_model, name)
+                yield PaletteEntry(f"Model: {name} answers here", "", answer)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
                 choose = partial(setattr, self.app, "theme", name)

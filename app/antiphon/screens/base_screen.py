@@ -17,7 +17,7 @@ from antiphon.actions import ActionContext, Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.blame_view import BlameView
-from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.kernel_calls import KernelActions, ModelsHere
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.modals import CommandModal
 from antiphon.screens.submitter import MessageSubmitter
@@ -108,6 +108,7 @@ class BaseScreen(Screen[None]):
         self._away_since: float | None = None
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
+        self._models = ModelsHere()
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
         self._stops: tuple[Callable[[], None], ...] = ()
@@ -253,6 +254,30 @@ class BaseScreen(Screen[None]):
         here = self._session.document.context
         return [one for one in self._contexts if one.id != here]
 
+    @property
+    def models(self) -> ModelsHere:
+        """The models that answer here, as the kernel said last."""
+        return self._models
+
+    def choose_model(self, name: str) -> None:
+        """Let a model answer the messages in this context that name none."""
+        self.run_in_background(self._choose_model(name))
+
+    async def _choose_model(self, name: str) -> None:
+        await self._kernel.choose_model(name)
+        await self._fetch_models()
+
+    async def _fetch_models(self) -> None:
+        """Ask which models answer here and what they use; say what to do if there is none."""
+        found = await self._kernel.models() if self._session.is_live else None
+        if found is None or self._retired:
+            return
+        self._models = found
+        self._update_participants()
+        is_new = not len(self._session.document)
+        if is_new and not found.names and self.user.refusal is None:
+            self.hint(self._kernel.nobody)
+
     def label_of(self, context: str) -> str | None:
         """Return the label of a context of the kernel, as far as it is known."""
         if context == self._session.document.context:
@@ -324,7 +349,7 @@ class BaseScreen(Screen[None]):
         status = self._session.status
         if status.refused is self._looked_at:
             status = replace(status, refused=None)
-        self._frame.header.show(self.label, people, status)
+        self._frame.header.show(self.label, people, status, self._models.use)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
                 [participant_rows(one, self._number(one), self.mode_word) for one in people]

@@ -30,6 +30,7 @@ from antiphon.widgets.status import UnreadBadge
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
+from antiphon_kernel.types.turn_metadata import CAN_RETRY
 
 S = TypeVar("S", bound=BaseScreen)
 
@@ -181,6 +182,10 @@ class DocumentActions(BaseScreen):
         block = self.cells.focused_cell
         if block is None or not self.situation.answered:
             self.hint("Only what a model has answered can be answered again.")
+            return
+        if self._session.document.header(block).metadata.get(CAN_RETRY) is True:
+            if await self._kernel.retry_turn(block):
+                self.cells.to_tail()
             return
         answered = await self._kernel.start_turn(block)
         if answered is not None:

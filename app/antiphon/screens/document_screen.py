@@ -62,6 +62,8 @@ class DocumentScreen(DocumentActions):
     """Usernames of the models whose turns were played when that was looked at last."""
 
     def on_mount(self) -> None:
+        self._asked: set[str] = set()
+        """Calls of which the person has been told that they wait for a decision."""
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
         self.set_interval(LOOK_SECONDS, self._look)
@@ -284,6 +286,7 @@ class DocumentScreen(DocumentActions):
         self._watch_joins()
         self._submit_pending()
         self._list_contexts()
+        self.run_in_background(self._fetch_models(), "models")
         self._restore_view()
 
     def _identify(self) -> None:
@@ -346,15 +349,30 @@ class DocumentScreen(DocumentActions):
         at_work = frozenset(one.username for one in self._turns())
         ended, self._at_work = self._at_work - at_work, at_work
         if ended and self._session.is_live:
+            self.run_in_background(self._fetch_models(), "models")
             names = join_names(sorted(ended))
             self.post_message(self.Happened(f"{names} ended · {self.label}"))
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
             self._show_drafts()
+        if not change.streamed:
+            self._tell_of_questions(change)
         if self._tour.awaits_model and change.texts:
             self._look_for_model_text(change)
             self._suggest()
+
+    def _tell_of_questions(self, change: CellChange) -> None:
+        """Tell of calls that have begun to wait for a decision of the person here."""
+        document = self._session.document
+        for block in change.changed:
+            if block not in document or block in self._asked:
+                continue
+            header = document.header(block)
+            if self.source.may_decide(header):
+                self._asked.add(block)
+                name = self.source.view(block).author
+                self.post_message(self.Happened(f"{name} asks to run a tool · {self.label}"))
 
     def _look_for_model_text(self, change: CellChange) -> None:
         """The tour waits for a model in the middle of a text: somebody to write with."""

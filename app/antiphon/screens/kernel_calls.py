@@ -19,6 +19,34 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 
+
+@dataclass(frozen=True, slots=True)
+class ModelsHere:
+    """The models that answer in a context, and what has been used of the default one."""
+
+    names: tuple[str, ...] = ()
+    default: str | None = None
+    """The model that answers messages which name none."""
+    tokens: int = 0
+    """Estimate of what it reads with each request."""
+    window: int | None = None
+    """Tokens that it takes, where that is known."""
+    cost: float = 0.0
+    """US dollars that have been paid for all models in this context."""
+
+    @property
+    def use(self) -> str:
+        """Return its use for the header: `12k/200k · $0.03`; empty where no window is known."""
+        if self.window is None:
+            return ""
+        share = f"{_thousands(self.tokens)}/{_thousands(self.window)}"
+        return f"{share} · ${self.cost:.2f}" if self.cost else share
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens / 1000:.1f}k"
+
+
 _NOTHING_LEFT: Mapping[str, str] = {
     ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
     ErrorCode.NOTHING_TO_REDO: "You have nothing to redo in this cell.",
@@ -76,6 +104,8 @@ class KernelActions:
     def __init__(self, session: Session, hint: Callable[[str], None]) -> None:
         self._session = session
         self._hint = hint
+        self.nobody = NOBODY
+        """One line for who has written a message that no model answers."""
 
     async def undo(self, block: str) -> bool:
         """Take back my last edit of a block, and say so; whether anything changed."""
@@ -205,9 +235,53 @@ class KernelActions:
             self._hint(f"Not answered: {error.message}")
             return None
         if not result["models"]:
-            self._hint(NOBODY)
+            self._hint(self.nobody)
             return None
         return _location(result)
+
+    async def retry_turn(self, block: str) -> bool:
+        """Let a turn go on that has ended with an error; whether it does."""
+        try:
+            result = await self._session.call("turn.retry", {"message": block})
+        except AntiphonError as error:
+            self._hint(f"Not asked again: {error.message}")
+            return False
+        if result.get("model") is None:
+            self._hint(self.nobody)
+        return result.get("model") is not None
+
+    async def choose_model(self, name: str) -> None:
+        """Let a model answer the messages in this context that name none."""
+        params = {"context": self._session.document.context, "model": name}
+        try:
+            await self._session.call("context.model", params)
+        except AntiphonError as error:
+            self._hint(f"Not chosen: {error.message}")
+            return
+        self._hint(f"{name} answers here now, unless a message names another.")
+
+    async def models(self) -> ModelsHere | None:
+        """Return the models that answer here; None if the kernel does not say."""
+        context = {"context": self._session.document.context}
+        try:
+            here = await self._session.call("context.model", context)
+            listed = await self._session.call("model.list", {})
+            self.nobody = listed.get("advice") or NOBODY
+            names, default = tuple(here["models"]), here.get("model")
+            known = {one["name"]: one.get("window") for one in listed["models"]}
+            window = known.get(default)
+            if default is None or window is None:
+                return ModelsHere(names, default)
+            usage = await self._session.call("context.usage", {**context, "model": default})
+        except AntiphonError:
+            return None
+        return ModelsHere(
+            names,
+            default,
+            usage["estimated_tokens"],
+            window.get("total") or window["input"],
+            usage["used"]["cost"],
+        )
 
     async def contexts(self, seen: Mapping[str, int]) -> list[ContextName]:
         """The kernel's contexts, oldest first; none if it does not say.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
-from antiphon.screens.kernel_calls import NOBODY, KernelActions
+from antiphon.screens.kernel_calls import KernelActions
 from antiphon.session import Session
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
@@ -163,7 +163,7 @@ class MessageSubmitter:
         names_nobody = await addressed
         await asyncio.sleep(NOBODY_AFTER)
         if not names_nobody and not self._has_models():
-            self._hint(NOBODY)
+            self._hint(self._kernel.nobody)
 
     async def _send_again(self, message: str, text: str) -> None:
         edited = await self._kernel.edit_message(message, text)

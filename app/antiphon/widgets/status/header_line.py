@@ -27,16 +27,28 @@ class HeaderLine(StatusLine):
         self._label = ""
         self._people: Sequence[Participant] = ()
         self._standing = SessionStatus(ConnectionStatus.CONNECTING)
+        self._use = ""
 
     @property
     def context(self) -> str:
         """Label of the context."""
         return self._label
 
-    def show(self, context: str, people: Sequence[Participant], standing: SessionStatus) -> None:
-        """Set the contents of the line from now on."""
+    def show(
+        self,
+        context: str,
+        people: Sequence[Participant],
+        standing: SessionStatus,
+        use: str = "",
+    ) -> None:
+        """Set the contents of the line from now on.
+
+        Args:
+            use: tokens and money that the model here has used.
+        """
         self._label, self._people, self._standing = context, people, standing
-        self.update_spans((context, tuple(people), standing))
+        self._use = use
+        self.update_spans((context, tuple(people), standing, use))
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme = self.cell_theme
@@ -80,6 +92,8 @@ class HeaderLine(StatusLine):
         if role is not None and role != AccessRole.OWNER and not standing.is_rejected:
             style = theme.unread if role == AccessRole.VIEWER else theme.dim
             pieces = [StatusSpan(role, style), StatusSpan(" · ", theme.dim), *pieces]
+        if self._use and width >= WITH_PLACE:
+            pieces = [StatusSpan(f"{self._use} · ", theme.dim), *pieces]
         return pieces
 
     def _connection_piece(self, width: int) -> StatusSpan:
