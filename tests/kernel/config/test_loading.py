@@ -105,6 +105,11 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         (MODEL.format(name="bad") + 'key_file = "gone"', 7, "cannot be read: No such file"),
         (MODEL.format(name="bad") + 'key_env = "A"\nkey_file = "b"', 8, "not both"),
         ('[models.bad]\nkind = "google"\nmodel = "m"', 4, "google takes a key: set $GEMINI"),
+        (
+            MODEL.format(name="bad") + 'permissions = {shell_allow = ["git log; rm"]}',
+            7,
+            "a pattern is one command",
+        ),
         (MODEL.format(name='"Great Name"'), 4, "nobody can mention this name"),
         (MODEL.format(name='"ä"'), 4, "nobody can mention this name"),
         (MODEL.format(name='""'), 4, "nobody can mention this name"),
