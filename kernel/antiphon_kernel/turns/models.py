@@ -136,10 +136,17 @@ class Models:
         Raises:
             KeyError: if there is no such model.
         """
+        config = self.as_configured(name)
+        return None if config is None else with_known_limits(config)
+
+    def as_configured(self, name: str) -> ModelConfig | None:
+        """Return the same without what is published.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
         config = self._configs[name]
-        if config is None or config.kind is ModelKind.SCRIPTED:
-            return None
-        return with_known_limits(config)
+        return None if config is None or config.kind is ModelKind.SCRIPTED else config
 
     @property
     def default(self) -> str | None:
