@@ -1,4 +1,4 @@
-"""Notifications to the owner of a kernel: who has joined, and what is wrong in its configuration."""
+"""Notifications to a kernel's owner: who has joined, and what is wrong in its configuration."""
 
 from __future__ import annotations
 

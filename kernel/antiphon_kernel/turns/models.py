@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from antiphon_kernel.config import (
+    ANSWER_SECONDS,
     KernelConfig,
     PermissionRules,
     find_local_models,
@@ -96,10 +97,14 @@ class Models:
         for config in configs:
             self._configs.setdefault(config.name, config)
 
-    async def look(self) -> None:
-        """Look once for servers of models on this machine, and add what they have."""
+    async def look(self, *, seconds: float = ANSWER_SECONDS) -> None:
+        """Look once for servers of models on this machine, and add what they have.
+
+        Args:
+            seconds: time that each of them has for its answer.
+        """
         try:
-            found = await find_local_models(self.config.discovery.local_ports)
+            found = await find_local_models(self.config.discovery.local_ports, seconds=seconds)
             self.add(found)
         finally:
             self._looked.set()

@@ -28,6 +28,7 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.config.test_local_servers import listed, server
 from tests.kernel.turns.stage import OpenStage
+from tests.waiting import PATIENCE
 
 CLAUDE = ModelConfig(
     "claude",
@@ -108,7 +109,7 @@ async def test_models_of_local_servers_come_after_those_that_are_there() -> None
     async with server(listed({"id": "claude"}, {"id": "llama"})) as port:
         some = models(KernelConfig(models=(CLAUDE,), discovery=Discovery(local_ports=(port,))))
         waiting = asyncio.ensure_future(some.looked())
-        await some.look()
+        await some.look(seconds=PATIENCE)
         await waiting
     assert list(some) == ["claude", "llama"]
     assert some.configured("claude") == CLAUDE
