@@ -1,13 +1,17 @@
-"""Notifications to the kernel's owner of people who have joined by invitation."""
+"""Notifications to a kernel's owner: who has joined, and what is wrong in its configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from antiphon.options import AppOptions
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
+
+SHOWN_PROBLEMS: Final = 3
+"""Problems of configuration files that are told one by one."""
 
 WAIT_SECONDS: Final = 600
 """How long one question waits for somebody to come."""
@@ -22,10 +26,17 @@ class JoinWatcher:
         self._last: int | None = None
 
     async def run(self) -> None:
-        """Tell of everybody who joins, until the kernel goes away or does not say any more."""
+        """Tell of everybody who joins, until the kernel goes away or does not say any more.
+
+        Begins with what is wrong in configuration files.
+        """
         calls = ToolClient(self._options.locate, as_name=self._options.as_name)
         try:
             if self._last is None:
+                with suppress(AntiphonError):  # of a kernel that knows no such tool
+                    listed = await calls.call("model.list", {"published": False})
+                    for sentence in format_problems(listed["problems"]):
+                        self._tell(sentence)
                 self._last = int((await calls.call("kernel.joins", {}))["last"])
             while True:
                 asked = {"after": self._last, "wait": WAIT_SECONDS}
@@ -38,6 +49,15 @@ class JoinWatcher:
             return
         finally:
             await calls.close()
+
+
+def format_problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each of the first problems, and one for the others."""
+    for problem in problems[:SHOWN_PROBLEMS]:
+        place = problem["file"] + (f":{problem['line']}" if "line" in problem else "")
+        yield f"{place}: {problem['message']}"
+    if problems[SHOWN_PROBLEMS:]:
+        yield f"{len(problems) - SHOWN_PROBLEMS} more problems: `antiphon models` lists them."
 
 
 def format_join(join: dict[str, Any]) -> str:

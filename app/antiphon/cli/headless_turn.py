@@ -105,8 +105,8 @@ class HeadlessTurn:
         await self._calls.call("block.subscribe", {"context": context_id})
         waiting = self._calls.another()
         try:
-            await self._submit(model, context_id)
-            await self._follow(waiting)
+            is_stopped = await self._submitted(model, context_id)
+            await self._follow(waiting, is_stopped=is_stopped)
         finally:
             await waiting.close()
         return await self._end()
@@ -136,6 +136,16 @@ class HeadlessTurn:
         made = await self._calls.call("context.create", {"label": wanted})
         return str(made["context_id"])
 
+    async def _submitted(self, model: str, context_id: str) -> bool:
+        """Submit the message; return whether that was cancelled, when it is too late."""
+        submitting = asyncio.ensure_future(self._submit(model, context_id))
+        try:
+            await asyncio.shield(submitting)
+        except asyncio.CancelledError:
+            await submitting
+            return True
+        return False
+
     async def _submit(self, model: str, context_id: str) -> None:
         request = self._request
         is_addressed = request.model is None or model in mentions(request.text)
@@ -155,12 +165,15 @@ class HeadlessTurn:
             message=self._message,
         )
 
-    async def _follow(self, waiting: ToolClient) -> None:
+    async def _follow(self, waiting: ToolClient, *, is_stopped: bool) -> None:
         """Print what comes until the turn has ended; when cancelled, end it first."""
         ended = asyncio.ensure_future(waiting.call("turn.wait", {"message": self._message}))
         try:
-            await self._until(ended)
+            if not is_stopped:
+                await self._until(ended)
         except asyncio.CancelledError:
+            is_stopped = True
+        if is_stopped:
             self._answered.is_interrupted = True
             await self._calls.call("turn.interrupt", {"message": self._message})
             await self._until(ended)

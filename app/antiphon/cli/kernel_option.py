@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from antiphon.cli.errors import call_error
-from antiphon.cli.signals import default_sigint, run
+from antiphon.cli.signals import GRACE_SECONDS, default_sigint, run
 from antiphon_kernel.client.usage import data_option
 
 if TYPE_CHECKING:
@@ -75,12 +75,14 @@ def run_with_kernel(
     as_name: str | None = None,
     as_kind: str | None = None,
     once: bool = True,
+    grace: float = GRACE_SECONDS,
 ) -> Result:
     """Return the result of `ask`, called with a connection to the kernel.
 
     Args:
         as_kind: what `as_name` is, a person if None.
         once: whether it makes a single call.
+        grace: seconds that it has to end when Ctrl+C interrupts it.
 
     Raises:
         Failure: if a call fails; with `as_json` the error is printed too.
@@ -99,7 +101,7 @@ def run_with_kernel(
 
     try:
         locate = kernel.find()
-        return run(asked)
+        return run(asked, grace=grace)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
 

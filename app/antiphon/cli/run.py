@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,10 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
+
+
+STOP_SECONDS: Final = 60.0
+"""Time that an interrupted turn has to end; Ctrl+C once more does not wait for it."""
 
 
 @click.command()
@@ -78,7 +82,7 @@ def run(
 
     is_json = output != "text"
     try:
-        code = run_with_kernel(kernel, play, as_json=is_json, once=False)
+        code = run_with_kernel(kernel, play, as_json=is_json, once=False, grace=STOP_SECONDS)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     sys.exit(code)

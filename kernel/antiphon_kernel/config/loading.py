@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -62,6 +62,9 @@ _TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
 
 _HARMLESS_SETTING: Final = "default_model"
 """The one setting of contexts that costs nothing by itself."""
+
+_MAX_PROBLEMS: Final = 100
+"""Problems that are reported one by one."""
 
 _KEYLESS_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED, ModelKind.OPENAI_CHAT)
 
@@ -164,9 +167,18 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             name: rules for name, (_, rules) in found.models.items() if rules is not None
         },
         discovery=found.discovery,
-        problems=tuple(found.problems),
+        problems=_bounded(found.problems),
         **found.context,
     )
+
+
+def _bounded(problems: Sequence[ConfigProblem]) -> tuple[ConfigProblem, ...]:
+    """Return the first problems, and one that says how many there are beyond them."""
+    rest = problems[_MAX_PROBLEMS:]
+    if not rest:
+        return tuple(problems)
+    more = ConfigProblem(rest[0].file, f"there are {len(rest)} more problems.", rest[0].line)
+    return (*problems[:_MAX_PROBLEMS], more)
 
 
 def _read(path: Path, found: _ConfigParts, *, is_own: bool) -> bytes | None:

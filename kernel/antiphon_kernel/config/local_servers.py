@@ -13,7 +13,7 @@ from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ModelConfig, ModelKind
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME
 
-_SECONDS: Final = 1.0
+ANSWER_SECONDS: Final = 1.0
 """Time that a server has for its whole answer."""
 
 _MAX_BYTES: Final = 262_144
@@ -25,7 +25,7 @@ _HOST: Final = "127.0.0.1"
 
 
 async def find_local_models(
-    ports: Iterable[int], *, seconds: float = _SECONDS
+    ports: Iterable[int], *, seconds: float = ANSWER_SECONDS
 ) -> list[ModelConfig]:
     """Return the models of the servers that answer on ports of the loopback interface."""
     found = await asyncio.gather(*(_models_of(port, seconds) for port in ports))

@@ -39,7 +39,10 @@ _NO_CONTEXT: Final = ContextId("0" * 32)
 
 
 class ModelListParams(Params):
-    """Nothing to say."""
+    """Details of the list."""
+
+    published: bool = True
+    """Also say published windows and prices; the first time it takes a moment to read them."""
 
 
 class ModelWindowInfo(Result):
@@ -114,7 +117,8 @@ async def list_models(call: Call, params: ModelListParams) -> ModelListResult:
     models, is_owner = runner_of(call.kernel).models, call.role is AccessRole.OWNER
     await models.looked()
     # What is published of them is read from a large library.
-    found = await asyncio.to_thread(lambda: [(name, models.configured(name)) for name in models])
+    get = models.configured if params.published else models.as_configured
+    found = await asyncio.to_thread(lambda: [(name, get(name)) for name in models])
     return ModelListResult(
         models=[_info(models, name, config, is_owner=is_owner) for name, config in found],
         problems=[

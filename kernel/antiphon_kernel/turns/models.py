@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from antiphon_kernel.config import (
+    ANSWER_SECONDS,
     KernelConfig,
     PermissionRules,
     find_local_models,
@@ -96,10 +97,14 @@ class Models:
         for config in configs:
             self._configs.setdefault(config.name, config)
 
-    async def look(self) -> None:
-        """Look once for servers of models on this machine, and add what they have."""
+    async def look(self, *, seconds: float = ANSWER_SECONDS) -> None:
+        """Look once for servers of models on this machine, and add what they have.
+
+        Args:
+            seconds: time that each of them has for its answer.
+        """
         try:
-            found = await find_local_models(self.config.discovery.local_ports)
+            found = await find_local_models(self.config.discovery.local_ports, seconds=seconds)
             self.add(found)
         finally:
             self._looked.set()
@@ -136,10 +141,17 @@ class Models:
         Raises:
             KeyError: if there is no such model.
         """
+        config = self.as_configured(name)
+        return None if config is None else with_known_limits(config)
+
+    def as_configured(self, name: str) -> ModelConfig | None:
+        """Return the same without what is published.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
         config = self._configs[name]
-        if config is None or config.kind is ModelKind.SCRIPTED:
-            return None
-        return with_known_limits(config)
+        return None if config is None or config.kind is ModelKind.SCRIPTED else config
 
     @property
     def default(self) -> str | None:

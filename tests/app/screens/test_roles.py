@@ -15,6 +15,8 @@ from antiphon.app import AntiphonApp
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.config import ConfigProblem
+from antiphon_kernel.turns.runner import runner_of
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
@@ -261,3 +263,11 @@ async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
             await here.call("kernel.revoke", invitation=made["invitation"])
             await there.sees("refused: amy revoked the invitation")
             await guests.session.close()
+
+
+async def test_owner_is_told_what_is_wrong_in_configuration_files(here: World) -> None:
+    problem = ConfigProblem("/home/amy/config.toml", "[models.x] does not know modle.", 3)
+    runner_of(here.kernel).models.problems = (problem,)
+    async with opened(here) as owners:
+        said = "/home/amy/config.toml:3: [models.x] does not know modle."
+        await until(lambda: said in hint(owners), "the owner is told")

@@ -176,6 +176,12 @@ def test_lines_are_found_behind_text_that_looks_like_tables(files: ConfigFiles) 
     assert [line for line, _ in problems(config)] == [10, 12]
 
 
+def test_number_of_problems_is_bounded(files: ConfigFiles) -> None:
+    config = files.read("".join(f"[models.m{number}]\nx = 1\n" for number in range(500)))
+    assert len(config.problems) == 101
+    assert str(config.problems[-1]) == f"{files.user}:202: there are 400 more problems."
+
+
 # Trust in the project's file
 
 

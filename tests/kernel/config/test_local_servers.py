@@ -97,7 +97,7 @@ async def test_server_that_says_nothing_is_given_up() -> None:
 async def test_port_on_which_nobody_listens_has_no_models() -> None:
     async with server(b"") as port:
         pass
-    assert await find_local_models([port]) == []
+    assert await find_local_models([port], seconds=PATIENCE) == []
 
 
 async def test_number_of_models_is_bounded() -> None:

@@ -1,0 +1,177 @@
+"""Models of a kernel: opened when they are asked, closed at its end, listed for whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.config import ConfigProblem, Discovery, KernelConfig, PermissionRules
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers import (
+    ALLOW_EVERYTHING,
+    ApiKey,
+    End,
+    ErrorKind,
+    ModelConfig,
+    ModelKind,
+    ModelPrice,
+    ProviderError,
+    RoundRequest,
+    TextDelta,
+    ToolPermit,
+    TurnEvent,
+)
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.config.test_local_servers import listed, server
+from tests.kernel.turns.stage import OpenStage
+from tests.waiting import PATIENCE
+
+CLAUDE = ModelConfig(
+    "claude",
+    ModelKind.ANTHROPIC,
+    "claude-x",
+    key=ApiKey("sk-1", "$ANTHROPIC_API_KEY"),
+    window=ModelWindow(1000, 100),
+    price=ModelPrice(1, 2),
+)
+LOCAL = ModelConfig("mine", ModelKind.LOCAL, "/home/ada/m.gguf")
+PROBLEM = ConfigProblem("/home/ada/config.toml", "[models.x]: no.", 3)
+
+
+class Opened:
+    """A provider that answers with these events, and knows whether it was closed."""
+
+    def __init__(self, *events: TurnEvent, fails: bool = False) -> None:
+        self._events = events
+        self._fails = fails
+        self.is_closed = False
+        self.asked: list[RoundRequest] = []
+
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        self.asked.append(request)
+        for event in self._events:
+            yield event
+
+    async def close(self) -> None:
+        self.is_closed = True
+        if self._fails:
+            raise OSError("it does not end")
+
+
+def models(config: KernelConfig, **providers: Opened) -> Models:
+    return Models(config=config, open_provider=lambda one: providers[one.name])
+
+
+async def test_providers_are_opened_once_when_asked_and_all_closed() -> None:
+    opened: list[str] = []
+    providers = {"claude": Opened(fails=True), "mine": Opened(), "unused": Opened()}
+
+    def open_provider(config: ModelConfig) -> Opened:
+        opened.append(config.name)
+        return providers[config.name]
+
+    unused = ModelConfig("unused", ModelKind.GOOGLE, "g")
+    some = Models(config=KernelConfig(models=(CLAUDE, LOCAL, unused)), open_provider=open_provider)
+    assert opened == []
+    assert some["claude"] is some["claude"] is providers["claude"]
+    assert some["mine"] is providers["mine"]
+    await some.close()
+    assert opened == ["claude", "mine"]
+    assert [one.is_closed for one in providers.values()] == [True, True, False]
+
+
+def test_default_model_is_the_chosen_one_or_the_first() -> None:
+    assert models(KernelConfig()).default is None
+    assert models(KernelConfig(models=(CLAUDE, LOCAL))).default == "claude"
+    chosen = models(KernelConfig(models=(CLAUDE, LOCAL), default_model="mine"))
+    assert chosen.default == "mine"
+    assert models(KernelConfig(models=(CLAUDE,), default_model="gone")).default == "claude"
+
+
+def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> None:
+    played = ModelConfig("played", ModelKind.SCRIPTED, "x.jsonl")
+    rules = {"mine": PermissionRules({"shell": "allow"})}
+    shared = PermissionRules({"shell": "deny", "file_write": "deny"})
+    some = models(
+        KernelConfig(models=(CLAUDE, LOCAL, played), permissions=shared, model_permissions=rules)
+    )
+    assert some.permissions("played") == ALLOW_EVERYTHING
+    assert some.permissions("claude").permit("shell") is ToolPermit.DENY
+    assert some.permissions("mine").permit("shell") is ToolPermit.ALLOW
+    assert some.permissions("mine").permit("file_write") is ToolPermit.DENY
+
+
+async def test_models_of_local_servers_come_after_those_that_are_there() -> None:
+    async with server(listed({"id": "claude"}, {"id": "llama"})) as port:
+        some = models(KernelConfig(models=(CLAUDE,), discovery=Discovery(local_ports=(port,))))
+        waiting = asyncio.ensure_future(some.looked())
+        await some.look(seconds=PATIENCE)
+        await waiting
+    assert list(some) == ["claude", "llama"]
+    assert some.configured("claude") == CLAUDE
+
+
+async def test_list_says_to_the_owner_where_keys_are_and_to_others_not(
+    open_stage: OpenStage,
+) -> None:
+    config = KernelConfig(models=(CLAUDE, LOCAL), problems=(PROBLEM,))
+    stage = await open_stage(models(config))
+    found = await stage.call("model.list")
+    assert found["models"] == [
+        {
+            "name": "claude",
+            "kind": "anthropic",
+            "model": "claude-x",
+            "default": True,
+            "key": "$ANTHROPIC_API_KEY",
+            "window": {"input": 1000, "output": 100, "separate": False},
+            "price": {"input": 1.0, "output": 2.0},
+        },
+        {"name": "mine", "kind": "local", "model": "/home/ada/m.gguf", "default": False},
+    ]
+    (problem,) = found["problems"]
+    assert problem == {"file": PROBLEM.file, "line": 3, "message": PROBLEM.message}
+    others = await stage.kernel.call(await stage.actor("bo"), "model.list", {})
+    assert "ada" not in repr(others) and "API_KEY" not in repr(others)
+    assert [one["name"] for one in others["models"]] == ["claude", "mine"]
+
+
+async def test_check_asks_for_little_and_says_who_does_not_answer(open_stage: OpenStage) -> None:
+    failed = ProviderError("Your key is wrong.", ErrorKind.UNAUTHORISED)
+    good, bad = Opened(TextDelta("OK"), End("end_turn")), Opened(failed)
+    stage = await open_stage(models(KernelConfig(models=(CLAUDE, LOCAL)), claude=good, mine=bad))
+    assert (await stage.call("model.check"))["models"] == [
+        {"name": "claude", "ok": True},
+        {
+            "name": "mine",
+            "ok": False,
+            "error": "Your key is wrong.",
+            "error_kind": "unauthorised",
+        },
+    ]
+    prompt = await good.asked[0].read()
+    assert prompt.max_tokens <= 16 and prompt.tools == ()
+    assert stage.headers() == []
+    await stage.call("model.check", model="claude")
+    assert (len(good.asked), len(bad.asked)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("caller", "params", "code"),
+    [
+        (None, {"model": "gone"}, ErrorCode.INVALID_PARAMS),
+        ("bo", {}, ErrorCode.PERMISSION_DENIED),
+    ],
+)
+async def test_check_of_an_unknown_model_or_by_somebody_else_is_refused(
+    open_stage: OpenStage, caller: str | None, params: dict[str, Any], code: ErrorCode
+) -> None:
+    stage = await open_stage(models(KernelConfig(models=(CLAUDE,))))
+    actor = stage.owner if caller is None else await stage.actor(caller)
+    with pytest.raises(AntiphonError) as refused:
+        await stage.kernel.call(actor, "model.check", params)
+    assert refused.value.code is code
