@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.providers import ModelKind
+from antiphon_kernel.providers import ALLOW_EVERYTHING, ModelKind
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
@@ -50,7 +50,9 @@ async def opened(
     waits = Waits()
     configured = config_at(server, kind, **config)
     models = Models(
-        {"aria": open_provider(configured, silence=silence)}, configs={"aria": configured}
+        {"aria": open_provider(configured, silence=silence)},
+        configs={"aria": configured},
+        permissions={"aria": ALLOW_EVERYTHING},
     )
     settings = TurnSettings(sleep=waits, limits=TurnLimits(max_rounds=400))
     return await open_stage(models, settings=settings), waits
@@ -203,7 +205,6 @@ async def test_cache_of_anthropic_is_hit_in_every_round_until_a_person_edits_his
     note = await stage.play("An older message.")
     rounds = [answer(kind, Called(f"c{number}", "context_list")) for number in range(30)]
     server.answers += [*rounds, answer(kind, Said("Done."))]
-    stage.kernel.open_session(stage.kernel.owner, "test")
     await stage.play("Go.")
     cache = PromptCache()
     readings = [cache.read(request.body) for request in server.requests]
