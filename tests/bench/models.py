@@ -118,16 +118,16 @@ async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
         more = {"parent": last, "messages": round_of(number)}
         return str((await kernel.call(me, "message.append", more))["message_id"])
 
-    await call("first request", "context.request", {})
+    await call("first reading", "context.usage", {})
     for number in range(runs):
         again = {"parent": last, "messages": round_of(size + number)}
         last = await go_on(last, size + number)
         await call("append of a round that is there", "message.append", again)
-        await call("request after one more round", "context.request", {})
+        await call("reading after one more round", "context.usage", {})
     await call("first compaction", "context.compact", {"budget": BUDGET})
     for number in range(runs):
         last = await go_on(last, 2 * size + number)
-        await call("request after one more round, compacted", "context.request", {})
+        await call("reading after one more round, compacted", "context.usage", {})
     await kernel.close()
     return took
 

@@ -6,7 +6,7 @@ What is copied is captured at one moment, so the context goes on being written m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -41,6 +41,9 @@ from antiphon_kernel.yjs.merge import FAN_IN, merge
 
 FORK: Final = "fork"
 """The operation that makes a copy."""
+
+_TOGETHER: Final = 50
+"""Blocks whose texts are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ async def start_fork(
     names: dict[str, str] = {}
     changes = list(fork.changes)
     names_turns = any(source.header(one).metadata.get("type") == SUMMARY_TYPE for one in copies)
+    texts = _texts(source, fork.blocks)
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
@@ -150,7 +154,7 @@ async def start_fork(
             names |= copied_names(source.header(block), copy)
             copied = replace(copied, metadata=moved_metadata(header.metadata, names))
         headers.append(copied)
-        add(copier.copy(block, copied), (BlockRow(number, copy, 1),))
+        add(copier.copy(block, copied, next(texts)), (BlockRow(number, copy, 1),))
         await slices.pause()
     origin = ForkOrigin(fork.source.number, fork.at, len(headers))
     state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
@@ -241,6 +245,12 @@ def _apply(
         rows.append(known[block])
     update = transaction.update
     return merge((update, follow_up)) if follow_up else update, tuple(rows)
+
+
+def _texts(source: Document, blocks: Sequence[str]) -> Iterator[str | None]:
+    """The plain text of each block, or None, read in pieces."""
+    for begin in range(0, len(blocks), _TOGETHER):
+        yield from source.plain_texts(blocks[begin : begin + _TOGETHER])
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:

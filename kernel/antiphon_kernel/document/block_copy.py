@@ -36,13 +36,15 @@ class BlockCopier:
             self._writer.take(transaction.update)
         return transaction.update
 
-    def copy(self, block: str, header: BlockHeader) -> bytes:
+    def copy(self, block: str, header: BlockHeader, text: str | None) -> bytes:
         """Return the update that adds a block under `header` with the content of `block`.
+
+        Args:
+            text: what `plain_texts` of the source says of the block.
 
         Raises:
             KeyError: if there is no such block.
         """
-        text = self._source.plain_text(block)
         if text is not None:
             place = (BLOCKS, header.id)
             return self._writer.write(place, stored_header(header), (CONTENT, text))

@@ -107,7 +107,7 @@ def stated_fields(header: BlockHeader) -> list[tuple[str, Any]]:
         (name, value)
         for name, value in zip(_SORTED, _values(header), strict=True)
         # An exit code of 0 equals False and is one.
-        if value is not None and value is not False and value != {}
+        if value or not (value is None or value is False or value == {})
     ]
 
 

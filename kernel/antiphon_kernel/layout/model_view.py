@@ -108,40 +108,43 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
 def join_views(
     views: Iterable[ModelView],
 ) -> tuple[tuple[Message, ...], tuple[tuple[int, int], ...]]:
-    """Return the messages of parts of a layout as one list, and where each part begins in it.
+    """Return the messages of the turns of a layout as one list, and where each turn begins in it.
 
-    That is the index of a message and of a block in it. Each part begins with something that the
-    model hears, as turns and summaries do.
+    That is the index of a message and of a block in it: the last message of a turn and the first
+    one of the next are one if they are of one side.
     """
     messages: list[Message] = []
     starts: list[tuple[int, int]] = []
-    heard: list[UserMessage] = []
-    """The parts of the last message, if that is one of the user."""
+    last: list[Message] = []
+    """The last message, in the pieces that the turns have of it."""
     blocks = 0
     for view in views:
-        first = view.messages[0]
-        if not isinstance(first, UserMessage):
-            raise ValueError(f"a part of a layout begins with a message of role {first.role}")
+        first = view.messages[0] if view.messages else None
+        if first is not None and last and type(first) is not type(last[0]):
+            messages.append(last[0] if len(last) == 1 else _joined(last))
+            last, blocks = [], 0
         starts.append((len(messages), blocks))
-        heard.append(first)
-        blocks += len(first.content)
-        if len(view.messages) == 1:
+        if first is None:
             continue
-        messages.append(first if len(heard) == 1 else _joined(heard))
-        messages.extend(view.messages[1:])
-        heard, blocks = [], 0
-        if isinstance(last := messages[-1], UserMessage):
-            del messages[-1]
-            heard, blocks = [last], len(last.content)
-    if heard:
-        messages.append(_joined(heard))
+        last.append(first)
+        blocks += len(first.content)
+        if len(view.messages) > 1:
+            messages.append(first if len(last) == 1 else _joined(last))
+            messages.extend(view.messages[1:-1])
+            last, blocks = [view.messages[-1]], len(view.messages[-1].content)
+    if last:
+        messages.append(_joined(last))
     return tuple(messages), tuple(starts)
 
 
-def _joined(heard: Sequence[UserMessage]) -> UserMessage:
-    if len(heard) == 1:
-        return heard[0]
-    return UserMessage(tuple(chain.from_iterable(one.content for one in heard)))
+def _joined(pieces: Sequence[Message]) -> Message:
+    """Return messages of people, or of the model, as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    content = chain.from_iterable(one.content for one in pieces)
+    if isinstance(pieces[0], AssistantMessage):
+        return AssistantMessage(tuple(content))
+    return UserMessage(tuple(block for block in content if isinstance(block, InputBlock)))
 
 
 def signed_thinking(block: LayoutBlock) -> Thinking | None:

@@ -171,10 +171,13 @@ class LayoutReading:
             ends: number of items up to the end of each part.
         """
         at = bisect_right(ends, point)
-        part, (message, block) = self.parts[at], self._stream[1][at]
-        end = part.view.ends[point - ends[at] + len(part.items)]
+        end = self.parts[at].view.ends[point - ends[at] + len(self.parts[at].items)]
+        while end is None and at > 0:
+            at -= 1
+            end = self.parts[at].view.ends[-1]
         if end is None:
             return None
+        message, block = self._stream[1][at]
         return BlockPosition(message + end.message, end.block + (0 if end.message else block))
 
 

@@ -27,9 +27,10 @@ def encode_any(value: object) -> bytes:
     Raises:
         TypeError: if the value is something else.
     """
+    if isinstance(value, str):
+        data = value.encode()
+        return b"\x77" + write_var_uint(len(data)) + data
     match value:
-        case str():
-            return b"\x77" + _block(value.encode())
         case None:
             return b"\x7e"
         case Undefined.UNDEFINED:

@@ -46,10 +46,12 @@ def assert_as_from_scratch(
     model: str | None,
     admitted: ContributionFilter,
     live: str | None,
+    *,
+    is_plain: bool = False,
 ) -> None:
     layout = arrange(blocks)
     items = visible(layout, admitted, live=live).items
-    reader = LayoutReader.of(layout, model)
+    reader = LayoutReader.of(layout, model, is_plain=is_plain)
     view, points = model_view(items, reader), cache_points(items, live=live)
     check_correlation(view.messages)
     assert reading.reader == reader
@@ -70,7 +72,11 @@ def test_reading_after_each_step_is_the_same_with_what_was_read_before(first: in
         rng = random.Random(seed)
         writing = RandomWriting(rng)
         layout = arrange([])
-        readers = [(model.id, one) for model in MODELS for one in FILTERS] + [(None, EVERYTHING)]
+        readers: list[tuple[str | None, ContributionFilter, bool]] = [
+            *((model.id, one, False) for model in MODELS for one in FILTERS),
+            *((model.id, EVERYTHING, True) for model in MODELS),
+            (None, EVERYTHING, False),
+        ]
         before: dict[object, LayoutReading] = {}
         earlier: list[list[LayoutBlock]] = []
         for _ in range(STEPS):
@@ -81,10 +87,14 @@ def test_reading_after_each_step_is_the_same_with_what_was_read_before(first: in
                 writing.blocks[:] = rng.choice(earlier)
             layout = arrange(writing.blocks, layout)
             live = rng.choice([None, *(turn.id for turn in layout.turns)])
-            for model, admitted in rng.sample(readers, 2):
-                key = model, admitted
-                reading = read_layout(layout, model, admitted, live=live, before=before.get(key))
-                assert_as_from_scratch(reading, writing.blocks, model, admitted, live)
+            for key in rng.sample(readers, 2):
+                model, admitted, is_plain = key
+                reading = read_layout(
+                    layout, model, admitted, live=live, is_plain=is_plain, before=before.get(key)
+                )
+                assert_as_from_scratch(
+                    reading, writing.blocks, model, admitted, live, is_plain=is_plain
+                )
                 before[key] = reading
 
 
@@ -130,3 +140,13 @@ def test_reading_again_behind_a_summary_lets_go_of_what_is_hidden() -> None:
     after = read_layout(layout, OPUS.id, before=before)
     assert kept(before, after) == [False, True]
     assert_as_from_scratch(after, writing.blocks, OPUS.id, EVERYTHING, None)
+
+
+def test_reading_of_a_plain_model_joins_what_it_said_in_turns_without_a_question() -> None:
+    writing = Writing.of(written("U A · U A · U A"))
+    for index in (0, 2, 4):
+        writing.change(writing.blocks[index], excluded=True)
+    reading = read_layout(arrange(writing.blocks), OPUS.id, is_plain=True)
+    assert_as_from_scratch(reading, writing.blocks, OPUS.id, EVERYTHING, None, is_plain=True)
+    (message,) = reading.request().messages
+    assert len(message.content) == 3
