@@ -16,7 +16,7 @@ from antiphon_kernel.config import NO_MODEL
 from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import ANTIPHON, Machine
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.wire.answering import Called, Counted, Said, answer
 from tests.wire.server import WireServer
 
@@ -262,6 +262,6 @@ def test_turn_that_somebody_else_stops_ends_with_130(machine: Machine) -> None:
         return bool(json.loads(done.stdout)["stopped"])
 
     wait_until(stopped, "the turn runs and is stopped")
-    output, _ = running.communicate(timeout=60)
+    output, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode == ExitCode.INTERRUPTED
     assert json.loads(output)["outcome"] == "interrupted"
