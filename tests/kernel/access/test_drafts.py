@@ -105,7 +105,7 @@ def test_every_tool_that_writes_into_a_block_is_attempted() -> None:
         for tool in (*KERNEL_TOOLS, *TURN_TOOLS)
         if tool.needs is not Permission.READ and "block_id" in tool.params.model_fields
     }
-    # Decided is about calls of models only, which are no drafts: tests/kernel/turns/test_permissions.
+    # Decisions are about calls of models, which are no drafts: tests/kernel/turns/test_permissions.
     assert writing - {"permission.decide"} == set(ATTEMPTS)
 
 
