@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
@@ -32,27 +33,35 @@ class PaletteEntry(NamedTuple):
 class PaletteCommands(Provider):
     """Palette commands that are available on the document screen now."""
 
+    _asked: asyncio.Task[None] | None = None
+    """Request to the kernel for its contexts."""
+
     async def startup(self) -> None:
-        """Ask the kernel which contexts there are now, but do not wait long for its answer."""
+        """Ask the kernel which contexts there are now."""
         if isinstance(self.screen, DocumentScreen):
-            await self.screen.refresh_contexts()
+            self._asked = asyncio.create_task(self.screen.refresh_contexts(), name="palette")
 
     async def discover(self) -> Hits:
-        for entry in self._entries():
+        for entry in await self._entries():
             yield DiscoveryHit(entry.line(Content(entry.title)), entry.run, text=entry.title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for entry in self._entries():
+        for entry in await self._entries():
             score = matcher.match(entry.title)
             if score > 0:
                 shown = entry.line(matcher.highlight(entry.title))
                 yield Hit(score, shown, entry.run, text=entry.title)
 
-    def _entries(self) -> Iterator[PaletteEntry]:
+    async def _entries(self) -> Iterator[PaletteEntry]:
+        """Return all entries, once the kernel has answered or taken too long."""
+        if self._asked is not None:
+            # Textual cancels a search when more is typed; the request goes on for the next one.
+            await asyncio.wait({self._asked})
         screen = self.screen
-        if not isinstance(screen, DocumentScreen):
-            return
+        return self._of(screen) if isinstance(screen, DocumentScreen) else iter(())
+
+    def _of(self, screen: DocumentScreen) -> Iterator[PaletteEntry]:
         for action in palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
             perform = getattr(screen, f"action_{action.name}")

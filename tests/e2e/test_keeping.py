@@ -24,8 +24,8 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.waiting import PATIENCE
 
-SECONDS = 20.0
 TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
 FIELDS = [{"name": "count", "field_type": "counter"}, {"name": "notes", "field_type": "text"}]
 
@@ -139,7 +139,7 @@ async def followed(data: Path) -> Document:
     async with connect(f"{address.sync}/default?token={address.token}", max_size=None) as socket:
         await socket.send(encode_frame(SyncStep1(b"\x00")))
         while document.epoch is None:
-            frame = await asyncio.wait_for(socket.recv(), SECONDS)
+            frame = await asyncio.wait_for(socket.recv(), PATIENCE)
             assert isinstance(frame, bytes)
             if frame[:2] == b"\x00\x01":
                 document.apply_update(step_2(frame))
@@ -157,7 +157,7 @@ async def returned(data: Path, replica: Document) -> tuple[int | None, str | Non
     address = read_address(data)
     async with connect(f"{address.sync}/default?token={address.token}") as socket:
         await socket.send(encode_frame(SyncStep1(replica.state_vector())))
-        await asyncio.wait_for(socket.wait_closed(), SECONDS)
+        await asyncio.wait_for(socket.wait_closed(), PATIENCE)
     return socket.close_code, (await followed(data)).epoch
 
 

@@ -16,7 +16,7 @@ from antiphon_kernel.config import NO_MODEL
 from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import ANTIPHON, Machine
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.wire.answering import Called, Counted, Said, answer
 from tests.wire.server import WireServer
 
@@ -248,7 +248,7 @@ def test_ctrl_c_interrupts_the_turn_and_ends_with_130(machine: Machine) -> None:
 
 def test_turn_that_somebody_else_stops_ends_with_130(machine: Machine) -> None:
     slow = {"at_ms": 600_000, "type": "text", "text": "Too late."}
-    configure(machine, scripted(machine, "robot", slow, END))
+    configure(machine, scripted(machine, "robot", TEXT, slow, END))
     running = subprocess.Popen(
         [ANTIPHON, "run", "Do it.", "--output", "json"],
         cwd=machine.project,
@@ -257,11 +257,13 @@ def test_turn_that_somebody_else_stops_ends_with_130(machine: Machine) -> None:
         text=True,
     )
 
-    def stopped() -> bool:
-        done = machine.succeed("call", "turn.interrupt", "{}", "--json")
-        return bool(json.loads(done.stdout)["stopped"])
+    def writes() -> bool:
+        listed = machine.succeed("call", "block.list", "--json").stdout
+        return any(one["role"] == "model" for one in json.loads(listed)["blocks"])
 
-    wait_until(stopped, "the turn runs and is stopped")
-    output, _ = running.communicate(timeout=60)
+    wait_until(writes, "the model writes")
+    stopped = machine.succeed("call", "turn.interrupt", "{}", "--json").stdout
+    assert json.loads(stopped)["stopped"]
+    output, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode == ExitCode.INTERRUPTED
     assert json.loads(output)["outcome"] == "interrupted"

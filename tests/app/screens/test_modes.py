@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from antiphon.actions import Mode
-from tests.app.opened import Opened, World, opened
+from tests.app.opened import Opened, World, opened, through_proxy
 from tests.waiting import until
 
 
@@ -95,6 +95,14 @@ async def test_palette_performs_actions(here: World, there: Opened) -> None:
     await there.sees("Go to the cells")
     await there.press("enter")
     await there.mode(Mode.NAVIGATE)
+
+
+async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: World) -> None:
+    async with through_proxy(here) as proxy, opened(here) as there:
+        proxy.stop()
+        there.burst("ctrl+p", *"go to")
+        await there.sees("Go to the cells")
+        proxy.go_on()
 
 
 async def test_sidebar_comes_and_goes(here: World) -> None:

@@ -33,7 +33,6 @@ CRASHES = int(os.environ.get("ANTIPHON_CRASHES", "20"))
 A_FOLDER = 25
 """Crashes of one data folder: all that is in it is examined after each."""
 ROOT = Path(__file__).parents[3]
-DEADLINE = 20.0
 
 Facts = list[list[Any]]
 
@@ -53,7 +52,7 @@ class Nursery:
             address = kernel_at(data)
             return address is not None and address.pid == pid
 
-        await until(answers, f"a kernel; see {data / 'kernel.log'}", DEADLINE)
+        await until(answers, f"a kernel; see {data / 'kernel.log'}")
         return pid
 
     async def writer(self, data: Path, prefix: str, facts: Path) -> int:
@@ -103,7 +102,7 @@ async def gone(pid: int) -> None:
             return True
         return False
 
-    await until(is_gone, "the process dies", DEADLINE)
+    await until(is_gone, "the process dies")
 
 
 async def written_until_killed(
@@ -113,7 +112,7 @@ async def written_until_killed(
     facts = data.with_name(f"facts-{prefix}")
     facts.touch()
     writer = await nursery.writer(data, prefix, facts)
-    await until(lambda: facts.stat().st_size, "the writer writes", DEADLINE)
+    await until(lambda: facts.stat().st_size, "the writer writes")
     if seconds is not None:
         await asyncio.sleep(seconds)
         os.kill(kernel, signal.SIGKILL)

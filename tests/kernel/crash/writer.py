@@ -18,6 +18,7 @@ from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.words import pair, word
+from tests.waiting import PATIENCE
 
 Locate = Callable[[], KernelAddress]
 
@@ -99,7 +100,7 @@ async def write_until_it_ends(data: Path, prefix: str) -> None:
     each = [ToolClient(locate, as_name=name) for name in ("aria", "bert", "amy", "cy")]
     doing = [append(each[0]), stream(each[1]), edit(each[2]), found(each[3], prefix)]
     try:
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
             for one in (*doing, type_words(replica, locate)):
                 group.create_task(one)
     except* (AntiphonError, TimeoutError) as failure:

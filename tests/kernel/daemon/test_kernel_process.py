@@ -19,9 +19,7 @@ from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_add
 from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.daemon.run import owner_name
-from tests.waiting import wait_until
-
-DEADLINE = 20.0
+from tests.waiting import PATIENCE, wait_until
 
 
 @contextmanager
@@ -81,7 +79,7 @@ def test_kernel_process_ends_on_signal_and_removes_address(
         first_line(process)
         assert [one.pid for one in running_kernels()] == [process.pid]
         process.send_signal(number)
-        assert process.wait(DEADLINE) == 0
+        assert process.wait(PATIENCE) == 0
         assert not (data / ADDRESS_FILE).exists()
         assert list(running_kernels()) == []
 
@@ -105,7 +103,7 @@ def test_acknowledged_write_survives_sigkill(tmp_path: Path) -> None:
         first_line(process)
         block = asyncio.run(create_block(data, "on disk 👩‍👩‍👧"))
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(DEADLINE)
+        process.wait(PATIENCE)
     assert kernel_at(data) is None
     assert newest_kernel(tmp_path) is None
     with kernel(data, tmp_path) as process:
@@ -116,14 +114,14 @@ def test_acknowledged_write_survives_sigkill(tmp_path: Path) -> None:
 def test_kernel_process_without_clients_ends_after_idle_time(tmp_path: Path) -> None:
     with kernel(tmp_path / "data", tmp_path, "--idle", "0.1") as process:
         first_line(process)
-        assert process.wait(DEADLINE) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_port_that_is_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     with kernel(tmp_path / "a", tmp_path) as first:
         port = first_line(first).http.rpartition(":")[2]
         with kernel(tmp_path / "b", tmp_path, "--port", port) as second:
-            assert second.wait(DEADLINE) == 1
+            assert second.wait(PATIENCE) == 1
             assert second.stderr is not None
             said = second.stderr.read()
     assert said.count("\n") == 1
@@ -137,14 +135,14 @@ def test_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path: P
         with kernel(data, tmp_path) as process:
             addresses.append(first_line(process).http)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(DEADLINE) == 0
+            assert process.wait(PATIENCE) == 0
     assert addresses[0] == addresses[1]
     taken = ("127.0.0.1", int(addresses[0].rpartition(":")[2]))
     with socket.create_server(taken), kernel(data, tmp_path) as process:
         another = first_line(process).http
         assert another not in addresses
         process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE) == 0
+        assert process.wait(PATIENCE) == 0
     (data / "kernel.port").write_text("no port\n")
     with kernel(data, tmp_path) as process:
         first_line(process)

@@ -14,9 +14,8 @@ from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.recordings import numbered_recording
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
-DEADLINE = 20.0
 TYPED = "«typed 👩‍👩‍👧»"
 
 
@@ -52,7 +51,7 @@ async def test_kernel_killed_in_mid_stream_keeps_acknowledged_text_and_interrupt
         assert block is not None
         await until(lambda: len(replica.document.text(block)) > 200, "some text")
         replica.document.splice(block, 10, 0, TYPED)
-        await asyncio.wait_for(replica.saved(), DEADLINE)
+        await asyncio.wait_for(replica.saved(), PATIENCE)
         await until(lambda: len(replica.document.text(block)) > 400, "more text")
 
         os.kill(kernel.pid, signal.SIGKILL)
@@ -62,7 +61,7 @@ async def test_kernel_killed_in_mid_stream_keeps_acknowledged_text_and_interrupt
         replica.document.splice(block, 0, 0, "offline ")
         kernel = await start_kernel(data, tmp_path)
         await until(lambda: replica.state is ReplicaState.LIVE, "the reconnect")
-        await asyncio.wait_for(replica.saved(), DEADLINE)
+        await asyncio.wait_for(replica.saved(), PATIENCE)
         await until(
             lambda: replica.document.header(block).status == Status.ERROR, "the block is ended"
         )
@@ -73,8 +72,8 @@ async def test_kernel_killed_in_mid_stream_keeps_acknowledged_text_and_interrupt
         assert recorded.text.startswith(text.removeprefix("offline ").replace(TYPED, ""))
     finally:
         try:
-            await asyncio.wait_for(replica.close(), DEADLINE)
-            await asyncio.wait_for(running, DEADLINE)
+            await asyncio.wait_for(replica.close(), PATIENCE)
+            await asyncio.wait_for(running, PATIENCE)
         finally:
             kernel.terminate()
-            await asyncio.wait_for(kernel.wait(), DEADLINE)
+            await asyncio.wait_for(kernel.wait(), PATIENCE)

@@ -17,7 +17,8 @@ from platformdirs import user_state_path
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from tests.kernel.daemon.test_kernel_process import DEADLINE, first_line, kernel
+from tests.kernel.daemon.test_kernel_process import first_line, kernel
+from tests.waiting import PATIENCE
 
 REASON = "journal.db was deleted or moved away while the kernel ran"
 
@@ -73,7 +74,7 @@ def test_kernel_acknowledges_nothing_after_git_clean(project: Path) -> None:
         assert asyncio.run(append(address, block, 20)) == 0
         assert asyncio.run(words(address, block)) == WORDS
         process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE) == 1
+        assert process.wait(PATIENCE) == 1
         assert process.stderr is not None
         assert REASON in process.stderr.read()
     assert not data.exists()
@@ -87,7 +88,7 @@ def test_restore_from_copy_after_clean_brings_back_acknowledged_writes(project: 
         assert asyncio.run(append(address, block, 1)) == 0
         # Not ended in order: nothing more is needed of this process.
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(DEADLINE)
+        process.wait(PATIENCE)
     (copy,) = (user_state_path("antiphon") / "rescued").iterdir()
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     restore = [sys.executable, "-m", "antiphon_kernel", "restore", str(copy), "--data", str(data)]
@@ -106,7 +107,7 @@ def test_kernel_end_after_clean_leaves_files_of_next_kernel(project: Path) -> No
             made = asyncio.run(call(address, "block.create", role="user", kind="text"))
             assert asyncio.run(append(address, made["block_id"], 5)) == 5
             first.send_signal(signal.SIGTERM)
-            assert first.wait(DEADLINE) == 1
+            assert first.wait(PATIENCE) == 1
             assert Path(str(address.socket)).exists()
             assert (data / "kernel.json").exists()
             os.kill(second.pid, signal.SIGKILL)

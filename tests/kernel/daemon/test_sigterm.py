@@ -21,8 +21,8 @@ from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.kernel.daemon.test_kernel_process import first_line, kernel
+from tests.waiting import PATIENCE
 
-SECONDS = 10.0
 REASON = "The kernel is shutting down."
 STREAMED = "streamed, and in no block yet"
 
@@ -45,7 +45,7 @@ class Running:
 
     async def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(self.process.wait, SECONDS) == 0
+        assert await asyncio.to_thread(self.process.wait, PATIENCE) == 0
 
 
 @contextlib.asynccontextmanager
@@ -59,7 +59,7 @@ async def running(data: Path, project: Path) -> AsyncIterator[Running]:
 async def goodbye(socket: ClientConnection) -> tuple[int | None, str | None]:
     with contextlib.suppress(ConnectionClosed):
         while True:
-            await asyncio.wait_for(socket.recv(), SECONDS)
+            await asyncio.wait_for(socket.recv(), PATIENCE)
     return socket.close_code, socket.close_reason
 
 
@@ -90,7 +90,7 @@ async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(tmp_path: P
         answered = 0
         with contextlib.suppress(ConnectionClosed):
             while True:
-                answer = json.loads(await asyncio.wait_for(socket.recv(), SECONDS))
+                answer = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
                 answered += "result" in answer
         assert (socket.close_code, socket.close_reason) == (1012, REASON)
         await ending

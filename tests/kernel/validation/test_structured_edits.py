@@ -18,6 +18,7 @@ from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller
 from tests.kernel.validation.peers import Peer, changed, refused, value
 from tests.kernel.validation.structured_edits import EDITS, Change
+from tests.waiting import PATIENCE
 
 SCRIPT = Path(__file__).with_name("stock_edits.mjs")
 OF_TEXTS = ("type", "type in a section", "delete text", "undo typing", "bold")
@@ -32,7 +33,7 @@ async def stock_updates(
     process = await asyncio.create_subprocess_exec(
         *("node", str(SCRIPT), str(modules)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    answer, _ = await asyncio.wait_for(process.communicate(json.dumps(request).encode()), 30)
+    answer, _ = await asyncio.wait_for(process.communicate(json.dumps(request).encode()), PATIENCE)
     assert process.returncode == 0
     return {name: base64.b64decode(update) for name, update in json.loads(answer).items()}
 
