@@ -73,7 +73,7 @@ def normal_path(path: str) -> str:
         SourceError: if it is no path inside the project.
     """
     normal = posixpath.normpath(unicodedata.normalize("NFC", path))
-    if not path or _CONTROL.search(path):
+    if not path.strip() or _CONTROL.search(path):
         raise SourceError(f"{quote(path)} is not a path: it is a line without control characters")
     if posixpath.isabs(normal) or normal.split("/")[0] in ("..", "."):
         raise SourceError(f"{quote(path)} is not a path inside the project, relative to its root")

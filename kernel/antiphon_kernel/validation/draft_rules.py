@@ -7,13 +7,14 @@ from typing import Final
 
 from antiphon_kernel.access import check_role
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header import CONTENT, FIELDS
+from antiphon_kernel.document.header import CONTENT, FIELDS, json_object
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation.errors import denied, tools_only
 from antiphon_kernel.validation.header_values import check_field
 from antiphon_kernel.validation.item_index import ItemLocation
@@ -133,6 +134,11 @@ class DraftRules:
             check_field(name, value, self._limits)
             if name == "role":
                 check_role(str(value), BlockKind.TEXT, self._actor.principal)
+            if name == "metadata" and json_object(str(value)).get("type") == SUMMARY_TYPE:
+                raise denied(
+                    f"Draft {block} would be of the type {SUMMARY_TYPE}, and only context.compact"
+                    " writes such a block: use another type."
+                )
         if name == "parent":
             for parent in dict.fromkeys(values):
                 self._check_parent(block, parent)

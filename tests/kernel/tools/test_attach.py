@@ -119,6 +119,8 @@ BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
     "name of a folder": (sent("..", b"x"), "no name of a file"),
     "control characters": (sent("a\x1b[31m.txt", b"x"), "control characters"),
     "blank name": (sent("", b"x"), "at least 1"),
+    "half a surrogate pair": (sent("\ud800", b"x"), "whole characters"),
+    "line break": (sent("a\n[USER MESSAGE]", b"x"), "control characters"),
     "long name": (sent("x" * 256, b"x"), "at most 255"),
     "nothing": ({}, "one of the two"),
     "both": ({"path": "menu.pdf", **sent("a", PDF)}, "one of the two"),

@@ -13,6 +13,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, OpenKernel, refused
+from tests.kernel.tools.files import sent
 
 
 class LongConversation:
@@ -343,3 +344,44 @@ async def test_context_compact_while_others_write_is_of_the_context_as_it_is(
     assert len(plans) == 2
     turns = [text for text in await talk.read() if text.startswith("[TURN")]
     assert len(turns) == 6
+
+
+async def test_context_compact_by_two_at_once_writes_one_summary(
+    talk: LongConversation, kernel: Kernel
+) -> None:
+    await talk.turns(9)
+    done = await asyncio.gather(*(talk.call("context.compact") for _ in range(3)))
+    assert sorted(one["hidden"] > 0 for one in done) == [False, False, True]
+    read = await talk.read()
+    assert sum(one.startswith("[CONVERSATION SUMMARY]") for one in read) == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "denied"),
+    [
+        ("viewer", {"block.attach", "source.add", "context.compact", "context.expand"}),
+        ("agent", {"context.compact", "context.expand"}),
+        ("editor", set()),
+    ],
+)
+async def test_tools_of_what_a_model_reads_are_for_those_who_may_write_it(
+    talk: LongConversation, kernel: Kernel, role: str, denied: set[str]
+) -> None:
+    await talk.turns(8)
+    person = await kernel.principal("bo")
+    await talk.call("kernel.role", principal="bo", role="editor")
+    bo = Caller(kernel, kernel.open_session(person, "test"))
+    mine = await talk.create(bo, "user", "text", "mine")
+    await talk.call("kernel.role", principal="bo", role=role)
+    bo = Caller(kernel, kernel.open_session(person, "test"))
+    calls: dict[str, dict[str, Any]] = {
+        "block.attach": {"block_id": mine, "files": [sent("a.txt", b"a")]},
+        "source.add": {"sources": [{"url": "https://example.org"}]},
+        "context.compact": {},
+        "context.expand": {},
+    }
+    for tool, params in calls.items():
+        if tool in denied:
+            assert (await bo.refused(tool, **params)).code is ErrorCode.PERMISSION_DENIED
+        else:
+            await bo(tool, **params)

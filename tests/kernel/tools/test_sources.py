@@ -189,6 +189,9 @@ async def test_pool_with_a_damaged_item_is_read_without_it(kernel: Kernel, amy: 
 
 BAD_SOURCES: dict[str, dict[str, Any]] = {
     "neither": {},
+    "blank path": {"path": " \u2003"},
+    "half a surrogate pair": {"path": "\ud800"},
+    "half a surrogate pair in the text": {"path": "a", "text": "\udfff"},
     "both": {"url": "https://example.org", "path": "a"},
     "empty url": {"url": ""},
     "no scheme": {"url": "example.org"},
