@@ -43,6 +43,7 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     theirs, ours = scene.context.document, app.session.document
     await until(lambda: ours.state_vector() == theirs.state_vector(), "the same text")
     await app.session.replica.saved()
+    await until(lambda: at_the_end(scene), "aria's cursor, which the kernel moves now and then")
     await until(lambda: knows_everybody(scene, app), "the same cursors")
     if app.size.width >= WIDE:
         await until(lambda: any("▸ default" in row.text for row in terminal_rows(app)), "contexts")
@@ -52,6 +53,15 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     while shown != now:
         await pilot.pause()
         shown, now = now, app.export_screenshot()
+
+
+def at_the_end(scene: Scene) -> bool:
+    """Aria's cursor is behind what she has written."""
+    return all(
+        state.cursor == len(scene.context.document.text(scene.answer))
+        for state in scene.context.presence.states().values()
+        if state.activity is Activity.STREAMING
+    )
 
 
 def knows_everybody(scene: Scene, app: AntiphonApp) -> bool:
