@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,14 @@ from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import PermissionPolicy
-from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider
+from antiphon_kernel.providers.events import (
+    End,
+    ProviderError,
+    TextDelta,
+    ToolCallEvent,
+    TurnEvent,
+)
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server, serve
@@ -54,12 +60,15 @@ class Writer:
     def end(self) -> None:
         self._events.put_nowait(End("end_turn"))
 
+    def say(self, event: TurnEvent) -> None:
+        self._events.put_nowait(event)
+
     async def stream(self, request: RoundRequest) -> Any:
         self.prompts.append(request.prompt)
         while True:
             event = await self._events.get()
             yield event
-            if isinstance(event, End):
+            if isinstance(event, End | ProviderError):
                 return
 
 
@@ -166,12 +175,19 @@ class Opened:
 
 @contextlib.asynccontextmanager
 async def world(
-    folder: Path, *, owner: str = "amy", models: bool = True, asks: bool = False
+    folder: Path,
+    *,
+    owner: str = "amy",
+    models: bool = True,
+    asks: bool = False,
+    others: Mapping[str, Provider] | None = None,
+    configs: Mapping[str, ModelConfig] | None = None,
 ) -> AsyncIterator[World]:
-    """A kernel with its doors open and one model, aria, if there are `models`.
+    """A kernel with its doors open and, if there are `models`, aria and others.
 
     Args:
-        asks: whether people are asked about its calls.
+        asks: whether people are asked about aria's calls.
+        configs: of models, where they have one.
     """
     held = DataFolder.hold(folder / "data")
     kernel = await Kernel.open(
@@ -179,8 +195,8 @@ async def world(
     )
     aria = Writer()
     permissions = {"aria": PermissionPolicy()} if asks else {}
-    playing = Models({"aria": aria} if models else {}, permissions=permissions)
-    turns = TurnRunner(kernel, playing)
+    playing = {"aria": aria, **(others or {})} if models else {}
+    turns = TurnRunner(kernel, Models(playing, configs=configs, permissions=permissions))
     me = kernel.open_session(kernel.owner, "test")
     here = World(folder, kernel, turns, aria, me)
     await here.open_doors()

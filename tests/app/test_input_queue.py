@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.actions import Mode
-from antiphon.screens.kernel_calls import NOBODY
 from tests.app.opened import Opened, World, opened, world
 from tests.app.widgets.composer.test_composer import kernel_has_draft, sent
 from tests.waiting import until
@@ -71,10 +70,18 @@ async def test_sending_goes_to_the_tail(here: World, there: Opened) -> None:
     await there.sees("hello")
 
 
-async def test_message_without_models_shows_hint(tmp_path: Path) -> None:
+async def test_new_context_without_models_says_what_to_do(tmp_path: Path) -> None:
     async with world(tmp_path, models=False) as here, opened(here) as there:
-        there.burst(*"hello", "enter")
-        await until(lambda: there.screen.hint_shown == NOBODY, "the hint")
+        await there.sees("No model is set up")
+
+
+async def test_message_without_models_shows_hint(tmp_path: Path) -> None:
+    async with world(tmp_path, models=False) as here:
+        await here.cell("not new any more")
+        async with opened(here) as there:
+            await there.live()
+            there.burst(*"hello", "enter")
+            await there.sees("No model is set up")
 
 
 async def test_message_that_grows_at_once_is_shown_whole(there: Opened) -> None:
