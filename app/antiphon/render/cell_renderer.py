@@ -108,7 +108,9 @@ class CellRenderer:
         )
         foot: list[RenderedLine] = []
         if view.truncated:
-            foot.append(self._note("  (output was cut off)"))
+            is_over = view.status in (Status.DONE, Status.ERROR)
+            words = "output was cut off" if is_over else "more follows when the command ends"
+            foot.append(self._note(f"  ({words})"))
         if not view.text:
             words = "(no output)" if view.status in (Status.DONE, Status.ERROR) else "…"
             pieces = [lead, WrapPiece("", style, 0), WrapPiece(words, style)]

@@ -15,16 +15,15 @@ import shutil
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_kernel.turns.watchdog import WATCHDOG
 
-OUTPUT_LIMIT = 200_000
-"""Code points of one command's output that are kept."""
-
 BATCH_SECONDS = 0.010
 """Output that comes within this time is handed on in one piece."""
+
+FULL_PIPE_SECONDS = 0.001
+"""The same while the pipe is full: whoever writes into it waits."""
 
 TERM_GRACE_SECONDS = 2.0
 """How long processes have to end after SIGTERM before they are killed."""
@@ -39,24 +38,17 @@ _READ_BYTES = 65_536
 _POLL_SECONDS = 0.010
 
 
-@dataclass(frozen=True, slots=True)
-class ShellResult:
-    """Result of a command. A command ended by signal N has exit code 128 + N, as in a shell."""
-
-    exit_code: int
-    truncated: bool
-
-
 async def run_shell(
     command: str,
     folder: Path,
     on_output: Callable[[str], Awaitable[None]],
     *,
-    limit: int = OUTPUT_LIMIT,
     grace: float = TERM_GRACE_SECONDS,
     linger: float = LINGER_SECONDS,
-) -> ShellResult:
+) -> int:
     """Run `command`, handing its output (stdout and stderr in order) to `on_output` as it comes.
+
+    Returns its exit code; ended by signal N it is 128 + N, as in a shell.
 
     When cancelled, no process of the command's group is alive by the time this returns.
 
@@ -79,7 +71,7 @@ async def run_shell(
     finally:
         for file in (writing, held, gate):
             os.close(file)
-    output = _OutputPump(reading, on_output, limit)
+    output = _OutputPump(reading, on_output)
     reader = asyncio.create_task(output.read_all())
     try:
         exited = asyncio.create_task(process.wait())
@@ -103,7 +95,7 @@ async def run_shell(
         finally:
             os.close(reading)
     code = process.returncode or 0
-    return ShellResult(128 - code if code < 0 else code, output.truncated)
+    return 128 - code if code < 0 else code
 
 
 def shell_path() -> str:
@@ -187,18 +179,14 @@ def _alive(group: int) -> bool:
 
 
 class _OutputPump:
-    """Reads a pipe, decodes it, hands it on in batches and stops keeping at the limit."""
+    """Reads a pipe, decodes it and hands it on in batches."""
 
-    def __init__(
-        self, source: int, on_output: Callable[[str], Awaitable[None]], limit: int
-    ) -> None:
+    def __init__(self, source: int, on_output: Callable[[str], Awaitable[None]]) -> None:
         self._source = source
         self._on_output = on_output
-        self._left = limit
         self._stop_when_empty = False
         self._readable = asyncio.Event()
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self.truncated = False
         os.set_blocking(source, False)
 
     def stop_when_empty(self) -> None:
@@ -210,10 +198,13 @@ class _OutputPump:
         """Read until the end of the pipe."""
         while True:
             data = await self._next()
-            await self._forward(self._decoder.decode(data, final=not data))
+            text = self._decoder.decode(data, final=not data)
+            if text:
+                await self._on_output(text)
             if not data:
                 return
-            await asyncio.sleep(BATCH_SECONDS)
+            is_full = len(data) == _READ_BYTES
+            await asyncio.sleep(FULL_PIPE_SECONDS if is_full else BATCH_SECONDS)
 
     async def _next(self) -> bytes:
         """Return what is in the pipe, once something is; b"" at its end."""
@@ -230,11 +221,3 @@ class _OutputPump:
                 await self._readable.wait()
             finally:
                 loop.remove_reader(self._source)
-
-    async def _forward(self, text: str) -> None:
-        if len(text) > self._left:
-            self.truncated = True
-            text = text[: self._left]
-        self._left -= len(text)
-        if text:
-            await self._on_output(text)

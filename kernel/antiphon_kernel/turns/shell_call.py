@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +11,13 @@ from typing import Any
 from antiphon_kernel.layout import ROUND
 from antiphon_kernel.providers.provider import ToolOutcome
 from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.kept_output import KeptOutput
 from antiphon_kernel.turns.shell import run_shell
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.uninterruptible import run_uninterrupted
+
+_log = logging.getLogger(__name__)
 
 SHELL = "shell"
 """The tool's name in blocks and for models."""
@@ -25,6 +31,8 @@ class CallBlocks:
     result: str
     call_id: str
     output: list[str] = field(default_factory=list)
+    """Output of the command that has been written."""
+    kept: KeptOutput = field(default_factory=KeptOutput)
     """Output of the command so far."""
 
 
@@ -90,36 +98,57 @@ async def run_command(
 ) -> ToolOutcome:
     """Run a shell command into its blocks; `on_start` is told where the output goes.
 
+    While output is held back, the result is marked as truncated.
+
     When cancelled, the processes are gone and the blocks are still open: the canceller knows why.
     """
+    kept = blocks.kept
 
     async def show(text: str) -> None:
-        blocks.output.append(text)
-        await writer.append(blocks.result, text)
+        was_holding_back = kept.is_holding_back
+        await _write(writer, blocks, kept.add(text))
+        if kept.is_holding_back and not was_holding_back:
+            writer.describe(blocks.result, truncated=True)
 
     on_start(blocks.result)
     try:
-        ended = await run_shell(command, writer.kernel.project, show)
+        exit_code = await run_shell(command, writer.kernel.project, show)
     except (OSError, ValueError) as error:
         return await fail_call(writer, blocks, f"The command could not be started: {error}")
-    failed = ended.exit_code != 0
-    await writer.finish(
-        blocks.result,
-        Status.DONE,
-        exit_code=ended.exit_code,
-        is_error=failed,
-        truncated=ended.truncated,
-    )
+    except asyncio.CancelledError:
+        if writer.kernel.sessions.dismissal(writer.actor) is None:
+            try:
+                await run_uninterrupted(_write_rest(writer, blocks))
+            except AntiphonError as error:  # the block was ended by somebody else
+                _log.warning("the end of the output of %s is not kept: %s", blocks.call, error)
+        raise
+    await _write_rest(writer, blocks)
+    failed = exit_code != 0
+    await writer.finish(blocks.result, Status.DONE, exit_code=exit_code, is_error=failed)
     status = Status.ERROR if failed else Status.DONE
-    await writer.finish(blocks.call, status, exit_code=ended.exit_code)
+    await writer.finish(blocks.call, status, exit_code=exit_code)
     output = "".join(blocks.output)
-    return ToolOutcome(blocks.call_id, output, failed, ended.exit_code, ended.truncated)
+    return ToolOutcome(blocks.call_id, output, failed, exit_code, kept.left_out > 0)
+
+
+async def _write(writer: BlockWriter, blocks: CallBlocks, text: str) -> None:
+    if text:
+        blocks.output.append(text)
+        await writer.append(blocks.result, text)
+
+
+async def _write_rest(writer: BlockWriter, blocks: CallBlocks) -> None:
+    """Write the output that was held back, and whether that is all of it."""
+    if blocks.kept.is_holding_back:
+        await _write(writer, blocks, blocks.kept.take_rest())
+        writer.describe(blocks.result, truncated=blocks.kept.left_out > 0)
 
 
 async def fail_call(
     writer: BlockWriter, blocks: CallBlocks, message: str, **fields: object
 ) -> ToolOutcome:
     """Answer a call that could not be carried out, or not to its end."""
+    await _write_rest(writer, blocks)
     output = "".join(blocks.output)
     if output and not output.endswith("\n"):
         message = f"\n{message}"

@@ -15,6 +15,7 @@ from antiphon_kernel.providers.provider import ToolOutcome
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.kept_output import KeptOutput
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_result, run_command
@@ -133,9 +134,10 @@ class ToolCalls:
         return await self._write_result(blocks, text)
 
     async def _write_result(self, blocks: CallBlocks, text: str) -> ToolOutcome:
-        writer, most = self._writer, self._limits.output_code_points
-        truncated = len(text) > most
-        text = text[:most]
+        writer = self._writer
+        kept = KeptOutput(self._limits.output_code_points)
+        text = kept.add(text) + kept.take_rest()
+        truncated = kept.left_out > 0
         await writer.append(blocks.result, text)
         await writer.finish(blocks.result, Status.DONE, truncated=truncated)
         await writer.finish(blocks.call, Status.DONE)

@@ -347,6 +347,8 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     """Run a shell command in the project's root; only the owner of the kernel may.
 
     Answers once the call and its result are blocks; the output streams into the result.
+    Of more than 200,000 code points the first and the last 100,000 are kept, with a line between
+    them that says how much is left out; the last ones are written when the command ends.
     """
     check_shell(call.actor.principal, call.role)
     if not params.command.strip():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from antiphon_kernel.config import KernelConfig
+from antiphon_kernel.turns.kept_output import OUTPUT_LIMIT
 
 MAX_ROUNDS = 100
 """A turn that calls tools more often than this is stopped."""
@@ -27,7 +28,7 @@ class TurnLimits:
     """Seconds that a tool may run."""
     shell_seconds: float = 600.0
     """Seconds that a command may run."""
-    output_code_points: int = 200_000
+    output_code_points: int = OUTPUT_LIMIT
     """Most of a result that is kept in its block."""
 
     @classmethod

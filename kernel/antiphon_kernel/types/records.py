@@ -114,7 +114,7 @@ class BlockHeader:
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False
-    """Whether the command said more than is kept."""
+    """Whether there was more output than the block holds."""
     source_context: str | None = None
     """Id of the context that it came from."""
     source_block: str | None = None

@@ -145,6 +145,10 @@ def test_results_are_shown_as_they_are() -> None:
     assert lines("tool_result", "") == ["  (no output)"]
     assert lines("tool_result", "", status="running") == ["  …"]
     assert lines("tool_result", "a", truncated=True) == ["  a", "  (output was cut off)"]
+    assert lines("tool_result", "a", truncated=True, status="running") == [
+        "  a",
+        "  (more follows when the command ends)",
+    ]
 
 
 def test_cell_of_error_drift_and_file_has_own_style() -> None:

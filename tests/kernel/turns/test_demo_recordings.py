@@ -80,8 +80,8 @@ async def test_commands_work_in_any_folder(tmp_path: Path, folder: str) -> None:
         async def keep(text: str, pieces: list[str] = pieces) -> None:
             pieces.append(text)
 
-        ended = await run_shell(call.input["command"], here, keep)
-        assert ended.exit_code == 0
+        exit_code = await run_shell(call.input["command"], here, keep)
+        assert exit_code == 0
         assert "".join(pieces).strip()
         assert "fatal" not in "".join(pieces)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import RecordingError
+from antiphon_kernel.turns.kept_output import OUTPUT_LIMIT
 from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.turn import TurnFailed
@@ -199,6 +202,59 @@ async def test_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: Op
     await until(lambda: stage.shown()[-1][2] == "go\n")
     assert await stage.interrupt(principal="amy") == ["amy"]
     assert {(one.status, one.stopped_by) for one in stage.headers()} == {("error", "amy")}
+
+
+LINES = "".join(f"{number}\n" for number in range(1, 100_001))
+COUNT = "seq 1 100000"
+"""A command that prints LINES."""
+
+
+def end_in(text: str, whole: str) -> int:
+    """Return where an output ends in `whole`, of which its beginning and end are kept."""
+    found = re.fullmatch(r"(.*)\n\[([0-9,]+) characters left out\]\n(.*)", text, re.DOTALL)
+    assert found is not None
+    head, left_out, tail = found.groups()
+    start = len(head) + int(left_out.replace(",", ""))
+    assert whole.startswith(head) and whole.startswith(tail, start)
+    assert OUTPUT_LIMIT - 1_000 < len(head + tail) <= OUTPUT_LIMIT
+    return start + len(tail)
+
+
+async def test_long_output_is_kept_by_its_beginning_and_end(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    command = f"{COUNT}; touch told; read < fifo; echo last; exit 4"
+    os.mkfifo(stage.kernel.project / "fifo")
+    await stage.call("shell.run", command=command)
+    await until((stage.kernel.project / "told").exists)
+    _, result = stage.unfinished()
+    assert result.truncated
+    assert LINES.startswith(stage.text(result))
+    (stage.kernel.project / "fifo").write_text("\n")
+    await until(lambda: not stage.runner.busy)
+    call, result = stage.headers()
+    assert (call.status, result.exit_code, result.truncated) == ("error", 4, True)
+    whole = f"{LINES}last\n"
+    assert end_in(stage.text(result), whole) == len(whole)
+
+
+async def test_output_that_was_held_back_and_fits_is_kept_whole(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    await stage.call("shell.run", command="seq 1 30000", wait=True)
+    _, result = stage.headers()
+    assert stage.text(result) == "".join(f"{number}\n" for number in range(1, 30_001))
+    assert not result.truncated
+
+
+async def test_end_of_long_output_is_there_after_an_interrupt(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    await stage.call("shell.run", command=f"{COUNT}; touch told; sleep 100")
+    await until((stage.kernel.project / "told").exists)
+    await stage.interrupt(principal="amy")
+    call, result = stage.headers()
+    assert {(one.status, one.stopped_by) for one in (call, result)} == {("error", "amy")}
+    assert result.truncated
+    # What was in the pipe meanwhile is gone.
+    assert end_in(stage.text(result), LINES) > OUTPUT_LIMIT
 
 
 async def test_command_outlives_the_connection_that_asked_for_it(open_stage: OpenStage) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.turns.shell import ShellResult, run_shell
+from antiphon_kernel.turns.shell import run_shell
 from tests.waiting import until
 
 
@@ -56,15 +56,15 @@ async def test_output_and_errors_come_in_order_with_the_exit_code(
     tmp_path: Path, screen: Screen
 ) -> None:
     command = "echo one; echo two >&2; echo three; exit 3"
-    assert await run_shell(command, tmp_path, screen) == ShellResult(3, truncated=False)
+    assert await run_shell(command, tmp_path, screen) == 3
     assert screen.text == "one\ntwo\nthree\n"
 
 
 async def test_command_runs_in_the_folder_without_a_terminal(
     tmp_path: Path, screen: Screen
 ) -> None:
-    result = await run_shell("pwd; cat; test -t 0 || echo no terminal", tmp_path, screen)
-    assert result.exit_code == 0
+    exit_code = await run_shell("pwd; cat; test -t 0 || echo no terminal", tmp_path, screen)
+    assert exit_code == 0
     assert screen.text == f"{tmp_path.resolve()}\nno terminal\n"
 
 
@@ -86,19 +86,17 @@ async def test_characters_cut_by_a_read_stay_whole_and_bad_bytes_are_replaced(
     assert screen.text == "€|\ufffd|\ufffd"
 
 
-async def test_flood_of_output_is_cut_at_the_limit_and_the_command_still_ends(
+async def test_flood_of_output_comes_whole_with_the_exit_code(
     tmp_path: Path, screen: Screen
 ) -> None:
-    result = await run_shell("seq 1 40000; exit 7", tmp_path, screen, limit=1000)
-    assert result == ShellResult(7, truncated=True)
-    assert len(screen.text) == 1000
-    assert screen.text.startswith("1\n2\n")
+    assert await run_shell("seq 1 40000; exit 7", tmp_path, screen) == 7
+    assert screen.text == "".join(f"{number}\n" for number in range(1, 40_001))
 
 
 async def test_command_ended_by_a_signal_has_the_exit_code_of_a_shell(
     tmp_path: Path, screen: Screen
 ) -> None:
-    assert (await run_shell("kill -9 $$", tmp_path, screen)).exit_code == 137
+    assert await run_shell("kill -9 $$", tmp_path, screen) == 137
 
 
 async def test_cancelling_ends_every_process_of_the_command(tmp_path: Path, screen: Screen) -> None:
@@ -144,8 +142,8 @@ async def test_cancelling_before_the_shell_is_there_leaves_nothing(
 async def test_background_process_does_not_outlive_its_command_nor_hold_it_up(
     tmp_path: Path, screen: Screen
 ) -> None:
-    result = await asyncio.wait_for(run_shell("sleep 100 & echo $!", tmp_path, screen), 50)
-    assert result.exit_code == 0
+    exit_code = await asyncio.wait_for(run_shell("sleep 100 & echo $!", tmp_path, screen), 50)
+    assert exit_code == 0
     assert not alive(int(screen.text))
 
 

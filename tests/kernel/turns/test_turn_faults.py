@@ -325,6 +325,22 @@ async def test_tool_that_hangs_is_stopped_at_its_limit(
     assert "after 0.05 seconds" in stage.results()[0]
 
 
+async def test_long_result_of_a_tool_is_kept_by_its_beginning_and_end(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying([call("context_list")], DONE)
+    stage, _ = await opened(open_stage, provider, limits=TurnLimits(output_code_points=40))
+    await stage.play("Go.")
+    check_answered(stage, provider)
+    (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
+    assert result.truncated
+    head, last = stage.text(result).split(" characters left out]\n")
+    first, _, left_out = head.rpartition("\n[")
+    assert len(first) in (19, 20) and first.startswith('{\n "contexts"')
+    assert int(left_out.replace(",", "")) > 0
+    assert len(last) == 20 and last.endswith("\n}")
+
+
 async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenStage) -> None:
     command = "seq 1 30000"
     provider = Replying([call("shell", command=command)], DONE)
