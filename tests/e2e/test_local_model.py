@@ -22,13 +22,10 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.turn_metadata import USAGE
 from tests.e2e.machine import Machine
-from tests.local_model import has_ended, local_servers, looks_into_proc, needs_local_model
+from tests.local_model import LIMIT, has_ended, local_servers, looks_into_proc, needs_local_model
 from tests.waiting import until, wait_until
 
 pytestmark = needs_local_model
-
-LIMIT: Final = 300.0
-"""Seconds after which a small model on a machine with much else to do is taken to be stuck."""
 
 LONG: Final = "Write a very long story about a king, chapter after chapter."
 TYPED: Final = "«typed 👩‍👩‍👧»"
@@ -282,6 +279,7 @@ async def test_kernel_killed_in_the_middle_of_an_answer_keeps_it_and_answers_aga
 
 
 def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> None:
+    typed = "zebracrossing"
     terminal = machine.terminal("demo", "--local")
     terminal.wait_for("WRITE", what="the first frame")
     data = machine.kernel().data
@@ -295,12 +293,13 @@ def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> Non
     terminal.wait_for("NAVIGATE")
     terminal.press("enter")
     terminal.wait_for("EDIT")
-    terminal.type("zebracrossing")
-    terminal.wait_for("zebracrossing")
+    terminal.type(typed)
+    terminal.wait_for(typed)
+    wait_until(lambda: typed in (answer() or {}).get("content", ""), "it is in the kernel")
     machine.call(data, "turn.interrupt")
-    written = wait_until(answer, "the answer")
-    assert written["status"] in ("done", "error")
-    assert written["content"].count("zebracrossing") == 1
+    written = answer()
+    assert written is not None and written["status"] in ("done", "error")
+    assert written["content"].count(typed) == 1
     terminal.press("escape")
     terminal.wait_for("NAVIGATE")
     terminal.press("ctrl+q")

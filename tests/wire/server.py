@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -55,6 +57,8 @@ class WireAnswer:
     """Bytes after which the connection is cut; None for the whole body."""
     closes: bool = True
     """Whether a cut body ends as a whole one does, instead of breaking the connection."""
+    pause: float = 0.0
+    """Seconds from one chunk to the next."""
     silence: bool = False
     """Whether the connection stays open without a byte behind what was sent."""
 
@@ -73,6 +77,11 @@ class WireAnswer:
     def silent(self, length: int | None = None) -> WireAnswer:
         """Return an answer that falls silent after `length` bytes, or after all of them."""
         return replace(self, length=length, silence=True)
+
+    def paced(self, events: float) -> WireAnswer:
+        """Return the same answer with so many events a second."""
+        ends = [match.end() for match in re.finditer(rb"\n\n", self.body)]
+        return replace(self, splits=ends, pause=1 / events)
 
     def with_crlf(self) -> WireAnswer:
         """Return the same answer with lines that end in CR LF."""
@@ -210,7 +219,11 @@ class WireServer:
         head += [f"{name}: {value}" for name, value in answer.headers.items()]
         head += ["transfer-encoding: chunked", "connection: close", "", ""]
         writer.write("\r\n".join(head).encode("latin-1"))
-        for chunk in answer.chunks():
+        began = time.monotonic()
+        for number, chunk in enumerate(answer.chunks()):
+            if answer.pause:
+                await writer.drain()
+                await asyncio.sleep(began + number * answer.pause - time.monotonic())
             writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         await writer.drain()
         if answer.silence:

@@ -36,8 +36,8 @@ from antiphon_kernel.providers import (
 from antiphon_kernel.providers.local import LocalProvider, packaged_model
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.types.errors import AntiphonError
-from tests.local_model import has_ended, local_servers, looks_into_proc, needs_local_model
-from tests.waiting import PATIENCE, until, wait_until
+from tests.local_model import LIMIT, has_ended, local_servers, looks_into_proc, needs_local_model
+from tests.waiting import until, wait_until
 from tests.wire.asking import ask, asking, prompt_of
 
 ROOT: Final = Path(__file__).parents[3]
@@ -82,7 +82,7 @@ class LocalModel:
 
         A server that was killed may still be taken for a running one for a moment.
         """
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(LIMIT):
             while True:
                 events = await ask(self.provider, prompt)
                 match events:
