@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import httpx2
 from openai import AsyncOpenAI
+from openai.resources.chat import AsyncChat, AsyncCompletions
+from openai.resources.responses import AsyncResponses
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -28,13 +31,49 @@ def reasoning_effort(tokens: int) -> Literal["none", "low", "medium", "high"]:
     return "low" if tokens <= LOW else "medium" if tokens <= MEDIUM else "high"
 
 
+class WholeBodyClient(AsyncOpenAI):
+    """Client that sends a conversation as it is given.
+
+    The library looks through all of it for fields to rename, on the event loop, and finds none in
+    what the model layer has made: a second for 10,000 messages.
+    """
+
+    @cached_property
+    def chat(self) -> AsyncChat:
+        """Return the Chat Completions."""
+        return _Chat(self)
+
+    @cached_property
+    def responses(self) -> AsyncResponses:
+        """Return the Responses."""
+        return _Responses(self)
+
+
+class _Chat(AsyncChat):
+    @cached_property
+    def completions(self) -> AsyncCompletions:
+        return _Completions(self._client)
+
+
+class _Completions(AsyncCompletions):
+    async def create(self, *, extra_body: Any = None, **params: Any) -> Any:
+        body = {**(extra_body or {}), "messages": params.pop("messages")}
+        return await super().create(messages=[], extra_body=body, **params)
+
+
+class _Responses(AsyncResponses):
+    async def create(self, *, extra_body: Any = None, **params: Any) -> Any:
+        body = {**(extra_body or {}), "input": params.pop("input")}
+        return await super().create(input=[], extra_body=body, **params)
+
+
 class ResponsesModel(LibraryModel):
     """Model behind Responses; nothing of the conversation is kept there."""
 
     def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
         """Return the library's model."""
         url = self.config.base_url or OPENAI_URL
-        service = AsyncOpenAI(api_key=key, base_url=url, http_client=client, max_retries=0)
+        service = WholeBodyClient(api_key=key, base_url=url, http_client=client, max_retries=0)
         provider = OpenAIProvider(openai_client=service)
         return OpenAIResponsesModel(self.config.model, provider=provider)
 

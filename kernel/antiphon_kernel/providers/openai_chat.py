@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import httpx2
-from openai import AsyncOpenAI
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from antiphon_kernel.providers.library_model import LibraryModel
-from antiphon_kernel.providers.openai import OPENAI_URL, reasoning_effort
+from antiphon_kernel.providers.openai import OPENAI_URL, WholeBodyClient, reasoning_effort
 from antiphon_kernel.providers.provider import ModelPrompt
 
 
@@ -22,7 +21,7 @@ class ChatModel(LibraryModel):
     def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
         """Return the library's model."""
         url = self.config.base_url
-        service = AsyncOpenAI(
+        service = WholeBodyClient(
             api_key=key, base_url=url or OPENAI_URL, http_client=client, max_retries=0
         )
         # Servers of others know `max_tokens` only, and refuse fields that they do not know.
