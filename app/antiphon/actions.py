@@ -71,6 +71,8 @@ class ActionContext:
     """The focused cell is what a model has answered."""
     asks: bool = False
     """The focused cell is a call that waits for a decision of the person here."""
+    waiting: bool = False
+    """A call somewhere here waits for a decision of the person here."""
     revising: bool = False
     """A message that was sent already is in the composer."""
     foldable: bool = False
@@ -99,7 +101,7 @@ class Action:
     name: str
     keys: tuple[str, ...]
     label_for: str
-    """Two or three, for the footer; `{stoppable}` and `{again}` are filled in."""
+    """Two or three, for the footer; `{stoppable}`, `{again}`, `{goal}` are filled in."""
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode]
@@ -126,7 +128,8 @@ class Action:
 
     def _filled(self, words: str, situation: ActionContext) -> str:
         again = " again" if situation.revising else ""
-        return words.format(stoppable=situation.stoppable or "", again=again)
+        goal = "decide" if situation.waiting else "navigate"
+        return words.format(stoppable=situation.stoppable or "", again=again, goal=goal)
 
     def shown_keys(self) -> str:
         """All keys as they are written for people."""
@@ -194,8 +197,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "navigate",
         ("up", "escape"),
-        "navigate",
-        "From the first line of the message to the cells; Esc from anywhere. The message stays.",
+        "{goal}",
+        "From the first line of the message to the cells, to a call that waits for your decision if"
+        " there is one; Esc from anywhere. The message stays.",
         _WRITE,
         title="Go to the cells",
     ),

@@ -66,7 +66,8 @@ class MentionCompletion:
 def complete_mention(before: str, names: Iterable[str], root: Path) -> MentionCompletion | None:
     """Return what can stand for the `@…` at the end of a text; None if there is none.
 
-    People and models come first: files are offered where no name begins like it.
+    People and models come first: files are offered where no name begins like it, and behind the
+    names where nothing has been typed yet.
 
     Args:
         before: the text before the cursor.
@@ -77,8 +78,9 @@ def complete_mention(before: str, names: Iterable[str], root: Path) -> MentionCo
     if found is None:
         return None
     begun = found[1]
-    named = sorted(one for one in names if one.startswith(begun)) if begun else []
-    return MentionCompletion(begun, tuple(named or _files(root, begun)))
+    named = sorted(one for one in names if one.startswith(begun))
+    files = [] if named and begun else _files(root, begun)
+    return MentionCompletion(begun, (*named, *files))
 
 
 def _files(root: Path, begun: str) -> Sequence[str]:

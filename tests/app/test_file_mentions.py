@@ -55,7 +55,7 @@ def project(tmp_path: Path) -> Path:
         ("@../", "../", ()),
         ("@out/", "out/", ()),
         ("@/et", "/et", ()),
-        ("@", "", (".", "./Makefile", "docs/", "main.py", "out/")),
+        ("@", "", ("ma", "mb", "./Makefile", "docs/", "main.py", "out/")),
     ],
 )
 def test_complete_mention_offers_names_first_and_then_files(
@@ -63,7 +63,7 @@ def test_complete_mention_offers_names_first_and_then_files(
 ) -> None:
     found = complete_mention(before, ["ma", "mb"], project)
     assert found is not None
-    assert (found.common, found.choices) == (common, tuple(one for one in choices if one != "."))
+    assert (found.common, found.choices) == (common, choices)
 
 
 @pytest.mark.parametrize("before", ["", "@a ", "me@a", "no mention"])

@@ -145,6 +145,26 @@ def test_failed_turn_ends_with_1(machine: Machine) -> None:
     assert "on fire" in result["error"]["message"]
 
 
+async def test_answer_that_the_connection_cut_ends_with_1(machine: Machine) -> None:
+    async with WireServer() as server:
+        configure(machine, wired(server))
+        whole = answer(ModelKind.OPENAI_CHAT, Said("The beginning of a long answer."))
+        server.answers.append(whole.cut(whole.body.index(b"a long"), closes=True))
+        done = await asyncio.to_thread(machine.run, "run", "Do it.")
+    ends(done, ExitCode.FAILED)
+    assert done.stdout.startswith("The begin")
+    assert "the connection to the provider ended" in done.stderr
+
+
+async def test_answer_that_reached_its_most_tokens_ends_with_7(machine: Machine) -> None:
+    async with WireServer() as server:
+        configure(machine, wired(server))
+        server.answers.append(answer(ModelKind.OPENAI_CHAT, Said("The beginning"), full=True))
+        done = await asyncio.to_thread(machine.run, "run", "Do it.")
+    ends(done, ExitCode.LIMIT)
+    assert "the most tokens" in done.stderr
+
+
 def test_kernel_without_a_model_ends_with_1_and_says_what_to_do(machine: Machine) -> None:
     configure(machine)
     done = machine.run("run", "Do it.")

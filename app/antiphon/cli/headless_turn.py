@@ -16,7 +16,7 @@ from antiphon.cli.stdio import Printer
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.constants import INTERRUPTED, ExitCode
+from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
 from antiphon_kernel.types.turn_metadata import ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
@@ -24,7 +24,11 @@ from antiphon_kernel.types.turn_metadata import ERROR_KIND, MAX_ROUNDS, RETRY, U
 _EVERY_TOOL: Final = "*"
 _ASKED: Final = "asked"
 _FINAL: Final = ("done", "error")
-_LIMITS: Final = ("limit", "max_tokens")
+_LIMITS: Final = ("limit", MAX_TOKENS)
+_CUTS: Final[Mapping[str | None, str]] = {
+    MAX_TOKENS: "The answer was cut: it reached the most tokens that an answer may have.",
+    CUT_OFF: "The answer was cut: the connection to the provider ended before it did.",
+}
 _REFUSAL: Final = (
     "Nobody can be asked: this is a run without a person, and it was not started with --allow for"
     " this tool."
@@ -241,8 +245,9 @@ class HeadlessTurn:
                     )
                 case "error":
                     await self._failed(block, header, content)
-            if header.get("stop_reason") in _LIMITS:
-                answered.error = {"kind": header["stop_reason"], "message": "The answer was cut."}
+            reason = header.get("stop_reason")
+            if reason in _CUTS:
+                answered.error = {"kind": reason, "message": _CUTS[reason]}
         used = header.get("metadata", {}).get(USAGE)
         if isinstance(used, dict) and self._is_new(block, "usage"):
             for name, amount in used.items():

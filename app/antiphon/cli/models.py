@@ -14,7 +14,7 @@ from antiphon_kernel.types.constants import ExitCode
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
 
-_HEADINGS: Final = ("name", "kind", "model", "key", "window", "$ in/out per million")
+_HEADINGS: Final = ("name", "kind", "model", "key", "window", "$/M in/out")
 
 
 @click.command()

@@ -14,7 +14,7 @@ from antiphon.render.highlight import language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
 from antiphon.render.plain import PlainStream
-from antiphon.render.status_label import count_of, end_label
+from antiphon.render.status_label import count_of, cut_label, end_label
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
@@ -146,9 +146,8 @@ class CellRenderer:
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:
-        if view.status != Status.ERROR:
-            return []
-        return [self._note(f"■ {end_label(view)}")]
+        label = end_label(view) if view.status == Status.ERROR else cut_label(view)
+        return [] if label is None else [self._note(f"■ {label}")]
 
     def _read_from_here(self) -> RenderedLine:
         width = self._text_width

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.view import CellView
-from antiphon_kernel.types.constants import INTERRUPTED
+from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS
 from antiphon_kernel.types.enums import Status
+
+_CUT: Final[Mapping[str | None, str]] = {
+    MAX_TOKENS: "cut: it reached the most tokens that an answer may have",
+    CUT_OFF: "cut: the connection ended before the answer did",
+}
+"""Labels of answers that are not whole, by the stop reason of a block without an error."""
 
 
 def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
@@ -35,6 +44,11 @@ def end_label(view: CellView) -> str:
         return INTERRUPTED
     detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
     return f"failed · {_one_line(detail)}" if detail else "failed"
+
+
+def cut_label(view: CellView) -> str | None:
+    """Return the label of an answer that ended without an error and is not whole, else None."""
+    return _CUT.get(view.stop_reason) if view.status == Status.DONE else None
 
 
 def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:

@@ -109,6 +109,8 @@ class BaseScreen(Screen[None]):
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
         self._models = ModelsHere()
+        self._asked: dict[str, None] = {}
+        """Calls of which the person has been told that they wait for a decision, in that order."""
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
         self._stops: tuple[Callable[[], None], ...] = ()
@@ -199,12 +201,20 @@ class BaseScreen(Screen[None]):
                 and header.status in (Status.DONE, Status.ERROR)
             ),
             asks=header is not None and self.source.may_decide(header),
+            waiting=self.asked_call is not None,
             revising=self._submitter.is_revising,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,
             refused=status.refused is not None,
             shut_out=status.is_rejected,
         )
+
+    @property
+    def asked_call(self) -> str | None:
+        """The first call that waits for a decision of the person here."""
+        document, source = self._session.document, self.source
+        known = (block for block in self._asked if block in document)
+        return next((one for one in known if source.may_decide(document.header(one))), None)
 
     def _interrupt_target(self) -> InterruptTarget | None:
         me = self._session.me

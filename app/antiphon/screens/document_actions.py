@@ -66,6 +66,7 @@ class DocumentActions(BaseScreen):
         session = self._session
         names = {one.username for one in session.document.members()}
         names.update(one.username for one in session.presence().values())
+        names.update(self.models.names)
         found = complete_mention(event.before, names, session.project)
         if found is None:
             return
@@ -93,7 +94,9 @@ class DocumentActions(BaseScreen):
 
     @on(ComposerEditor.NavigateRequested)
     def action_navigate(self) -> None:
-        if self.cells.following:
+        if (asked := self.asked_call) is not None:
+            self.cells.focus_cell(asked)
+        elif self.cells.following:
             self.cells.last_cell()
         elif self.cells.focused_cell is None:
             self.cells.previous_cell()

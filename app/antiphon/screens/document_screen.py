@@ -62,8 +62,6 @@ class DocumentScreen(DocumentActions):
     """Usernames of the models whose turns were played when that was looked at last."""
 
     def on_mount(self) -> None:
-        self._asked: set[str] = set()
-        """Calls of which the person has been told that they wait for a decision."""
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
         self.set_interval(LOOK_SECONDS, self._look)
@@ -356,8 +354,7 @@ class DocumentScreen(DocumentActions):
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
             self._show_drafts()
-        if not change.streamed:
-            self._tell_of_questions(change)
+        self._tell_of_questions(change)
         if self._tour.awaits_model and change.texts:
             self._look_for_model_text(change)
             self._suggest()
@@ -370,9 +367,11 @@ class DocumentScreen(DocumentActions):
                 continue
             header = document.header(block)
             if self.source.may_decide(header):
-                self._asked.add(block)
+                self._asked[block] = None
                 name = self.source.view(block).author
                 self.post_message(self.Happened(f"{name} asks to run a tool · {self.label}"))
+        if not change.changed.isdisjoint(self._asked):
+            self._update()
 
     def _look_for_model_text(self, change: CellChange) -> None:
         """The tour waits for a model in the middle of a text: somebody to write with."""

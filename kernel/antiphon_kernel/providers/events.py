@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from antiphon_kernel.types import constants
+
 
 class StopReason(StrEnum):
     """Reason for the end of a round."""
 
     END_TURN = "end_turn"
     TOOL_USE = "tool_use"
-    MAX_TOKENS = "max_tokens"
+    MAX_TOKENS = constants.MAX_TOKENS
     REFUSAL = "refusal"
-    TRUNCATED = "truncated"
+    TRUNCATED = constants.CUT_OFF
     """The stream ended without its terminator: nothing of it that did not close is complete."""
 
 

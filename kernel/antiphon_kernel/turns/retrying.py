@@ -59,7 +59,10 @@ class RetryNotice:
             "seconds": seconds,
             "until": iso_time(writer.kernel.clock.now_ms() + round(seconds * 1000)),
         }
-        text = f"{error.message.rstrip()} Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
+        reason = error.message.rstrip()
+        if not reason.endswith((".", "!", "?")):
+            reason += "."
+        text = f"{reason} Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
         before = writer.context.document.text(self._block)
         writer.describe(self._block, text=before + text, excluded=True, metadata={RETRY: said})
         await self._sleep(seconds)

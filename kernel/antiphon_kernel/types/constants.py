@@ -26,6 +26,12 @@ ATTACHMENT_BYTES: Final = 5_000_000
 INTERRUPTED: Final = "interrupted"
 """The stop reason of a block whose writer went away or was stopped."""
 
+MAX_TOKENS: Final = "max_tokens"
+"""The stop reason of an answer that reached the most tokens it may have."""
+
+CUT_OFF: Final = "truncated"
+"""The stop reason of an answer whose connection ended before it did."""
+
 
 class ExitCode(IntEnum):
     """Exit code of every command; documented in docs/command-line.md."""

@@ -43,6 +43,15 @@ def test_interrupted_text_says_who_stopped_it() -> None:
     assert lines("text", "so", status="error", stop_reason="interrupted") == ["so", "■ interrupted"]
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "truncated"])
+def test_answer_that_is_not_whole_says_so(reason: str) -> None:
+    text, label = lines("text", "so", width=80, stop_reason=reason)
+    assert text == "so"
+    assert label.startswith("■ cut: ")
+    assert lines("text", "so", status="running", stop_reason=reason) == ["so"]
+    assert lines("text", "so", stop_reason="end_turn") == ["so"]
+
+
 def test_thinking_folds_to_its_length() -> None:
     text = "first\nsecond\n"
     assert lines("thinking", text, collapsed=True) == ["▸ thinking · 2 lines"]

@@ -65,6 +65,24 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
     assert not here.kernel.tool_permissions.rules()
 
 
+async def test_up_from_the_composer_goes_to_the_call_that_waits(here: World, there: Opened) -> None:
+    await there.type("Touch it.")
+    await there.press("enter")
+    here.aria.run("touch ran")
+    await there.sees(ASKED)
+    await there.sees("↑ decide")
+    await there.type("!true")
+    await there.press("enter")
+    await there.sees("$ true")
+    await there.press("up")
+    await until(lambda: there.screen.situation.asks, "the call is chosen")
+    await there.press("o")
+    await until(lambda: has_run(here), "it has run")
+    await go_on(here)
+    await there.press("i")
+    await there.sees("↑ navigate")
+
+
 async def test_always_is_a_rule(here: World, there: Opened) -> None:
     await ask(here, there)
     await there.press("O")
