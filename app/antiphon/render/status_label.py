@@ -42,6 +42,8 @@ def end_label(view: CellView) -> str:
         return f"stopped by {_one_line(view.stopped_by)}"
     if view.stop_reason == INTERRUPTED:
         return INTERRUPTED
+    if view.is_denied:
+        return "denied"
     detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
     return f"failed · {_one_line(detail)}" if detail else "failed"
 

@@ -43,6 +43,8 @@ class CellView:
     """Username of whoever interrupted the block."""
     question: str = ""
     """Words below a call that waits for a person's decision; empty if none does."""
+    is_denied: bool = False
+    """A call that a person has not allowed."""
     is_sending: bool = False
     """A message of the person here that the kernel has not accepted yet."""
     collapsed: bool = False

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
@@ -87,7 +88,18 @@ class RemoteModel:
             return
         async with aclosing(model.stream(await request.read())) as events:
             async for event in events:
-                yield event
+                yield self._explained(event) if isinstance(event, ProviderError) else event
+
+    def _explained(self, error: ProviderError) -> ProviderError:
+        """Return an error with what a person can look at: the key's source, the address."""
+        config, message = self._config, error.message.rstrip()
+        if error.kind is ErrorKind.UNAUTHORISED and config.key is None:
+            message += f" No key was sent: name key_env or key_file of [models.{config.name}]."
+        elif error.kind is ErrorKind.UNAUTHORISED and config.key is not None:
+            message += f" The key is that of {config.key.source}."
+        elif error.kind is ErrorKind.UNREACHABLE and config.base_url is not None:
+            message += f" Asked at {config.base_url}."
+        return replace(error, message=message)
 
     def payload(self, prompt: ModelPrompt) -> JsonObject:
         """Return the body that would be sent for a prompt.

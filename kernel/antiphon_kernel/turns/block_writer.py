@@ -35,12 +35,14 @@ class BlockWriter:
         content: str = "",
         *,
         status: Literal["pending"] | None = None,
+        after: str | None = None,
         **fields: object,
     ) -> str:
-        """A new block at the end of the context; `fields` go into its header.
+        """A new block; `fields` go into its header.
 
         Args:
             status: pending, although there is something in it.
+            after: block that it stands behind; the end of the context if absent.
         """
         params = {
             "context": self.context.id,
@@ -50,6 +52,8 @@ class BlockWriter:
         }
         if status is not None:
             params["status"] = status
+        if after is not None:
+            params["after"] = after
         if parent is not None:
             params["parent_id"] = parent
         return await run_uninterrupted(self._create(params))

@@ -71,7 +71,9 @@ async def open_result(writer: BlockWriter, call: str, call_id: str) -> CallBlock
 
     async def create() -> CallBlocks:
         await writer.begin(call)
-        result = await writer.create(BlockKind.TOOL_RESULT, call, **_result_fields(writer, call))
+        # Behind its own call, also where the model has made several at once.
+        fields = _result_fields(writer, call)
+        result = await writer.create(BlockKind.TOOL_RESULT, call, after=call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
         return CallBlocks(call, result, call_id)

@@ -38,6 +38,10 @@ def test_model_writes_markdown_and_a_person_too_with_newlines() -> None:
     assert lines("text", "a *b*\nc", role="user") == ["a b", "c"]
 
 
+def test_call_that_was_not_allowed_is_labelled_denied() -> None:
+    assert shell("rm x", status="error", is_denied=True)[0].endswith("denied")
+
+
 def test_interrupted_text_says_who_stopped_it() -> None:
     assert lines("text", "so", status="error", stopped_by="amy") == ["so", "■ stopped by amy"]
     assert lines("text", "so", status="error", stop_reason="interrupted") == ["so", "■ interrupted"]

@@ -76,7 +76,7 @@ async def test_turn_with_thoughts_text_and_calls_becomes_blocks(
     await stage.play("Is all well?")
     kinds = [(one[0], one[1]) for one in stage.shown()]
     shown = [("text", "done"), ("thinking", "done"), ("text", "done")]
-    calls = [("tool_call", "done")] * 2 + [("tool_result", "done")] * 2
+    calls = [("tool_call", "done"), ("tool_result", "done")] * 2
     thought = shown if ("thinking", "done") in kinds else [shown[0], shown[2]]
     assert kinds == [*thought, *calls, ("text", "done")]
     assert stage.shown()[-1][2] == "All is well."

@@ -483,6 +483,7 @@ class CellModel:
             stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
             question=self._question(header),
+            is_denied=header.permission == CallPermission.DENIED,
             is_sending=block in self._sending,
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
