@@ -14,7 +14,7 @@ take the cancellation for its own.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -55,16 +55,26 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, grace: float = GRACE
     import asyncio
 
     before = signal.getsignal(signal.SIGINT)
+    # Until the loop deals with it: it would leave the coroutine behind that was to be run.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return asyncio.run(_attended(work, grace))
+        return asyncio.run(_attended(work, grace, mask))
     except _InterruptedError:
         before = signal.SIG_DFL  # the process is about to end: the next one may hurry it
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-async def _attended(work: Callable[[], Coroutine[Any, Any, Result]], grace: float) -> Result:
+async def _attended(
+    work: Callable[[], Coroutine[Any, Any, Result]], grace: float, mask: Iterable[int]
+) -> Result:
+    """Return the result of `work`, or end it by Ctrl+C.
+
+    Args:
+        mask: signals that are blocked from the moment on in which Ctrl+C is dealt with.
+    """
     import asyncio
 
     interruption = asyncio.Event()
@@ -73,6 +83,7 @@ async def _attended(work: Callable[[], Coroutine[Any, Any, Result]], grace: floa
         # call and does not get to hear of it.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interruption.set)
         signal.signal(signal.SIGINT, _second_sigint_kills)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     working = asyncio.ensure_future(work())
     interrupted = asyncio.ensure_future(interruption.wait())
     await asyncio.wait({working, interrupted}, return_when=asyncio.FIRST_COMPLETED)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import pytest
 
@@ -95,6 +97,25 @@ def test_interrupted_work_says_its_last(pauses: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(work)
     assert said == ["last"]
+
+
+def test_signal_before_the_loop_leaves_no_coroutine_behind(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    real = asyncio.run
+
+    def interrupted_run(work: Coroutine[Any, Any, None]) -> None:
+        interrupt()
+        real(work)
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "run", interrupted_run)
+    with pytest.raises(KeyboardInterrupt):
+        run(work)
+    gc.collect()
+    assert [str(one.message) for one in recwarn] == []
 
 
 def test_signal_that_interrupts_no_system_call_wakes_the_loop() -> None:
