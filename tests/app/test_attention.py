@@ -1,4 +1,4 @@
-"""Whoever looks elsewhere is called back to the terminal."""
+"""Bell and notification for a person who looks elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models that are asked through their libraries cost: four that stream, and one that is idle.
+"""Cost of models that are asked through their libraries: four that stream, and one that is idle.
 
 The kernel and the server of the models are processes of their own, apart from each other.
 """

@@ -1,4 +1,4 @@
-"""What a request to a model costs in the kernel: reading a context, cutting it, appending to it.
+"""Cost of a request to a model in the kernel: reading a context, cutting it, appending to it.
 
     antiphon bench models [--json]
 

@@ -320,7 +320,7 @@ def test_random_conversations_are_exported_as_they_were_imported(
 
 
 async def imported_and_exported(data: Path, text: str, shape: MessageShape) -> list[str]:
-    """What the conversations of a file are exported as, after a restart."""
+    """Import a file, start the kernel again, and return its conversations as they are exported."""
     kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS))
     owner = kernel.open_session(kernel.owner, "test")
     made = await kernel.call(owner, "message.import", {"text": text})

@@ -1,4 +1,4 @@
-"""Whatever a provider or a tool does wrong, the turn ends, and every call has its result."""
+"""Faults of providers and tools: the turn ends, and every call has its result."""
 
 from __future__ import annotations
 

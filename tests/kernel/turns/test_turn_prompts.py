@@ -34,7 +34,7 @@ def announcement(prompt: ModelPrompt) -> str:
 
 
 def prefix(prompt: ModelPrompt, mark: BlockPosition) -> list[Any]:
-    """What is sent up to a mark, as plain values."""
+    """Return the messages up to a cache mark, as plain values."""
     messages = [dump_message(one) for one in prompt.conversation.messages[: mark.message + 1]]
     messages[-1]["content"] = messages[-1]["content"][: mark.block + 1]
     return messages
