@@ -10,7 +10,7 @@ SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model join test test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots clean crash
+.PHONY: help venv demo demo-local local-model join test test-failed test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test: $(READY) ## every test
 
 test-kernel test-app test-e2e: test-%: $(READY)
 	@$(PYTEST) -q -n auto tests/$*
+
+test-failed: $(READY) ## the tests that failed last, one after the other
+	@$(PYTEST) -q --last-failed --last-failed-no-failures none
 
 invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CASES=n for another number)
 	@ANTIPHON_CASES=$(CASES) $(PYTEST) -q -n auto tests/kernel/invariants

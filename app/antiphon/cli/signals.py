@@ -14,7 +14,8 @@ take the cancellation for its own.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -54,26 +55,28 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, grace: float = GRACE
     """
     import asyncio
 
+    early = threading.Event()
     before = signal.getsignal(signal.SIGINT)
-    # Until the loop deals with it: it would leave the coroutine behind that was to be run.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if before is not signal.SIG_IGN:
+        # Until the loop deals with it, it is kept: raised here, it would leave the coroutine behind
+        # that was to be run. Blocking it would not do, other threads would still take it.
+        signal.signal(signal.SIGINT, lambda number, frame: early.set())
     try:
-        return asyncio.run(_attended(work, grace, mask))
+        return asyncio.run(_attended(work, grace, early))
     except _InterruptedError:
         before = signal.SIG_DFL  # the process is about to end: the next one may hurry it
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 async def _attended(
-    work: Callable[[], Coroutine[Any, Any, Result]], grace: float, mask: Iterable[int]
+    work: Callable[[], Coroutine[Any, Any, Result]], grace: float, early: threading.Event
 ) -> Result:
     """Return the result of `work`, or end it by Ctrl+C.
 
     Args:
-        mask: signals that are blocked from the moment on in which Ctrl+C is dealt with.
+        early: whether Ctrl+C came before this was run.
     """
     import asyncio
 
@@ -83,7 +86,8 @@ async def _attended(
         # call and does not get to hear of it.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interruption.set)
         signal.signal(signal.SIGINT, _second_sigint_kills)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if early.is_set():
+        interruption.set()
     working = asyncio.ensure_future(work())
     interrupted = asyncio.ensure_future(interruption.wait())
     await asyncio.wait({working, interrupted}, return_when=asyncio.FIRST_COMPLETED)
