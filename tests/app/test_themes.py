@@ -80,6 +80,7 @@ def test_theme_text_styles_have_contrast(name: str) -> None:
         for field in CellTheme.__dataclass_fields__
         if isinstance(getattr(theme, field), Style)
     }
+    del styles["map_thumb"]
     for group in ("authors", "blame", "cursors", "selections"):
         styles |= {f"{group} {slot}": style for slot, style in enumerate(getattr(theme, group))}
     for role in ("plain", "keyword", "name", "string", "number", "comment", "removed"):
@@ -90,6 +91,20 @@ def test_theme_text_styles_have_contrast(name: str) -> None:
         if contrast(*painted(style, theme.background)) < least
     }
     assert poor == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_theme_surfaces_and_marks_stand_out_from_the_page(name: str) -> None:
+    theme = CellTheme.from_theme(BUNDLED.themes[name])
+    page = painted(theme.background, theme.background)[1]
+    surfaces = ("user_band", "panel", "focus_surface", "edit_surface", "composer", "strip")
+    ratios = {
+        field: round(contrast(painted(getattr(theme, field), theme.background)[1], page), 2)
+        for field in surfaces
+    }
+    assert {field: ratio for field, ratio in ratios.items() if not 1.3 <= ratio <= 1.5} == {}
+    for mark in (theme.map_thumb, theme.map_unread, theme.map_hit):
+        assert contrast(painted(mark, theme.background)[0], page) >= 3
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "monochrome"])

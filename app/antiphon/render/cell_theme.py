@@ -34,8 +34,28 @@ CELL_COLOURS: Final = (
     "selection",
     "focus",
     "unread",
+    "user-band",
+    "panel",
+    "focus-surface",
+    "edit-surface",
+    "composer",
+    "strip",
+    "hit",
+    "hit-current",
+    "map-thumb",
+    "map-unread",
+    "map-hit",
+    "mode-write",
+    "mode-edit",
+    "mode-navigate",
 )
 """The names that a theme can set as `cell-<name>`."""
+
+TEXT_CONTRAST: Final = 4.5
+"""Text has at least this contrast to its ground."""
+
+_STEPS: Final = 200
+"""Colours that are tried between a page and a tint."""
 
 _ATTRIBUTES: Final = tuple(
     Style(italic=italic or None, underline=line == 1 or None, underline2=line == 2 or None)
@@ -106,8 +126,32 @@ class CellTheme:
     own_cursor: Style
     own_selection: Style
     focus: Style
-    """The gutter bar of the focused cell."""
+    """Keys, and what is chosen in a list."""
     unread: Style
+    user_band: Style
+    """Ground of what people have said; as all surfaces, a background and nothing else."""
+    panel: Style
+    """Ground of output."""
+    focus_surface: Style
+    """Ground of the focused cell."""
+    edit_surface: Style
+    """Ground of the cell that is being edited."""
+    composer: Style
+    """Ground of the message that is being written."""
+    strip: Style
+    """Ground of the rows that show what is written out of sight."""
+    hit: Style
+    """Text that was searched for."""
+    hit_current: Style
+    """The hit that the search is at."""
+    map_thumb: Style
+    """The view in the scroll bar, and marks in it: their colour is the foreground."""
+    map_unread: Style
+    map_hit: Style
+    mode_write: Style
+    """Name and rule of a mode."""
+    mode_edit: Style
+    mode_navigate: Style
 
     @classmethod
     def from_theme(cls, theme: Theme) -> CellTheme:
@@ -142,6 +186,10 @@ class _Palette:
     def cell(self, name: str, derived: Color) -> Color:
         return self._of(self._variables.get(f"cell-{name}"), None, derived.hex)
 
+    def surface(self, name: str, tint: Color, ratio: float) -> Color:
+        """The given colour, else the page towards `tint`, as far as it takes for this contrast."""
+        return self.cell(name, _at_contrast(self.background, tint, ratio))
+
     def author(self, slot: int) -> Color:
         given = self._variables.get(f"author-{slot}")
         return self._of(given, None, _spread(self.primary, slot).hex)
@@ -156,6 +204,29 @@ class _Palette:
             except ColorParseError:
                 continue
         return Color(128, 128, 128)
+
+
+def contrast(one: Color, other: Color) -> float:
+    """Return the contrast ratio of two colours as WCAG defines it: 1 to 21."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    red, green, blue = (
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+        for share in colour.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _at_contrast(page: Color, tint: Color, ratio: float) -> Color:
+    """The first colour on the way from the page to `tint` that has this contrast to the page."""
+    for step in range(1, _STEPS):
+        colour = page.blend(tint, step / _STEPS)
+        if contrast(colour, page) >= ratio:
+            return colour
+    return tint
 
 
 def _spread(colour: Color, slot: int) -> Color:
@@ -224,7 +295,34 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         ),
         focus=_foreground(palette.cell("focus", palette.primary), bold=True),
         unread=_foreground(palette.cell("unread", palette.accent), bold=True),
+        user_band=_ground(palette.surface("user-band", palette.primary, 1.35)),
+        panel=_ground(palette.surface("panel", ink, 1.3)),
+        focus_surface=_ground(palette.surface("focus-surface", ink, 1.48)),
+        edit_surface=_ground(palette.surface("edit-surface", palette.success, 1.4)),
+        composer=_ground(palette.surface("composer", ink, 1.3)),
+        strip=_ground(palette.surface("strip", palette.accent, 1.35)),
+        hit=_readable_on(palette.surface("hit", palette.warning, 1.9), ink) + Style(underline=True),
+        hit_current=_readable_on(palette.cell("hit-current", palette.warning), page)
+        + Style(bold=True),
+        map_thumb=_foreground(palette.surface("map-thumb", ink, 3.2)),
+        map_unread=_foreground(palette.cell("map-unread", palette.cell("unread", palette.accent))),
+        map_hit=_foreground(palette.cell("map-hit", palette.warning)),
+        mode_write=_foreground(palette.cell("mode-write", palette.primary), bold=True),
+        mode_edit=_foreground(palette.cell("mode-edit", palette.success), bold=True),
+        mode_navigate=_foreground(palette.cell("mode-navigate", palette.accent), bold=True),
     )
+
+
+def _ground(colour: Color) -> Style:
+    return Style(bgcolor=colour.rich_color)
+
+
+def _readable_on(ground: Color, wanted: Color) -> Style:
+    """Text on a ground of its own, in the wanted colour or, if that is too near, black or white."""
+    if contrast(wanted, ground) < TEXT_CONTRAST:
+        black, white = Color(0, 0, 0), Color(255, 255, 255)
+        wanted = max(black, white, key=lambda one: contrast(one, ground))
+    return Style(color=wanted.rich_color, bgcolor=ground.rich_color)
 
 
 def _code_background(palette: _Palette) -> Color:
