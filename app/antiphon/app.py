@@ -16,6 +16,7 @@ from rich.console import Console
 from textual import events
 from textual.app import App
 from textual.filter import LineFilter
+from textual.theme import BUILTIN_THEMES
 
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
@@ -27,6 +28,7 @@ from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
+from antiphon.settings import SETTINGS_FILE, SettingsStore
 from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
@@ -97,8 +99,10 @@ class AntiphonApp(App[None]):
         self.error_console = Console(markup=False, highlight=False, stderr=True, color_system=None)
         self.animation_level = "none"
         self._options = options
-        self._theme_failures = self._register_themes()
-        self.theme = theme or ("monochrome" if "NO_COLOR" in os.environ else DEFAULT_THEME)
+        self._settings_store = SettingsStore(config_folder(), state_folder())
+        self.settings = self._settings_store.read()
+        self._problems = [*map(str, self._settings_store.problems), *self._register_themes()]
+        self.theme = theme or self._chosen_theme()
         self._memory = ViewStateController(
             None if place_name(options) == DEMO else ViewStateStore(state_folder(), options),
             self._notify_person,
@@ -131,6 +135,7 @@ class AntiphonApp(App[None]):
             open_context=self._open_context,
             memory=self._memory,
             hints=self._hints,
+            settings=self.settings,
             clock=self._clock,
         )
 
@@ -166,8 +171,8 @@ class AntiphonApp(App[None]):
         if not self.is_headless:
             for number in (signal.SIGHUP, signal.SIGTERM):
                 self._listen_to(number)
-        for failure in self._theme_failures:
-            self.document_screen.hint(failure, weighty=True)
+        for problem in self._problems:
+            self.document_screen.hint(problem, weighty=True)
         gc.collect()
         gc.freeze()
 
@@ -222,9 +227,28 @@ class AntiphonApp(App[None]):
 
     def on_document_screen_happened(self, message: DocumentScreen.Happened) -> None:
         """Call the person back who looks elsewhere."""
-        call = self._attention.call(message.text)
+        call = self._attention.call(message.text) if self.settings.notifications else ""
         if call and self._driver is not None:
             self._driver.write(call)
+
+    def on_document_screen_theme_chosen(self, message: DocumentScreen.ThemeChosen) -> None:
+        """Show a theme, now and in later runs."""
+        self.theme = message.name
+        try:
+            self.settings = self._settings_store.remember(self.settings, "theme", message.name)
+        except OSError as error:
+            self._notify_person(f"The theme cannot be remembered: {error}")
+
+    def _chosen_theme(self) -> str:
+        """Return the name of the theme to begin with."""
+        if "NO_COLOR" in os.environ:
+            return "monochrome"
+        name = self.settings.theme
+        if name is None or name in self.available_themes:
+            return name or DEFAULT_THEME
+        known = ", ".join(sorted(self.available_themes.keys() - BUILTIN_THEMES.keys()))
+        self._problems.append(f"{SETTINGS_FILE}: there is no theme {quote(name)}; known: {known}")
+        return DEFAULT_THEME
 
     def _notify_person(self, text: str) -> None:
         self.call_after_refresh(lambda: self.document_screen.hint(text))

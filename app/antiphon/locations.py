@@ -50,7 +50,7 @@ def data_folder(project: Path) -> Path:
 
 
 def config_folder() -> Path:
-    """The user's configuration: themes and, later, keys."""
+    """Return the folder of the user's configuration: settings, keys and themes."""
     from platformdirs import user_config_path
 
     return user_config_path("antiphon")
@@ -65,7 +65,7 @@ def under_home(path: Path) -> Path:
 
 
 def state_folder() -> Path:
-    """Return the folder of the app's persistent state: private drafts, positions."""
+    """Return the folder of the app's persistent state: choices, private drafts, positions."""
     from platformdirs import user_state_path
 
     return user_state_path("antiphon")

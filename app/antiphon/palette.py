@@ -76,5 +76,5 @@ class PaletteCommands(Provider):
                 yield PaletteEntry(f"Model: {name} answers here", "", answer)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
-                choose = partial(setattr, self.app, "theme", name)
+                choose = partial(screen.choose_theme, name)
                 yield PaletteEntry(f"Theme: {name}", "", choose)

@@ -9,7 +9,6 @@ style sheets.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -20,6 +19,8 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from antiphon.render.cell_theme import CELL_COLOURS
+from antiphon.toml_files import FileProblem, read_toml
+from antiphon_kernel.text.toml_lines import TomlFile
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
 DEFAULT_THEME: Final = "antiphon-dark"
@@ -41,21 +42,6 @@ INTERFACE_COLOURS: Final = (
 
 _TOP_LEVEL: Final = ("name", "dark", "authors", "interface", "cells", "variables")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_TOML_PLACE: Final = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
-
-
-@dataclass(frozen=True, slots=True)
-class FailedTheme:
-    """A theme file that could not be used."""
-
-    path: Path
-    line: int | None
-    """The line at fault, from 1; None if it is the file as a whole."""
-    reason: str
-
-    def __str__(self) -> str:
-        place = f"{self.path}:{self.line}" if self.line else str(self.path)
-        return f"{place}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +49,7 @@ class LoadedThemes:
     """Themes by name, a user's before a bundled one of the same name, and what went wrong."""
 
     themes: Mapping[str, Theme]
-    failures: tuple[FailedTheme, ...]
+    failures: tuple[FileProblem, ...]
 
 
 class ThemeError(ValueError):
@@ -85,7 +71,7 @@ def bundled_themes_folder() -> Path:
 def load_themes(bundled: Path, user: Path) -> LoadedThemes:
     """Read every `*.toml` of both folders; a folder that is not there holds nothing."""
     themes: dict[str, Theme] = {}
-    failures: list[FailedTheme] = []
+    failures: list[FileProblem] = []
     for folder in (bundled, user):
         for path in sorted(folder.glob("*.toml")):
             read = read_theme(path)
@@ -96,26 +82,15 @@ def load_themes(bundled: Path, user: Path) -> LoadedThemes:
     return LoadedThemes(themes, tuple(failures))
 
 
-def read_theme(path: Path) -> Theme | FailedTheme:
+def read_theme(path: Path) -> Theme | FileProblem:
     """The theme in a file, or why there is none."""
+    file = read_toml(path)
+    if not isinstance(file, TomlFile):
+        return file or FileProblem(path, None, "cannot be read: it is gone")
     try:
-        source = path.read_text(encoding="utf-8")
-    except OSError as error:
-        return FailedTheme(path, None, f"cannot be read: {error.strerror or error}")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        return FailedTheme(path, line, "is not UTF-8 text")
-    try:
-        return parse_theme(tomllib.loads(source))
-    except tomllib.TOMLDecodeError as error:
-        place = _TOML_PLACE.search(str(error))
-        line = source.count("\n") + 1
-        if place and place[1]:
-            line = int(place[1])
-        reason = _TOML_PLACE.sub("", str(error))
-        return FailedTheme(path, line, f"is not TOML: {reason}")
+        return parse_theme(file.tables)
     except ThemeError as error:
-        return FailedTheme(path, _line_of(source, error.key), str(error))
+        return FileProblem(path, file.line_of(*error.key.split(".")), str(error))
 
 
 def parse_theme(data: Mapping[str, Any]) -> Theme:
@@ -196,20 +171,3 @@ def _expect_known(table: str, key: str, known: tuple[str, ...]) -> None:
     if key not in known:
         allowed = ", ".join(known)
         raise ThemeError(f"{table}{key}", f"unknown setting `{key}`; known here: {allowed}")
-
-
-def _line_of(source: str, key: str) -> int | None:
-    """The line, from 1, of a setting or of its table's head; None if it is not in the file."""
-    table, _, name = key.rpartition(".")
-    inside = not table
-    head = None
-    for number, line in enumerate(source.splitlines(), 1):
-        text = line.strip()
-        if text.startswith("["):
-            section = text.strip("[] ").split("]")[0]
-            inside = section == table
-            if section in (table, key):
-                head = number
-        elif inside and re.match(rf"[\"']?{re.escape(name)}[\"']?\s*[=.]", text):
-            return number
-    return head

@@ -14,11 +14,11 @@ from textual.theme import BUILTIN_THEMES, Theme
 from antiphon.render.cell_theme import CellTheme
 from antiphon.themes import (
     DEFAULT_THEME,
-    FailedTheme,
     bundled_themes_folder,
     load_themes,
     read_theme,
 )
+from antiphon.toml_files import FileProblem
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
 GOOD = 'name = "mine"\n\n[interface]\nprimary = "#336699"\n'
@@ -134,8 +134,8 @@ def test_cell_theme_from_any_builtin_theme_has_all_styles(name: str) -> None:
 @pytest.mark.parametrize(
     ("source", "line", "words"),
     [
-        ('name = "mine"\nprimary =\n', 2, "is not TOML"),
-        ('name = "mine', 1, "is not TOML"),
+        ('name = "mine"\nprimary =\n', 2, "no TOML"),
+        ('name = "mine', 1, "no TOML"),
         ('name = "mine"\n[interface]\nprimary = "blueish"\n', 3, "colour like #7fb4e0"),
         ('name = "mine"\n[interface]\nprimary = 7\n', 3, "colour in quotes"),
         ('name = "mine"\n[interface]\nsurface = "#fff"\n', 2, "has to set `primary`"),
@@ -155,7 +155,7 @@ def test_broken_theme_is_a_failure_with_file_line_and_reason(
     path = tmp_path / "broken.toml"
     path.write_text(source, encoding="utf-8")
     failure = read_theme(path)
-    assert isinstance(failure, FailedTheme)
+    assert isinstance(failure, FileProblem)
     assert (failure.path, failure.line) == (path, line)
     assert words in failure.reason
     assert str(failure).startswith(f"{path}:{line}: " if line else f"{path}: ")

@@ -23,6 +23,7 @@ from antiphon.screens.modals import CommandModal
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
+from antiphon.settings import Settings
 from antiphon.tour import Tour
 from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon.widgets.composer import Composer, DraftSync
@@ -56,6 +57,7 @@ class BaseScreen(Screen[None]):
         open_context: Callable[[str, str | None], None],
         memory: ViewStateController,
         hints: HintLog,
+        settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`context` is its name until the document says it; `open_context` takes the id
@@ -63,6 +65,7 @@ class BaseScreen(Screen[None]):
         """
         super().__init__()
         self.mode = Mode.WRITE
+        self.settings = settings or Settings()
         self.user = session.user
         self.source = CellModel(
             session.document, presence=session.presence, user=session.user, clock=clock

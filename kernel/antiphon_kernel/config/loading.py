@@ -38,16 +38,16 @@ from antiphon_kernel.config.tables import (
     ModelTable,
     PermissionsTable,
 )
-from antiphon_kernel.config.toml_lines import (
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.param_errors import UNKNOWN_NAME, did_you_mean, param_error
+from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers.recording import RecordingError, load_recording
+from antiphon_kernel.text.toml_lines import (
     MAX_BYTES,
     ConfigSyntaxError,
     TomlFile,
     parse_toml,
 )
-from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.param_errors import UNKNOWN_NAME, did_you_mean, param_error
-from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
-from antiphon_kernel.providers.recording import RecordingError, load_recording
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate

@@ -18,7 +18,7 @@ from antiphon_kernel.daemon.maintenance_commands import (
     restore_command,
     trust_command,
 )
-from antiphon_kernel.daemon.run import Settings, run_kernel
+from antiphon_kernel.daemon.run import DaemonSettings, run_kernel
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -96,7 +96,7 @@ def serve(
     the folder is not trusted.
     """
     alone = idle or None
-    settings = Settings(
+    settings = DaemonSettings(
         data=(data or project / DATA_FOLDER).absolute(),
         project=project.resolve(),
         port=port,

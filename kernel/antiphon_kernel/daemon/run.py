@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DaemonSettings:
     """Settings of one kernel process."""
 
     data: Path
@@ -71,7 +71,9 @@ class Settings:
     idle_policy: IdlePolicy = field(default_factory=IdlePolicy)
 
 
-def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, echo: bool) -> None:
+def run_kernel(
+    settings: DaemonSettings, ready: Callable[[KernelAddress], None], *, echo: bool
+) -> None:
     """Serve until a signal or until nobody needs the kernel any more.
 
     Args:
@@ -94,7 +96,7 @@ def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, ec
         run(_run(settings, models, ready, SystemClock()))
 
 
-def _load_models(settings: Settings) -> Models:
+def _load_models(settings: DaemonSettings) -> Models:
     """Return the models of a kernel, and take keys out of this process' environment.
 
     A kernel that plays recordings has no others: it needs no key and asks no server.
@@ -117,7 +119,7 @@ def _load_models(settings: Settings) -> Models:
 
 
 async def _run(
-    settings: Settings, models: Models, ready: Callable[[KernelAddress], None], clock: Clock
+    settings: DaemonSettings, models: Models, ready: Callable[[KernelAddress], None], clock: Clock
 ) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(report_task_failure)
@@ -163,7 +165,7 @@ def _end(ending: asyncio.Future[str], reason: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _open_kernel(
-    settings: Settings, models: Models, clock: Clock
+    settings: DaemonSettings, models: Models, clock: Clock
 ) -> AsyncIterator[tuple[Kernel, Server, TurnRunner]]:
     """The kernel with everything that works on it; closed in the order that loses nothing."""
     kernel = await Kernel.open(
@@ -195,7 +197,7 @@ def _report_failure(task: asyncio.Task[None]) -> None:
 
 
 @contextlib.contextmanager
-def _registered(settings: Settings, address: KernelAddress, clock: Clock) -> Iterator[None]:
+def _registered(settings: DaemonSettings, address: KernelAddress, clock: Clock) -> Iterator[None]:
     """Clients can find the kernel, inside its data folder and in the user's register."""
     write_address(settings.data, address)
     kernel = RunningKernel(
@@ -223,7 +225,7 @@ def _registered(settings: Settings, address: KernelAddress, clock: Clock) -> Ite
         remove_address(settings.data)
 
 
-def spare_file(settings: Settings, clock: Clock) -> Path:
+def spare_file(settings: DaemonSettings, clock: Clock) -> Path:
     """The file to which a journal is copied that is deleted while its kernel runs.
 
     It is outside the project: what deletes the data folder may go on.

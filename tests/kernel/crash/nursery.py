@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.daemon.run import Settings, run_kernel
+from antiphon_kernel.daemon.run import DaemonSettings, run_kernel
 from tests.kernel.crash.faults import Fault, inject
 from tests.kernel.crash.writer import write
 
@@ -27,7 +27,7 @@ def serve(data: Path, faults: list[Fault]) -> None:
         for fault in faults:
             inject(fault)
 
-    run_kernel(Settings(data=data, project=data), ready, echo=False)
+    run_kernel(DaemonSettings(data=data, project=data), ready, echo=False)
 
 
 def live(asked: dict[str, Any]) -> None:

@@ -58,10 +58,7 @@ def parse_toml(data: bytes) -> TomlFile:
         ConfigSyntaxError: if they are not TOML, or too many, too deep, or not UTF-8.
     """
     if len(data) > MAX_BYTES:
-        raise ConfigSyntaxError(
-            f"the file has more than {MAX_BYTES} bytes and is not read: long instructions belong"
-            " into AGENTS.md"
-        )
+        raise ConfigSyntaxError(f"the file has more than {MAX_BYTES} bytes and is not read")
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

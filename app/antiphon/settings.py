@@ -1,0 +1,143 @@
+"""Settings of a person: `settings.toml` in their config folder, and choices made in the app.
+
+The app never writes into the file. A choice made in the app is kept in the state folder, and counts
+until the file says something else than it said then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from antiphon.toml_files import FileProblem, read_toml
+from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.text.toml_lines import TomlFile
+from antiphon_kernel.types.quoting import quote
+
+SETTINGS_FILE: Final = "settings.toml"
+
+CHOICES_FILE: Final = "choices.json"
+
+
+class Settings(BaseModel):
+    """Settings of the app, of which each has a default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    theme: str | None = None
+    """Name of the theme; chosen by the terminal if absent."""
+    ink: bool = True
+    """Whether new text of others glows in their colour for a moment."""
+    notifications: bool = True
+    """Whether a person who looks elsewhere is called when a model ends or asks."""
+    gutter: Literal["auto", "narrow", "wide"] = "auto"
+    """Width of the column left of the text; names of authors stand in a wide one."""
+
+
+_EXPECTED: Final[Mapping[str, str]] = {
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "literal_error": "{expected}",
+}
+
+
+class Choice(BaseModel):
+    """A setting that was chosen in the app."""
+
+    value: Any
+    instead_of: Any
+    """Value of the settings file then."""
+
+
+_Choices = TypeAdapter(dict[str, Choice])
+
+
+class SettingsStore:
+    """The settings file and the remembered choices of a person."""
+
+    def __init__(self, config: Path, state: Path) -> None:
+        """Take the folders of the user's configuration and state."""
+        self._file = config / SETTINGS_FILE
+        self._choices_file = state / CHOICES_FILE
+        self._from_file = Settings()
+        self.problems: tuple[FileProblem, ...] = ()
+        """Parts of both files that cannot be used, after `read`."""
+
+    def read(self) -> Settings:
+        """Return the settings; what is wrong is a problem, and the rest counts."""
+        file = read_toml(self._file)
+        if isinstance(file, FileProblem):
+            self.problems = (file,)
+            file = None
+        if file is not None:
+            self._from_file, self.problems = _checked(self._file, file)
+        try:
+            choices = self._read_choices()
+        except (OSError, ValidationError):
+            reason = "cannot be read: what you choose next is written anew"
+            self.problems += (FileProblem(self._choices_file, None, reason),)
+            return self._from_file
+        kept = {
+            name: choice.value
+            for name, choice in choices.items()
+            if name in Settings.model_fields and choice.instead_of == getattr(self._from_file, name)
+        }
+        return _applied(self._from_file, kept)
+
+    def remember(self, settings: Settings, name: str, value: Any) -> Settings:
+        """Return `settings` with another value of one, and keep this choice for the next start.
+
+        Raises:
+            ValueError: if the setting takes no such value.
+            OSError: if the choice cannot be written; `settings` with it are not returned then.
+        """
+        chosen = Settings.model_validate({**settings.model_dump(), name: value})
+        try:
+            choices = self._read_choices()
+        except ValidationError:
+            choices = {}
+        choices[name] = Choice(value=value, instead_of=getattr(self._from_file, name))
+        self._choices_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(self._choices_file, _Choices.dump_json(choices).decode())
+        return chosen
+
+    def _read_choices(self) -> dict[str, Choice]:
+        try:
+            return _Choices.validate_json(self._choices_file.read_bytes())
+        except FileNotFoundError:
+            return {}
+
+
+def _applied(settings: Settings, kept: Mapping[str, Any]) -> Settings:
+    """Return settings with choices of an earlier version of the app, as far as they still fit."""
+    for name, value in kept.items():
+        try:
+            settings = Settings.model_validate({**settings.model_dump(), name: value})
+        except ValidationError:
+            continue
+    return settings
+
+
+def _checked(path: Path, file: TomlFile) -> tuple[Settings, tuple[FileProblem, ...]]:
+    """Return the settings of a file without those that are wrong, and what is wrong with them."""
+    try:
+        return Settings.model_validate(dict(file.tables)), ()
+    except ValidationError as invalid:
+        wrong = invalid.errors(include_url=False)
+    problems = [
+        FileProblem(path, file.line_of(*map(str, error["loc"])), _reason(error)) for error in wrong
+    ]
+    bad = {error["loc"][0] for error in wrong}
+    rest = {name: value for name, value in file.tables.items() if name not in bad}
+    return Settings.model_validate(rest), tuple(problems)
+
+
+def _reason(error: Any) -> str:
+    name = quote(".".join(map(str, error["loc"])))
+    if error["type"] == "extra_forbidden":
+        return f"there is no setting {name}; known: {', '.join(Settings.model_fields)}"
+    expected = _EXPECTED[error["type"]].format(**error.get("ctx", {}))
+    return f"{name} has to be {expected}, found {quote(str(error['input']))}"

@@ -1,0 +1,104 @@
+"""Settings from a file, and choices that are remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.locations import config_folder
+from antiphon.settings import CHOICES_FILE, SETTINGS_FILE, Settings, SettingsStore
+from antiphon.themes import DEFAULT_THEME
+from antiphon.widgets.status import HintBar
+from tests.app.opened import World, opened
+
+
+class Folders:
+    """The folders of a person's settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config, self.state = folder / "config", folder / "state"
+        self.config.mkdir()
+
+    def write(self, source: str) -> None:
+        (self.config / SETTINGS_FILE).write_text(source)
+
+    def store(self) -> SettingsStore:
+        return SettingsStore(self.config, self.state)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path)
+
+
+def test_settings_without_a_file_are_the_defaults(folders: Folders) -> None:
+    store = folders.store()
+    assert (store.read(), store.problems) == (Settings(), ())
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "words"),
+    [
+        ("theme =\n", 1, "no TOML"),
+        ("ink = true\ntheme = 7\n", 2, "'theme' has to be text in quotes, found '7'"),
+        ('\nink = "yes"\n', 2, "'ink' has to be true or false"),
+        ('gutter = "huge"\n', 1, "'auto', 'narrow' or 'wide'"),
+        ("thme = 1\n", 1, "there is no setting 'thme'; known: theme"),
+    ],
+)
+def test_settings_file_with_a_mistake_is_a_problem_with_file_and_line(
+    folders: Folders, source: str, line: int, words: str
+) -> None:
+    folders.write(source)
+    store = folders.store()
+    store.read()
+    (problem,) = store.problems
+    assert (problem.path.name, problem.line) == (SETTINGS_FILE, line)
+    assert words in problem.reason
+
+
+def test_settings_beside_a_mistake_count(folders: Folders) -> None:
+    folders.write("theme = 7\nink = false\nnotifications = 3\n")
+    store = folders.store()
+    assert store.read() == Settings(ink=False)
+    assert [problem.line for problem in store.problems] == [1, 3]
+
+
+def test_choice_is_remembered_until_the_file_says_something_else(folders: Folders) -> None:
+    folders.write('# mine\ntheme = "one"\n')
+    store = folders.store()
+    assert store.remember(store.read(), "theme", "two").theme == "two"
+    remembered = folders.store().read().theme
+    folders.write('# mine\ntheme = "three"\n')
+    assert (remembered, folders.store().read().theme) == ("two", "three")
+    assert (folders.state / CHOICES_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_choices_that_cannot_be_read_are_a_problem_and_written_anew(folders: Folders) -> None:
+    folders.state.mkdir()
+    (folders.state / CHOICES_FILE).write_text("{")
+    store = folders.store()
+    settings = store.read()
+    assert [problem.path.name for problem in store.problems] == [CHOICES_FILE]
+    store.remember(settings, "theme", "two")
+    assert folders.store().read().theme == "two"
+
+
+async def test_theme_chosen_in_the_palette_is_there_at_the_next_start(here: World) -> None:
+    async with opened(here) as there:
+        await there.press("ctrl+p")
+        await there.type("antiphon-light")
+        await there.sees("Theme: antiphon-light")
+        await there.press("enter")
+        await there.pilot.pause()
+    async with opened(here) as there:
+        assert there.app.theme == there.app.settings.theme == "antiphon-light"
+
+
+async def test_theme_that_is_not_there_is_told_and_the_default_is_shown(here: World) -> None:
+    (config_folder() / SETTINGS_FILE).write_text('theme = "nowhere"\n')
+    async with opened(here) as there:
+        await there.sees("there is no theme 'nowhere'")
+        assert there.app.theme == DEFAULT_THEME
+        assert there.screen.query_one(HintBar).hint is not None
