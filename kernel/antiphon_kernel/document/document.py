@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
-from pycrdt import Doc, Map, MapEvent, Text, TextEvent
+from pycrdt import Doc, Map, MapEvent, Snapshot, Text, TextEvent
 
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
@@ -61,14 +61,19 @@ from antiphon_kernel.document.schema import (
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.yjs.id_intervals import IdIntervals
+from antiphon_kernel.yjs.id_set import decode_id_set
 from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.update import ContentKind, Struct
+from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 
 BLOCKS: Final = "blocks"
 """The name of the root map that holds the blocks."""
 
 _TEXTS_AT_HAND: Final = 64
+
+_NO_STRUCTS: Final = b"\x00"
+"""The beginning of an update that inserts nothing: a set of removed items is all that follows."""
 
 
 class Document:
@@ -567,6 +572,21 @@ class Document:
     def update_since(self, state_vector: bytes | None = None) -> bytes:
         """Everything that a replica with this state vector has not seen; None for all."""
         return self._doc.get_update(state_vector)
+
+    def only_removes_removed(self, update: bytes) -> bool:
+        """Return whether an update inserts nothing, and removes only what is removed already.
+
+        That is so of what a replica answers that has written nothing.
+
+        Raises:
+            ValueError: if it inserts nothing and cannot be read.
+        """
+        if not update.startswith(_NO_STRUCTS):
+            return False
+        removed = IdIntervals()
+        for ids in decode_id_set(Snapshot.from_doc(self._doc).encode()):
+            removed.add(ids)
+        return not any(any(removed.lacks(ids)) for ids in decode_update(update).deletions)
 
     # Watching
 

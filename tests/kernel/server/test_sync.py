@@ -256,3 +256,20 @@ def is_sent_at_once(client: object) -> bool:
                     if sock.getpeername() == client:
                         return sock.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY) != 0
     raise AssertionError(f"nothing in this process is connected to {client}")
+
+
+async def test_client_that_only_reads_leaves_the_items_of_the_document_unread(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("hello world")
+    await served.call("block.splice", block_id=block, offset=0, delete_count=6, insert="")
+    reader = await join(served, query="ack=1")
+    nothing = reader.document.update_since(reader.document.state_vector())
+    assert nothing != EMPTY_UPDATE
+    await reader.client.send(SyncStep2(nothing))
+    assert (await reader.client.next(Ack)).count == 1
+    assert not (await served.context()).structure.ready
+    await reader.append(block, "!")
+    assert (await reader.client.next(Ack)).count == 2
+    assert (await served.context()).structure.ready
+    assert (await served.context()).document.text(block) == "world!"

@@ -116,10 +116,11 @@ class Room:
     async def _read(self, client: SyncConnection) -> None:
         turn_ends = self._loop.time() + self._limits.time_slice
         async for message in client:
+            messages = [message, *await client.arrived(self._limits.merged_updates)]
             if client.joined and not self.context.structure.ready:
-                await self.context.structure.read()
-            arrived = await client.arrived(self._limits.merged_updates)
-            for bundle in coalesce([message, *arrived]):
+                if any(map(self._is_write, messages)):
+                    await self.context.structure.read()
+            for bundle in coalesce(messages):
                 if not self._receive_bundle(client, bundle):
                     for one in bundle.messages:
                         later = self._receive(client, one)
@@ -137,6 +138,27 @@ class Room:
                 if self._loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = self._loop.time() + self._limits.time_slice
+
+    def _is_write(self, message: bytes) -> bool:
+        """Return whether a message has to be checked against every item of the document."""
+        try:
+            frame = decode_frame(message)
+            if not isinstance(frame, SyncUpdate | SyncStep2):
+                return False
+            return not self._changes_nothing(frame.update)
+        except ValueError:
+            return False
+
+    def _changes_nothing(self, update: bytes) -> bool:
+        """Return whether an update is known to change nothing, without looking at every item.
+
+        Raises:
+            ValueError: if it cannot be read.
+        """
+        if update == EMPTY_UPDATE:
+            return True
+        context = self.context
+        return not context.structure.ready and context.document.only_removes_removed(update)
 
     def _receive_bundle(self, client: SyncConnection, bundle: UpdateBatch) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
@@ -159,6 +181,7 @@ class Room:
             match frame:
                 case SyncUpdate(update) | SyncStep2(update):
                     is_large, in_flight = len(update) > _LARGE, self.context.in_flight
+                    is_large = is_large and not self._changes_nothing(update)
                     if client.joined and (is_large or in_flight.has(client.actor)):
                         return frame
                     self._apply(client, update, complete=isinstance(frame, SyncStep2))
@@ -199,7 +222,7 @@ class Room:
             raise ValueError("a sync step 1 must come before anything else")
         receipts = client.receipts
         try:
-            if update == EMPTY_UPDATE:
+            if self._changes_nothing(update):
                 settled = asyncio.ensure_future(self.context.wait_persisted())
                 receipts.applied(settled, complete=complete)
             else:
