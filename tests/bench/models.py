@@ -14,6 +14,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from tests.bench import model_streams
 from tests.bench.figures import Figure, figure, print_figure
 from tests.wire.answering import Said, answer
 from tests.wire.asking import config_at
-from tests.wire.server import WireAnswer, WireRequest, WireServer
+from tests.wire.server import FORMATS, WireAnswer, WireRequest, WireServer
 
 SIZES: Final = (1_000, 10_000)
 TURN_SIZES: Final = (10, 10_000)
@@ -68,52 +69,73 @@ class ReadingProvider:
         yield End("end_turn")
 
 
-async def fill(folder: Path, size: int) -> str:
-    """Write a context of so many messages and close it again; return the id of the last one."""
+async def fill(folder: Path, size: int, model: str | None = None) -> str:
+    """Write a context of so many messages and close it again; return the id of the last one.
+
+    Args:
+        model: the one that has given the answers; they are somebody else's if absent.
+    """
     kernel = await opened(folder)
+    runner = TurnRunner(kernel, Models({model: ReadingProvider()} if model else {}))
     me = kernel.open_session(kernel.owner, "bench")
+    answering = kernel.open_session(await runner.principal(model), "bench") if model else me
     parent: dict[str, str] = {}
     for begin in range(0, size // 5, ROUNDS_AT_ONCE):
         rounds = range(begin, min(begin + ROUNDS_AT_ONCE, size // 5))
         messages = [one for number in rounds for one in round_of(number)]
-        made = await kernel.call(me, "message.append", {"messages": messages, **parent})
-        parent = {"parent": str(made["message_id"])}
+        for is_asked, said in groupby(messages, lambda one: bool(one["role"] == "user")):
+            writer = me if is_asked else answering
+            made = await kernel.call(writer, "message.append", {"messages": list(said), **parent})
+            parent = {"parent": str(made["message_id"])}
+    await runner.close()
     await kernel.close()
     return parent["parent"]
 
 
 async def measure_turns(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time from a submission to the first request of its turn."""
-    await fill(folder, size)
-    kernel, provider = await opened(folder), ReadingProvider()
-    runner = TurnRunner(kernel, Models({"opus": provider}))
-    me = kernel.open_session(kernel.owner, "bench")
-    await kernel.context()
-    took = [await submit(kernel, me, runner, provider) for _ in range(runs + 1)]
-    await runner.close()
-    await kernel.close()
-    return {
-        "submission to the first request of the first turn": took[:1],
-        "submission to the first request of a later turn": took[1:],
-    }
+    """Milliseconds of processor time from a submission to the first request of its turn.
+
+    The app asks for the use of the window before somebody writes, a script does not.
+    """
+    await fill(folder, size, "aria")
+    took: dict[str, list[float]] = {}
+    for looks in (False, True):
+        kernel, provider = await opened(folder), ReadingProvider()
+        runner = TurnRunner(kernel, Models({"aria": provider}))
+        me = kernel.open_session(kernel.owner, "bench")
+        await kernel.context()
+        if looks:
+            await kernel.call(me, "context.usage", {"model": "aria"})
+        first, *later = [await submit(kernel, me, runner, provider) for _ in range(runs + 1)]
+        took[f"submission to the first request of {'an app' if looks else 'a script'}"] = [first]
+        took["submission to the first request of a later turn"] = later
+        await runner.close()
+        await kernel.close()
+    return took
 
 
-async def measure_wire(folder: Path, size: int, runs: int) -> list[float]:
+async def measure_wire(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
     """Milliseconds of processor time from a submission to the request at a server, of later turns.
 
     That of the server, which reads the request in this process, is in it.
     """
-    await fill(folder, size)
+    await fill(folder, size, "aria")
+    return {
+        f"submission to its request on the wire, {kind}": await measure_kind(folder, kind, runs)
+        for kind in FORMATS
+    }
+
+
+async def measure_kind(folder: Path, kind: ModelKind, runs: int) -> list[float]:
     kernel, asked = await opened(folder), ReadingProvider()
 
     def reply(request: WireRequest) -> WireAnswer:
         asked.asked = time.process_time()
-        return answer(ModelKind.OPENAI_CHAT, Said("Well."))
+        return answer(kind, Said("Well."))
 
     async with WireServer() as server:
         server.reply = reply
-        config = config_at(server, ModelKind.OPENAI_CHAT)
-        runner = TurnRunner(kernel, Models({"aria": open_provider(config)}))
+        runner = TurnRunner(kernel, Models({"aria": open_provider(config_at(server, kind))}))
         me = kernel.open_session(kernel.owner, "bench")
         await kernel.context()
         took = [await submit(kernel, me, runner, asked) for _ in range(runs + 1)]
@@ -189,8 +211,7 @@ def measured(folder: Path, runs: int) -> Iterator[Figure]:
     )
     yield from against_few(short, long)
     short, long = (
-        {"submission to its request on the wire": asyncio.run(measure_wire(at, size, runs))}
-        for at, size in ((folder / f"wire-{size}", size) for size in TURN_SIZES)
+        asyncio.run(measure_wire(folder / f"wire-{size}", size, runs)) for size in TURN_SIZES
     )
     yield from against_few(short, long)
     once, ten_times = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import httpx2
 from google.genai import Client
+from google.genai.client import AsyncClient
+from google.genai.models import AsyncModels
 from google.genai.types import HttpOptions
 from pydantic_ai.models import Model
 from pydantic_ai.models.google import GoogleModel, GoogleModelSettings
@@ -16,6 +21,62 @@ from antiphon_kernel.providers.provider import ModelPrompt
 
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
 
+_STAND_IN: Final = ({"role": "user", "parts": [{"text": ""}]},)
+
+
+class UncheckedClient(Client):
+    """Client that sends a conversation as it is given.
+
+    The library makes an object of each part and looks up every field that it could have, on the
+    event loop: 1.8 s for 10,000 messages.
+    """
+
+    @cached_property
+    def aio(self) -> AsyncClient:
+        """Return what sends without blocking."""
+        return _ContentClient(self._api_client)
+
+
+class _ContentClient(AsyncClient):
+    @cached_property
+    def models(self) -> AsyncModels:
+        return _ContentModels(self._api_client)
+
+
+class _ContentModels(AsyncModels):
+    async def generate_content_stream(
+        self, *, model: str, contents: Any, config: Any = None
+    ) -> Any:
+        body = {"extra_body": {"contents": _sent(contents)}}
+        config = {**config, "http_options": {**(config.get("http_options") or {}), **body}}
+        return await super().generate_content_stream(
+            model=model, contents=list(_STAND_IN), config=config
+        )
+
+
+def _sent(contents: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return a conversation, in the library's words, as the library writes it for the service."""
+    return [
+        {**content, "parts": [_part(part) for part in content["parts"]]} for content in contents
+    ]
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {_camel(name): _encoded(field) for name, field in part.items() if field is not None}
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.urlsafe_b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return {name: _encoded(one) for name, one in value.items()}
+    return [_encoded(one) for one in value] if isinstance(value, list) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(one.capitalize() for one in others)
+
 
 class GeminiModel(LibraryModel):
     """Model behind the Gemini API."""
@@ -25,7 +86,7 @@ class GeminiModel(LibraryModel):
         options = HttpOptions(
             base_url=self.config.base_url or GOOGLE_URL, httpx_async_client=client
         )
-        service = Client(vertexai=False, api_key=key, http_options=options)
+        service = UncheckedClient(vertexai=False, api_key=key, http_options=options)
         return GoogleModel(self.config.model, provider=GoogleProvider(client=service))
 
     def settings(self, prompt: ModelPrompt) -> GoogleModelSettings:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from google.genai import Client
 
 from antiphon_kernel.layout import BlockPosition
 from antiphon_kernel.messages import (
@@ -131,6 +132,27 @@ async def test_contents_have_results_by_name_and_position(wire: WireServer, mode
     answers = [part["functionResponse"] for part in body["contents"][2]["parts"]]
     assert [(one["name"], one["id"]) for one in answers] == [("shell", "tc_1"), ("shell", "tc_2")]
     assert body["generationConfig"]["maxOutputTokens"] == 4096
+
+
+async def test_contents_are_those_that_the_library_itself_makes(
+    wire: WireServer, model: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signature = base64.b64encode(b"\xfb\xef\xbe signed").decode()
+    wire.answers.append(answer(GOOGLE, Thought("I wonder.", signature), Called("tc_9", "shell")))
+    calls = [event for event in await ask(model(GOOGLE)) if isinstance(event, ToolCallEvent)]
+    image = hashlib.sha256(PNG).hexdigest()
+    prompt = prompt_of(
+        heard("Snake_case {and: braces}", "  two"),
+        AssistantMessage((TextBlock("So."), use("tc_9", "ls", calls[0].signature))),
+        ToolMessage((TextBlock('{"$ref": "#/a_b", "null_value": null}'),), "tc_9"),
+        UserMessage((ImageBlock("image/png", image), TextBlock("Look."))),
+        *CONVERSATION,
+        files={image: PromptFile("image/png", PNG)},
+    )
+    body = await sent(wire, model(GOOGLE), GOOGLE, prompt)
+    assert "thoughtSignature" in str(body)
+    monkeypatch.setattr("antiphon_kernel.providers.google.UncheckedClient", Client)
+    assert await sent(wire, model(GOOGLE), GOOGLE, prompt) == body
 
 
 @pytest.mark.parametrize("kind", FORMATS)
