@@ -57,6 +57,8 @@ class ActionContext:
     """Target of Ctrl+C: a username, or `all` for several."""
     following: bool = True
     """The view is at the tail."""
+    writer: str | None = None
+    """Somebody who writes out of sight."""
     unread: bool = False
     """There are cells that have not been on screen."""
     focused: bool = False
@@ -101,7 +103,7 @@ class Action:
     name: str
     keys: tuple[str, ...]
     label_for: str
-    """Two or three, for the footer; `{stoppable}`, `{again}`, `{goal}` are filled in."""
+    """Two or three, for the footer; names in braces like `{stoppable}` are filled in."""
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode]
@@ -129,7 +131,12 @@ class Action:
     def _filled(self, words: str, situation: ActionContext) -> str:
         again = " again" if situation.revising else ""
         goal = "decide" if situation.waiting else "navigate"
-        return words.format(stoppable=situation.stoppable or "", again=again, goal=goal)
+        return words.format(
+            stoppable=situation.stoppable or "",
+            again=again,
+            goal=goal,
+            writer=situation.writer or "",
+        )
 
     def shown_keys(self) -> str:
         """All keys as they are written for people."""
@@ -393,6 +400,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         footer=lambda now: not now.following,
         priority=True,
         title="To the end",
+    ),
+    Action(
+        "to_writer",
+        ("f3",),
+        "to {writer}",
+        "To where somebody writes out of sight, whose text is shown above the message; Enter in an"
+        " empty message and a click on that text do the same.",
+        _ANYWHERE,
+        enabled=lambda now: now.writer is not None,
+        priority=True,
+        title="Go to where {writer} writes",
     ),
     Action(
         "copy",

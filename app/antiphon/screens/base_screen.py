@@ -19,6 +19,7 @@ from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.kernel_calls import KernelActions, ModelsHere
 from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.live_writers import LiveWriters
 from antiphon.screens.modals import CommandModal
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.view_state import ViewStateController
@@ -92,6 +93,7 @@ class BaseScreen(Screen[None]):
             kernel=self._kernel,
             follow=self.follow_answer,
         )
+        self._live = LiveWriters(self.source, self.cells, self._frame.live, self._frame.unread)
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
         self._contexts: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
@@ -186,6 +188,7 @@ class BaseScreen(Screen[None]):
                 target.words if target is not None and session.is_live and not reading else None
             ),
             following=cells.following,
+            writer=self._live.shown_name,
             unread=cells.unread_lines > 0,
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,

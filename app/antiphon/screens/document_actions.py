@@ -26,7 +26,7 @@ from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import UnreadBadge
+from antiphon.widgets.status import LiveStrip, UnreadBadge
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
@@ -85,6 +85,8 @@ class DocumentActions(BaseScreen):
             self.cells.to_tail()
             self._tour.sent()
             self.run_in_background(submitting)
+        elif not self.composer.draft.text:
+            self._live.go()
 
     @requires_write
     def action_newline(self) -> None:
@@ -254,6 +256,11 @@ class DocumentActions(BaseScreen):
             self.area.editor.action_text_end()
         else:
             self.cells.to_tail()
+
+    @on(LiveStrip.Clicked)
+    def action_to_writer(self) -> None:
+        if not self._live.go():
+            self.hint("Nobody writes out of sight.")
 
     def action_fold(self) -> None:
         self.cells.toggle_fold()

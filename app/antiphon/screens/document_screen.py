@@ -75,6 +75,8 @@ class DocumentScreen(DocumentActions):
         self.source.changed.listen(self._cells_changed)
         self._running_blocks.changed.listen(self._update)
         self._stops = (
+            *self._live.start(),
+            self._live.changed.listen(self._update),
             self._session.changed.listen(self._status_changed),
             self._session.replica.watch_presence(self._presence_changed),
         )
@@ -255,7 +257,6 @@ class DocumentScreen(DocumentActions):
         if self.mode is Mode.NAVIGATE:
             self._publish_presence()
         self._update_participants()
-        self._frame.unread.show(self.cells.unread_lines)
         self._update()
 
     # Changes of the session

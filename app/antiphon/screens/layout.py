@@ -18,6 +18,7 @@ from antiphon.widgets.status import (
     HeaderLine,
     HintBar,
     HintLog,
+    LiveStrip,
     UnreadBadge,
 )
 
@@ -70,6 +71,7 @@ class DocumentLayout(Container):
         self.header = HeaderLine(place)
         self.sidebar = Sidebar()
         self.unread = UnreadBadge()
+        self.live = LiveStrip()
         self.drafts = DraftPreview()
         self.notice = HintBar(hints)
         self.footer = FooterLine()
@@ -85,6 +87,7 @@ class DocumentLayout(Container):
                 with Container(id="page"):
                     yield self.area
                     yield self.unread
+                yield self.live
                 yield self.drafts
                 yield self.notice
                 yield self.composer
@@ -115,7 +118,7 @@ class DocumentLayout(Container):
         beside = max(0, room - MAX_COLUMNS) // 2
         self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
         self.composer.set_gutter(columns.gutter)
-        for line in (self.header, self.notice, self.drafts):
+        for line in (self.header, self.notice, self.live, self.drafts):
             line.set_margin(margin)
         return changed
 

@@ -12,6 +12,7 @@ from antiphon.widgets.block_list.cell_model import (
 from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.highlights import AuthorRange
+from antiphon.widgets.block_list.remote_cursors import Writer
 
 __all__ = [
     "Anchor",
@@ -24,4 +25,5 @@ __all__ = [
     "Draft",
     "MessageLocation",
     "Siblings",
+    "Writer",
 ]

@@ -30,6 +30,7 @@ from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
+from antiphon_kernel.types.signal import Signal
 
 WHEEL_ROWS: Final = 3
 
@@ -100,6 +101,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._thumb = (0, 0)
         self._fading: Timer | None = None
         """Runs while somebody's cursor has moved a moment ago."""
+        self.drawn = Signal[()]()
+        """A frame has been drawn."""
         self._stop_watching = source.changed.listen(self._cells_changed)
 
     def on_mount(self) -> None:
@@ -148,6 +151,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.following = self.viewport.following
         self.unread_lines = unread
         self._fade_later()
+        self.drawn.notify()
 
     def _fade_later(self) -> None:
         seconds = self.source.next_fade
@@ -287,9 +291,27 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.viewport.reveal(block, first, last)
         self._moved()
 
+    def shows_place(self, block: str, offset: int) -> bool:
+        """Return whether the last frame shows a place of a cell's text."""
+        if not self._rows.is_shown(block):
+            return False
+        editor = self._looks.editor
+        if editor is not None and editor.block == block:
+            line = editor.row_of(offset)
+        else:
+            line = self.rendering(block).place_of(offset)[0]
+        return self.viewport.row_of(block, line) is not None
+
     def has_cell(self, block: str) -> bool:
         """The block has a place in the list, be it a hidden one."""
         return block in self._heights
+
+    def is_last(self, block: str) -> bool:
+        """Return whether no shown cell is below this one."""
+        below = self._heights.next(block)
+        while below is not None and self.source.is_hidden(below):
+            below = self._heights.next(below)
+        return below is None
 
     def view_state(self) -> Anchor | None:
         """Return the anchor of the view; None while it follows the tail."""

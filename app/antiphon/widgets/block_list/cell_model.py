@@ -11,7 +11,7 @@ from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.status_label import permission_question, queue_label, sibling_label
 from antiphon.render.view import OWN_NAME, CellView
-from antiphon.widgets.block_list.remote_cursors import RemoteCursors
+from antiphon.widgets.block_list.remote_cursors import RemoteCursors, Writer
 from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
@@ -266,6 +266,14 @@ class CellModel:
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
         return self._tracks.of(block)
+
+    def writers(self) -> list[Writer]:
+        """Return others who are writing in cells, who has begun last first."""
+        return [
+            one
+            for one in self._tracks.writers()
+            if one.block in self.document and not self.is_hidden(one.block)
+        ]
 
     def drafts(self) -> list[Draft]:
         """Of others, in document order; empty ones are left out."""

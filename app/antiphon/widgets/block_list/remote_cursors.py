@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.editor import RemoteCursor
@@ -18,6 +18,13 @@ FLAG_SECONDS: Final = 1.0
 """How long after its last movement the name of a cursor may cover text."""
 
 
+class Writer(NamedTuple):
+    """Somebody who is writing, and the block they are writing in."""
+
+    block: str
+    cursor: RemoteCursor
+
+
 class RemoteCursors:
     """Cursors by block. A person's stays left of text that others insert at it, a model's right."""
 
@@ -27,6 +34,15 @@ class RemoteCursors:
         """Of the cursors that have moved a moment ago."""
         self._reported: dict[int, PresenceState] = {}
         self._blocks: dict[str, dict[int, RemoteCursor]] = {}
+        self._writers: dict[int, str] = {}
+        """Blocks of those who are writing, who has begun last at the end."""
+
+    def writers(self) -> list[Writer]:
+        """Return those who are writing, who has begun last first."""
+        return [
+            Writer(block, self._blocks[block][client])
+            for client, block in reversed(self._writers.items())
+        ]
 
     def of(self, block: str) -> Sequence[RemoteCursor]:
         """The cursors in a block."""
@@ -74,6 +90,7 @@ class RemoteCursors:
         for client in [client for client in self._reported if client not in states]:
             only_models = False
             touched |= self._drop(client)
+            self._writers.pop(client, None)
         for client, state in states.items():
             if self._reported.get(client) == state:
                 continue
@@ -86,6 +103,10 @@ class RemoteCursors:
                     self._moved_at[client] = self._clock.monotonic()
                 self._blocks.setdefault(state.block, {})[client] = cursor
                 touched.add(state.block)
+            if cursor is not None and cursor.is_writing and state.block is not None:
+                self._writers[client] = state.block
+            else:
+                self._writers.pop(client, None)
         return touched, only_models
 
     def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
@@ -130,4 +151,5 @@ def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
         streaming=streaming,
         # Names of those who write on and on would cover text all the time.
         has_moved=not streaming,
+        is_writing=state.activity in (Activity.STREAMING, Activity.TYPING),
     )

@@ -35,6 +35,8 @@ class RemoteCursor:
     """The append point of a model or a program: it goes along with the text."""
     has_moved: bool = False
     """Its owner has just moved it: the name may cover the text of another row."""
+    is_writing: bool = False
+    """Its owner writes there."""
 
 
 class StyleSpan(NamedTuple):

@@ -1,0 +1,122 @@
+"""The live strip: what somebody writes out of sight, kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+from antiphon.widgets.block_list import BlockList, CellChange, CellModel, Writer
+from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
+from antiphon.widgets.status import LiveStrip, LiveText, UnreadBadge
+from antiphon_kernel.types.signal import Signal
+
+FRAME: Final = 1 / 15
+"""Seconds between two updates of the strip."""
+
+LINGER: Final = 1.5
+"""Seconds for which the strip stays when nobody writes out of sight any more."""
+
+
+class LiveWriters:
+    """Finds who writes out of sight, and shows the end of what they write."""
+
+    def __init__(
+        self, source: CellModel, cells: BlockList, strip: LiveStrip, badge: UnreadBadge
+    ) -> None:
+        self._source = source
+        self._cells = cells
+        self._strip = strip
+        self._badge = badge
+        self._clock = FrameScheduler(self._update, cells.call_next, cells.set_timer)
+        self._last: Writer | None = None
+        self._seen_at = 0.0
+        """When somebody has last written out of sight."""
+        self.changed = Signal[()]()
+        """Somebody else is shown now, or nobody."""
+
+    def start(self) -> tuple[Callable[[], None], ...]:
+        """Keep the strip up to date, once the cells are mounted; returns the ways to stop."""
+        return (
+            self._source.changed.listen(self._changed),
+            self._cells.drawn.listen(self._request),
+        )
+
+    @property
+    def shown(self) -> Writer | None:
+        """The writer whose text the strip shows."""
+        return self._last if self._strip.live is not None else None
+
+    @property
+    def shown_name(self) -> str | None:
+        """The name of the writer whose text the strip shows."""
+        shown = self.shown
+        return None if shown is None else shown.cursor.username
+
+    def go(self) -> bool:
+        """Show the place where the writer of the strip is; False if there is no strip."""
+        writer = self.shown
+        if writer is None:
+            return False
+        at_end = writer.cursor.offset >= len(self._source.text(writer.block))
+        if at_end and self._cells.is_last(writer.block):
+            self._cells.to_tail()
+        else:
+            self._cells.reveal(writer.block, writer.cursor.offset)
+        self._cells.focus_cell(writer.block, reveal=False)
+        return True
+
+    def _changed(self, change: CellChange) -> None:
+        if self._strip.live is not None or any(
+            one.block in change.changed for one in self._source.writers()
+        ):
+            self._request()
+
+    def _request(self) -> None:
+        if self._strip.live is not None or self._source.writers():
+            self._clock.request_throttled(FRAME)
+        else:
+            self._badge.show(self._cells.unread_lines)
+
+    def _update(self) -> None:
+        self._clock.drawn()
+        away = [
+            one
+            for one in self._source.writers()
+            if not self._cells.shows_place(one.block, one.cursor.offset)
+        ]
+        if away:
+            self._last, self._seen_at = away[0], monotonic()
+        live = None
+        last = self._last
+        if last is not None and (away or self._lingers(last)):
+            live = self._around(last, max(0, len(away) - 1))
+        before = self.shown_name
+        self._strip.show(live)
+        if self.shown_name != before:
+            self.changed.notify()
+        self._badge.show(0 if live is not None else self._cells.unread_lines)
+
+    def _lingers(self, last: Writer) -> bool:
+        """Return whether to leave the strip where it is for a moment: it may be needed again."""
+        left = self._seen_at + LINGER - monotonic()
+        if (
+            self._strip.live is None
+            or left <= 0
+            or last.block not in self._source.document
+            or self._cells.shows_place(last.block, last.cursor.offset)
+        ):
+            return False
+        self._clock.request(left)
+        return True
+
+    def _around(self, writer: Writer, others: int) -> LiveText:
+        cursor = writer.cursor
+        return LiveText.around(
+            self._source.text(writer.block),
+            cursor.offset,
+            name=cursor.username,
+            colour=cursor.colour,
+            others=others,
+            unread=self._cells.unread_lines,
+        )

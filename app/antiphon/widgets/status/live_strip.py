@@ -1,0 +1,141 @@
+"""The end of a text that somebody is writing out of sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from antiphon.render.display import sanitize_for_display
+from antiphon.render.wrap import line_ranges
+from antiphon.widgets.status.line import StatusSpan, cut_to, fit
+from antiphon.widgets.themed import ThemedWidget
+
+TAIL: Final = 1000
+"""Characters of a text that are wrapped at least to find its last rows, if it has so many."""
+
+TALL: Final = 20
+"""Rows of a terminal from which on two rows of the text are shown."""
+
+_NAME_COLUMNS: Final = 16
+_SIDE_COLUMNS: Final = 8
+_TAB: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LiveText:
+    """The surroundings of a place where somebody is writing."""
+
+    name: str
+    colour: int
+    before: str
+    """The text in front of it, or the end of that."""
+    behind: str = ""
+    """The rest of the line."""
+    others: int = 0
+    """How many more are writing out of sight."""
+    unread: int = 0
+    """Lines below the view that have not been seen."""
+
+    @classmethod
+    def around(
+        cls, text: str, offset: int, *, name: str, colour: int, others: int, unread: int
+    ) -> LiveText:
+        """Return the surroundings of an offset of a text."""
+        # A start that stays where it is for a while: rows break where they did before.
+        start = max(0, offset // TAIL - 1) * TAIL
+        behind = text[offset : offset + TAIL].partition("\n")[0]
+        return cls(name, colour, text[start:offset], behind, others, unread)
+
+
+def last_rows(text: str, width: int, count: int) -> list[str]:
+    """Return the last rows of a text that is wrapped at `width`; blank ones are left out."""
+    rows: list[str] = []
+    for line in reversed(text.split("\n")):
+        shown = sanitize_for_display(line.expandtabs(_TAB))
+        if not shown.strip():
+            continue
+        broken = [shown[start:end].rstrip() for start, end in line_ranges(shown, width)]
+        rows = [*broken, *rows]
+        if len(rows) >= count:
+            break
+    return rows[-count:]
+
+
+class LiveStrip(ThemedWidget):
+    """`aria  …and rests on it.▌  ▼ 14`, in one or two rows; not there while nobody writes."""
+
+    class Clicked(Message):
+        """The person wants to go where somebody is writing."""
+
+    DEFAULT_CSS = """
+    LiveStrip { height: auto; width: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: LiveText | None = None
+        self._margin = 1
+
+    def set_margin(self, margin: int) -> None:
+        """Stand in line with what is above or below."""
+        if margin != self._margin:
+            self._margin = margin
+            self.refresh()
+
+    def show(self, live: LiveText | None) -> None:
+        """Show this text, or nothing."""
+        if live == self.live:
+            return
+        appears = (live is None) != (self.live is None)
+        self.live = live
+        self.refresh(layout=appears)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 0 if self.live is None else self._row_count
+
+    @property
+    def _row_count(self) -> int:
+        return 2 if self.app.size.height >= TALL else 1
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Clicked())
+
+    def render_line(self, y: int) -> Strip:
+        width, theme, live = self.size.width, self.cell_theme, self.live
+        ground = theme.background + theme.strip
+        if live is None or y >= self._row_count:
+            return Strip.blank(width, ground)
+        name = cut_to(live.name, _NAME_COLUMNS)
+        lead = cell_len(name) + 2
+        room = max(8, width - self._margin - lead - _SIDE_COLUMNS - 1)
+        # A column is left for the cursor behind a full row.
+        rows = last_rows(live.before, room - 1, self._row_count)
+        rows = [""] * (self._row_count - len(rows)) + rows
+        author = theme.author(live.colour)
+        spans = [StatusSpan(name if y == 0 else "", author)]
+        spans.append(StatusSpan(" " * (lead - cell_len(spans[0].text)), ground))
+        spans.append(StatusSpan(rows[y], theme.text))
+        side = self._side(y)
+        if y == self._row_count - 1:
+            spans.append(StatusSpan("▌", Style(color=author.color)))
+            left = room - cell_len(rows[y]) - 1
+            behind = cut_to(sanitize_for_display(live.behind.expandtabs(_TAB)), left)
+            spans.append(StatusSpan(behind, theme.dim))
+        return fit(spans, side, width, ground, margin=self._margin)
+
+    def _side(self, y: int) -> list[StatusSpan]:
+        live, theme = self.live, self.cell_theme
+        assert live is not None
+        if y == 0 and live.unread:
+            return [StatusSpan(f"▼ {live.unread}", theme.unread)]
+        if y == self._row_count - 1 and live.others:
+            return [StatusSpan(f"+{live.others}", theme.dim)]
+        return []

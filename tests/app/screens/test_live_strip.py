@@ -1,0 +1,101 @@
+"""Text that somebody writes out of sight is shown above the composer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+LINE = "a line of the answer\n\n"
+
+
+@pytest.fixture
+async def away(here: World, there: Opened) -> Opened:
+    """The app, scrolled to the beginning of a long answer that goes on."""
+    await here.cell("the first cell")
+    await there.type("go")
+    await there.press("enter")
+    await until(lambda: here.aria.prompts, "the turn")
+    here.aria.write(LINE * 40)
+    await until(lambda: there.shows("a line of"), "the answer")
+    await there.press("up", "g")
+    await there.sees("the first cell")
+    return there
+
+
+def strip_of(there: Opened) -> list[str]:
+    strip = there.screen.query_one("LiveStrip")
+    return there.lines[strip.region.y : strip.region.bottom]
+
+
+async def test_strip_writer_out_of_sight_is_shown(here: World, away: Opened) -> None:
+    here.aria.write("far below")
+    await until(lambda: strip_of(away) and "far below▌" in strip_of(away)[-1], "the strip")
+    assert strip_of(away)[0].startswith(" aria")
+    assert "▼" in strip_of(away)[0]
+    assert not away.shows("new lines")
+    here.aria.write(", on and on")
+    await away.sees("far below, on and on▌")
+
+
+async def test_strip_end_of_writing_leaves_count_of_new_lines(here: World, away: Opened) -> None:
+    here.aria.write("far below")
+    await away.sees("far below▌")
+    here.aria.end()
+    await until(lambda: not strip_of(away), "the strip goes")
+    await away.sees("new lines")
+
+
+@pytest.mark.parametrize("keys", [("f3",), ("i", "enter")])
+async def test_strip_key_goes_to_the_writer(
+    here: World, away: Opened, keys: tuple[str, ...]
+) -> None:
+    here.aria.write("far below")
+    await away.sees("far below▌")
+    await away.press(*keys)
+    await until(lambda: not strip_of(away), "the strip goes")
+    assert away.screen.cells.following
+    assert away.shows("far below")
+
+
+async def test_strip_click_goes_to_the_writer(here: World, away: Opened) -> None:
+    here.aria.write("far below")
+    await away.sees("far below▌")
+    await away.pilot.click("LiveStrip")
+    await until(lambda: not strip_of(away), "the strip goes")
+    assert away.screen.cells.following
+
+
+async def test_strip_key_without_writer_says_so(there: Opened) -> None:
+    await there.press("f3")
+    await there.sees("Nobody writes out of sight.")
+
+
+async def test_strip_while_editing_leaves_the_cursor_in_its_row(here: World, away: Opened) -> None:
+    await away.press("enter")
+    editor = away.screen.area.editor
+    assert editor is not None
+    row = editor.cursor_screen_offset.y
+    here.aria.write("far below")
+    await away.sees("far below▌")
+    assert editor.cursor_screen_offset.y == row
+
+
+@pytest.fixture
+async def guest(here: World) -> AsyncIterator[Opened]:
+    async with opened(here, as_name="bela") as one:
+        yield one
+
+
+async def test_strip_several_writers_shows_the_last_to_begin_and_a_count(
+    here: World, away: Opened, guest: Opened
+) -> None:
+    await guest.press("up", "G")
+    await guest.edit()
+    await guest.type("zebra")
+    here.aria.write("far below")
+    await until(lambda: strip_of(away) and strip_of(away)[0].startswith(" bela"), "bela's text")
+    assert strip_of(away)[-1].endswith("+1")
