@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-_SHOWN_KEYS: Final = {
+SHOWN_KEYS: Final = {
     "enter": "Enter",
     "escape": "Esc",
     "space": "Space",
@@ -146,7 +146,7 @@ class Action:
 def shown_key(key: str) -> str:
     """Return a key as it is displayed to people: `ctrl+q` as Ctrl+Q."""
     *modifiers, last = key.split("+")
-    name = _SHOWN_KEYS.get(last) or (last.upper() if modifiers or last[:1] == "f" else last)
+    name = SHOWN_KEYS.get(last) or (last.upper() if modifiers or last[:1] == "f" else last)
     if last == "f":
         name = last
     return "+".join([*(modifier.capitalize() for modifier in modifiers), name])

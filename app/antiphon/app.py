@@ -122,7 +122,7 @@ class AntiphonApp(App[None]):
         self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
-        self._keys = InputQueue(self, super().on_event)
+        self._keys = InputQueue(self, self._hand_on)
         self._place = place or place_name(options)
 
     def get_default_screen(self) -> DocumentScreen:
@@ -161,6 +161,18 @@ class AntiphonApp(App[None]):
             await self._keys.put(event)
         else:
             await super().on_event(event)
+
+    async def _hand_on(self, event: events.Event) -> None:
+        """Give a key to what has the focus, as what it means to the person."""
+        screen = self.screen
+        if isinstance(event, events.Key) and isinstance(screen, DocumentScreen):
+            key = screen.keymap.translate(event.key, screen.mode)
+            if key is None:
+                screen.hint(screen.keymap.explain(event.key, screen.mode))
+                return
+            if key != event.key:
+                event = events.Key(key, None)
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._first_frame_drawn)

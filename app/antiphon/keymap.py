@@ -1,61 +1,242 @@
-"""Queries on the actions for bindings, footer, help and palette."""
+"""Keys of the actions: as they are built in, or as a person's settings say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from textual.binding import Binding
+from textual.keys import (
+    KEY_ALIASES,
+    KEY_NAME_REPLACEMENTS,
+    REPLACED_KEYS,
+    Keys,
+    key_to_character,
+)
 
-from antiphon.actions import ACTIONS, Action, ActionContext, Mode
+from antiphon.actions import ACTIONS, SHOWN_KEYS, Action, ActionContext, Mode, shown_key
+from antiphon_kernel.types.quoting import join_names, quote
 
 _ANYWHERE: Final = frozenset(Mode)
 
-_MODES: Final = {action.name: action.modes for action in ACTIONS}
+_TEXT_MODES: Final = frozenset({Mode.WRITE, Mode.EDIT})
+"""Modes in which letters are text."""
+
+_BY_NAME: Final = {action.name: action for action in ACTIONS}
+
+_KEPT: Final = frozenset({"escape", "up", "down", "left", "right", "home", "end", "backspace"})
+"""Keys that text areas and dialogs need whatever the settings say."""
+
+_CHOSEN: Final = "action."
+"""Begins the name of the key that stands for one which the person has given to an action."""
+
+_WRITTEN: Final = {shown.lower(): key for key, shown in SHOWN_KEYS.items() if len(shown) > 1}
+"""Keys by their names as people are shown them."""
+
+_NAMED: Final = frozenset(key.value for key in Keys)
+
+_ALIASES: Final = {alias: key for key, aliases in KEY_ALIASES.items() for alias in aliases}
+"""Keys as they arrive, by other names of theirs: terminals send Ctrl+I and Tab alike."""
+
+_MODIFIERS: Final = frozenset({"alt", "ctrl", "hyper", "meta", "shift", "super"})
 
 
 def works_in(name: str, mode: Mode) -> bool:
     """Return whether the keys of an action work in a mode; True if it is none of ours."""
-    return mode in _MODES.get(name, _ANYWHERE)
+    return name not in _BY_NAME or mode in _BY_NAME[name].modes
 
 
 def bindings() -> list[Binding]:
-    """Return a binding for each key that is not text."""
-    return [
+    """Return a binding for each key that is not text, and one for each action's chosen keys."""
+    built_in = [
         Binding(key, action.name, show=False, priority=action.priority)
         for action in ACTIONS
         if not action.typed
         for key in action.keys
     ]
+    chosen = [
+        Binding(_CHOSEN + action.name, action.name, show=False, priority=True)
+        for action in ACTIONS
+        if not action.typed
+    ]
+    return built_in + chosen
 
 
-def footer_actions(situation: ActionContext) -> Iterator[Action]:
-    """Yield the actions that work now and are worth naming, the most useful first."""
-    for action in ACTIONS:
-        if (
-            situation.mode in action.modes
-            and action.footer is not None
-            and action.enabled(situation)
-            and action.footer(situation)
-            and not (action.mutates and situation.reading)
-        ):
-            yield action
+@dataclass(frozen=True, slots=True)
+class KeyProblem:
+    """An entry of a person's keys that is not used."""
+
+    action: str
+    reason: str
 
 
-def palette_actions(situation: ActionContext) -> Iterator[Action]:
-    """Yield the actions that are available now."""
-    for action in ACTIONS:
-        if action.title is None or (action.mutates and situation.reading):
-            continue
-        if action.enabled(situation):
-            yield action
+class KeyMap:
+    """All actions with the keys that they have for one person."""
 
-
-def help_sections() -> Iterator[tuple[str, tuple[Action, ...]]]:
-    """Title and actions of each part of the help screen."""
-    yield "Anywhere", tuple(one for one in ACTIONS if one.modes == _ANYWHERE)
-    for mode in Mode:
-        yield (
-            mode.value,
-            tuple(one for one in ACTIONS if mode in one.modes and one.modes != _ANYWHERE),
+    def __init__(self, chosen: Mapping[str, Sequence[str]] | None = None) -> None:
+        """`chosen` holds the keys of actions by name, as `check_keys` returns them."""
+        chosen = chosen or {}
+        given = {
+            (mode, key): name
+            for name, keys in chosen.items()
+            for mode in _BY_NAME[name].modes
+            for key in keys
+        }
+        self.actions = tuple(
+            replace(action, keys=_remaining(action, chosen, given)) for action in ACTIONS
         )
+        """The actions, in the order in which the footer names them."""
+        self._given = {
+            place: name for place, name in given.items() if place[1] not in _BY_NAME[name].keys
+        }
+        self._taken = {
+            (mode, key): action
+            for before, action in zip(ACTIONS, self.actions, strict=True)
+            for key in before.keys
+            if key not in action.keys and key not in _KEPT
+            for mode in action.modes
+        }
+
+    def translate(self, key: str, mode: Mode) -> str | None:
+        """Return the key that is bound to what a key means for the person; None if to nothing."""
+        name = self._given.get((mode, key))
+        if name is not None:
+            return _CHOSEN + name
+        return None if (mode, key) in self._taken else key
+
+    def explain(self, key: str, mode: Mode) -> str:
+        """Say where what a key usually does has gone."""
+        action = self._taken[mode, key]
+        keys = f"has {action.shown_keys()}" if action.keys else "has no key"
+        return f"{shown_key(key)} does nothing here: `{action.name}` {keys} in your settings."
+
+    def footer_actions(self, situation: ActionContext) -> Iterator[Action]:
+        """Yield the actions that work now and are worth naming, the most useful first."""
+        for action in self.actions:
+            if (
+                action.keys
+                and situation.mode in action.modes
+                and action.footer is not None
+                and action.enabled(situation)
+                and action.footer(situation)
+                and not (action.mutates and situation.reading)
+            ):
+                yield action
+
+    def palette_actions(self, situation: ActionContext) -> Iterator[Action]:
+        """Yield the actions that are available now."""
+        for action in self.actions:
+            if action.title is None or (action.mutates and situation.reading):
+                continue
+            if action.enabled(situation):
+                yield action
+
+    def help_sections(self) -> Iterator[tuple[str, tuple[Action, ...]]]:
+        """Title and actions of each part of the help screen."""
+        yield "Anywhere", tuple(one for one in self.actions if one.modes == _ANYWHERE)
+        for mode in Mode:
+            yield (
+                mode.value,
+                tuple(one for one in self.actions if mode in one.modes and one.modes != _ANYWHERE),
+            )
+
+
+def _remaining(
+    action: Action, chosen: Mapping[str, Sequence[str]], given: Mapping[tuple[Mode, str], str]
+) -> tuple[str, ...]:
+    """Return the keys of an action; one that is given to another in one of its modes is not."""
+    if action.name in chosen:
+        return tuple(chosen[action.name])
+    return tuple(
+        key for key in action.keys if not any((mode, key) in given for mode in action.modes)
+    )
+
+
+def check_keys(
+    table: Mapping[str, Any],
+) -> tuple[Mapping[str, tuple[str, ...]], tuple[KeyProblem, ...]]:
+    """Return the keys of actions that a person's table gives them, and what is wrong in it.
+
+    The first of two actions that want one key gets it. A key that is built in for another action
+    is given up by that one.
+    """
+    chosen: dict[str, tuple[str, ...]] = {}
+    problems: list[KeyProblem] = []
+    users: dict[tuple[Mode, str], str] = {}
+    for name, value in table.items():
+        try:
+            keys = _checked(name, value, users)
+        except ValueError as error:
+            problems.append(KeyProblem(name, str(error)))
+            continue
+        chosen[name] = keys
+        users.update({(mode, key): name for mode in _BY_NAME[name].modes for key in keys})
+    return chosen, tuple(problems)
+
+
+def _checked(name: str, value: Any, users: Mapping[tuple[Mode, str], str]) -> tuple[str, ...]:
+    """Return the keys of one entry; raises ValueError with what is wrong."""
+    action = _BY_NAME.get(name)
+    if action is None:
+        raise ValueError(f"there is no action {quote(name)}: `antiphon keys` lists them")
+    if action.typed:
+        raise ValueError(f"{quote(name)} is typed as text: it has no other key")
+    written = [value] if isinstance(value, str) else value
+    if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
+        raise ValueError(f'{quote(name)} has to be a key like "ctrl+g", or a list of keys')
+    keys = tuple(dict.fromkeys(parse_key(one) for one in written))
+    for key in keys:
+        _check_key(action, key)
+        other = next(
+            (users[mode, key] for mode in sorted(action.modes) if (mode, key) in users), None
+        )
+        if other is not None:
+            raise ValueError(f"{shown_key(key)} is given to {quote(other)} already")
+    return keys
+
+
+def _check_key(action: Action, key: str) -> None:
+    if key in action.keys:
+        return
+    if key in _KEPT:
+        raise ValueError(f"{shown_key(key)} has its own meaning and cannot be given to actions")
+    text_modes = sorted(action.modes & _TEXT_MODES)
+    if _character(key) is not None and text_modes:
+        raise ValueError(
+            f"{shown_key(key)} is typed as text in {join_names(text_modes)}: take one with Ctrl"
+        )
+
+
+def parse_key(written: str) -> str:
+    """Return the name by which a key arrives, of one as people write it: `Ctrl+G`, `?`, `PgUp`.
+
+    Raises:
+        ValueError: if there is no such key.
+    """
+    text = written.strip()
+    before, _, last = text.rpartition("+")
+    if text == "+" or text.endswith("++"):
+        before, last = text[:-2], "+"
+    modifiers = sorted(filter(None, (one.strip().lower() for one in before.split("+"))))
+    last = last.strip()
+    if len(last) > 1:
+        last = _WRITTEN.get(last.lower(), last.lower())
+    elif not last.isalnum():
+        name = unicodedata.name(last, "") if last else ""
+        last = name.lower().replace("-", "_").replace(" ", "_")
+        last = KEY_NAME_REPLACEMENTS.get(last, last)
+    elif modifiers:
+        last = last.lower()
+    key = "+".join([*modifiers, last])
+    is_known = bool(last) and (last in _NAMED or _character(last) is not None)
+    if not is_known or not set(modifiers) <= _MODIFIERS:
+        raise ValueError(f"there is no key {quote(written)}: write it like ctrl+g, f5, pageup or ?")
+    return _ALIASES.get(key, key)
+
+
+def _character(key: str) -> str | None:
+    """Return the character that a key types; None if it types none."""
+    character = key_to_character(REPLACED_KEYS.get(key, key))
+    return character if character is not None and character.isprintable() else None

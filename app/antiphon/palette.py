@@ -11,7 +11,6 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
-from antiphon.keymap import palette_actions
 from antiphon.screens.document_screen import DocumentScreen
 
 _TITLE_COLUMNS: Final = 48
@@ -62,7 +61,7 @@ class PaletteCommands(Provider):
         return self._of(screen) if isinstance(screen, DocumentScreen) else iter(())
 
     def _of(self, screen: DocumentScreen) -> Iterator[PaletteEntry]:
-        for action in palette_actions(screen.situation):
+        for action in screen.keymap.palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
             perform = getattr(screen, f"action_{action.name}")
             yield PaletteEntry(title, action.shown_keys(), perform)

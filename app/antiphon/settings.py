@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from antiphon.keymap import check_keys
 from antiphon.toml_files import FileProblem, read_toml
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.text.toml_lines import TomlFile
@@ -35,12 +36,16 @@ class Settings(BaseModel):
     """Whether a person who looks elsewhere is called when a model ends or asks."""
     gutter: Literal["auto", "narrow", "wide"] = "auto"
     """Width of the column left of the text; names of authors stand in a wide one."""
+    keys: Mapping[str, tuple[str, ...]] = {}
+    """Keys of actions, by name, in the place of those that are built in."""
 
 
 _EXPECTED: Final[Mapping[str, str]] = {
     "bool_type": "true or false",
     "string_type": "text in quotes",
     "literal_error": "{expected}",
+    "mapping_type": "a table",
+    "dict_type": "a table",
 }
 
 
@@ -123,15 +128,21 @@ def _applied(settings: Settings, kept: Mapping[str, Any]) -> Settings:
 
 def _checked(path: Path, file: TomlFile) -> tuple[Settings, tuple[FileProblem, ...]]:
     """Return the settings of a file without those that are wrong, and what is wrong with them."""
+    fields, problems = dict(file.tables), list[FileProblem]()
+    if isinstance(table := fields.get("keys"), dict):
+        fields["keys"], wrong_keys = check_keys(table)
+        problems += [
+            FileProblem(path, file.line_of("keys", one.action), one.reason) for one in wrong_keys
+        ]
     try:
-        return Settings.model_validate(dict(file.tables)), ()
+        return Settings.model_validate(fields), tuple(problems)
     except ValidationError as invalid:
         wrong = invalid.errors(include_url=False)
-    problems = [
+    problems += [
         FileProblem(path, file.line_of(*map(str, error["loc"])), _reason(error)) for error in wrong
     ]
     bad = {error["loc"][0] for error in wrong}
-    rest = {name: value for name, value in file.tables.items() if name not in bad}
+    rest = {name: value for name, value in fields.items() if name not in bad}
     return Settings.model_validate(rest), tuple(problems)
 
 

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.actions import ACTIONS, ActionContext, Mode, shown_key
-from antiphon.keymap import bindings, footer_actions, help_sections, palette_actions, works_in
+from antiphon.actions import ACTIONS, Action, ActionContext, Mode, shown_key
+from antiphon.keymap import KeyMap, bindings, check_keys, parse_key, works_in
+from antiphon.locations import config_folder
 from antiphon.screens.document_actions import requires_write
 from antiphon.screens.document_screen import DocumentScreen
+from antiphon.settings import SETTINGS_FILE
+from antiphon.widgets.status import HintBar
+from tests.app.opened import World, opened
+from tests.waiting import until
 
 
 def test_every_action_has_a_name_of_its_own_and_a_method() -> None:
@@ -53,29 +58,33 @@ def test_key_works_in_the_modes_of_its_action_only() -> None:
 
 
 def test_footer_names_only_keys_that_work_now() -> None:
-    empty = {one.name for one in footer_actions(ActionContext(mode=Mode.WRITE))}
-    full = {one.name for one in footer_actions(ActionContext(mode=Mode.WRITE, composing=True))}
+    empty = {one.name for one in KeyMap().footer_actions(ActionContext(mode=Mode.WRITE))}
+    full = {
+        one.name for one in KeyMap().footer_actions(ActionContext(mode=Mode.WRITE, composing=True))
+    }
     assert "shell" in empty and "send" not in empty
     assert "send" in full and "shell" not in full
 
 
 def test_footer_names_whom_ctrl_c_stops_only_while_somebody_runs() -> None:
     for mode in Mode:
-        assert "interrupt" not in {one.name for one in footer_actions(ActionContext(mode=mode))}
+        assert "interrupt" not in {
+            one.name for one in KeyMap().footer_actions(ActionContext(mode=mode))
+        }
         running = ActionContext(mode=mode, stoppable="aria")
-        labels = [one.label(running) for one in footer_actions(running)]
+        labels = [one.label(running) for one in KeyMap().footer_actions(running)]
         assert "stop aria" in labels
 
 
 def test_help_sections_contain_every_action_of_every_mode() -> None:
-    sections = dict(help_sections())
+    sections = dict(KeyMap().help_sections())
     assert list(sections) == ["Anywhere", *Mode]
     shown = {one for actions in sections.values() for one in actions}
     assert shown == set(ACTIONS)
 
 
 def test_palette_names_each_action_once() -> None:
-    names = [one.name for one in palette_actions(ActionContext(live=True, focused=True))]
+    names = [one.name for one in KeyMap().palette_actions(ActionContext(live=True, focused=True))]
     assert len(names) == len(set(names))
     assert "undo" in names and "send" not in names
 
@@ -94,3 +103,108 @@ def test_palette_names_each_action_once() -> None:
 )
 def test_keys_are_written_for_people(key: str, shown: str) -> None:
     assert shown_key(key) == shown
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("Ctrl+G", "ctrl+g"),
+        ("?", "question_mark"),
+        ("/", "slash"),
+        ("PgUp", "pageup"),
+        ("Esc", "escape"),
+        ("F5", "f5"),
+        ("G", "G"),
+        ("ctrl+i", "tab"),
+        ("Shift+Ctrl+a", "ctrl+shift+a"),
+        ("ctrl++", "ctrl+plus"),
+        ("+", "plus"),
+        ("question_mark", "question_mark"),
+        ("ä", "ä"),
+    ],
+)
+def test_parse_key_takes_keys_as_people_write_them(written: str, key: str) -> None:
+    assert parse_key(written) == key
+
+
+@pytest.mark.parametrize("written", ["", "ctrl+", "hurl+g", "gg", "f99", "\n", "ctrl+nothing"])
+def test_parse_key_of_no_key_is_an_error(written: str) -> None:
+    with pytest.raises(ValueError, match="there is no key"):
+        parse_key(written)
+
+
+@pytest.mark.parametrize("action", [one for one in ACTIONS if not one.typed])
+def test_built_in_keys_are_keys(action: Action) -> None:
+    assert check_keys({action.name: list(action.keys)}) == ({action.name: action.keys}, ())
+
+
+@pytest.mark.parametrize(
+    ("table", "action", "reason"),
+    [
+        ({"undoo": "f5"}, "undoo", "there is no action 'undoo': `antiphon keys` lists them"),
+        ({"undo": "f99"}, "undo", "there is no key 'f99'"),
+        ({"undo": 7}, "undo", "has to be a key like"),
+        ({"shell": "f5"}, "shell", "typed as text"),
+        ({"send": "s"}, "send", "s is typed as text in WRITE"),
+        ({"blame": "up"}, "blame", "↑ has its own meaning"),
+        ({"undo": "f5", "blame": "f5"}, "blame", "F5 is given to 'undo' already"),
+    ],
+)
+def test_check_keys_names_what_is_wrong(table: dict[str, object], action: str, reason: str) -> None:
+    _, (problem,) = check_keys(table)
+    assert problem.action == action
+    assert reason in problem.reason
+
+
+def test_key_given_to_an_action_is_taken_from_the_one_that_had_it() -> None:
+    chosen, problems = check_keys({"blame": "u"})
+    keymap = KeyMap(chosen)
+    keys = {one.name: one.keys for one in keymap.actions}
+    assert (keys["blame"], keys["undo"], problems) == (("u",), (), ())
+    assert keymap.translate("u", Mode.NAVIGATE) == "action.blame"
+    assert keymap.translate("b", Mode.NAVIGATE) is None
+    assert "`blame` has u" in keymap.explain("b", Mode.NAVIGATE)
+    assert keymap.translate("b", Mode.EDIT) == "b"
+
+
+def test_keymap_without_choices_changes_no_key() -> None:
+    keymap = KeyMap()
+    assert keymap.actions == ACTIONS
+    for action in ACTIONS:
+        for mode in action.modes:
+            assert [keymap.translate(key, mode) for key in action.keys] == list(action.keys)
+
+
+def test_arrow_keys_and_escape_go_on_to_the_text_area() -> None:
+    keymap = KeyMap({"navigate": ("ctrl+g",)})
+    assert [keymap.translate(key, Mode.WRITE) for key in ("up", "escape")] == ["up", "escape"]
+
+
+@pytest.fixture
+def own_keys() -> None:
+    (config_folder() / SETTINGS_FILE).write_text(
+        '[keys]\nblame = ["f5"]\nsend = "Ctrl+S"\nnewline = "enter"\nnothing = "f6"\nhints = "f7"\n'
+    )
+
+
+async def test_own_keys_work_and_are_shown_everywhere(own_keys: None, here: World) -> None:
+    async with opened(here, size=(120, 30)) as there:
+        hints = there.screen.query_one(HintBar)
+        problem = "settings.toml:5: there is no action 'nothing'"
+        await until(lambda: problem in (hints.hint or ""), "the problem")
+        hints.clear_hint()
+        await there.type("one")
+        await there.press("enter")
+        await there.type("two")
+        await there.sees("Ctrl+S send")
+        assert there.message == "one\ntwo"
+        await there.press("ctrl+s")
+        await until(lambda: there.message == "", "sent")
+        await there.press("f7")
+        await there.sees("Hints")
+        await there.press("escape", "escape")
+        await there.mode(Mode.NAVIGATE)
+        await there.press("f1")
+        await there.sees("F7   ")
+        await there.press("escape", "b")
+        await there.sees("b does nothing here: `blame` has F5 in your settings.")

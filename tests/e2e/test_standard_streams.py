@@ -44,6 +44,7 @@ PRINTING = {
     "restore": ["restore", "BACKUP", "--data", "OTHER"],
     "doctor": ["doctor"],
     "log": ["log"],
+    "keys": ["keys"],
 }
 """A call of every command that prints something of its own."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from antiphon.cli import chat, inspect, maintenance, models, run, transfer
+from antiphon.cli import chat, inspect, keys, maintenance, models, run, transfer
 from antiphon.cli.bench import bench
 from antiphon.cli.errors import CommandError
 from antiphon.cli.invite import invite
@@ -77,7 +77,7 @@ def antiphon(
     _open_started(chosen_data(data, project), project, context=context, as_name=as_name)
 
 
-for _room in (chat, run, models, transfer, inspect, maintenance):
+for _room in (chat, run, models, transfer, inspect, keys, maintenance):
     for _command in _room.COMMANDS:
         antiphon.add_command(_command)
 antiphon.add_command(invite)

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from antiphon.actions import ActionContext, Mode
+from antiphon.keymap import KeyMap
 from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.blame_view import BlameView
@@ -67,6 +68,7 @@ class BaseScreen(Screen[None]):
         super().__init__()
         self.mode = Mode.WRITE
         self.settings = settings or Settings()
+        self.keymap = KeyMap(self.settings.keys)
         self.user = session.user
         self.source = CellModel(
             session.document, presence=session.presence, user=session.user, clock=clock
@@ -81,7 +83,7 @@ class BaseScreen(Screen[None]):
         self._switch_context = open_context
         self._running_blocks = RunningBlocks(session.document)
         self._hints = hints
-        self._frame = DocumentLayout(self.area, self.composer, hints, place=place)
+        self._frame = DocumentLayout(self.area, self.composer, hints, self.keymap, place=place)
         self._kernel = KernelActions(session, self.hint)
         self._submitter = MessageSubmitter(
             session,

@@ -438,7 +438,7 @@ class DocumentActions(BaseScreen):
         if self._tour.hint_text is not None:
             self._tour.hide()
             self._suggest()
-        self.app.push_screen(HelpModal())
+        self.app.push_screen(HelpModal(self.keymap))
 
     def action_show_help(self) -> None:
         self.action_help()

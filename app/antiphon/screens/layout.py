@@ -9,6 +9,7 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
 from textual.widgets import Static
 
+from antiphon.keymap import KeyMap
 from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
@@ -63,7 +64,13 @@ class DocumentLayout(Container):
     """
 
     def __init__(
-        self, area: DocumentView, composer: Composer, hints: HintLog, *, place: str
+        self,
+        area: DocumentView,
+        composer: Composer,
+        hints: HintLog,
+        keymap: KeyMap,
+        *,
+        place: str,
     ) -> None:
         super().__init__()
         self.area = area
@@ -74,7 +81,7 @@ class DocumentLayout(Container):
         self.live = LiveStrip()
         self.drafts = DraftPreview()
         self.notice = HintBar(hints)
-        self.footer = FooterLine()
+        self.footer = FooterLine(keymap)
         self._too_small = TooSmall()
         self._main = Vertical(id="main")
         self._wants_sidebar: bool | None = None

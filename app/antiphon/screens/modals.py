@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
-from antiphon.keymap import help_sections
+from antiphon.keymap import KeyMap
 from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
@@ -101,8 +101,8 @@ class TextModal(ModalScreen[None]):
 class HelpModal(TextModal):
     """All keys, by where they work."""
 
-    def __init__(self) -> None:
-        super().__init__(help_rows)
+    def __init__(self, keymap: KeyMap) -> None:
+        super().__init__(partial(help_rows, keymap))
 
 
 class HintsModal(TextModal):
@@ -248,10 +248,10 @@ class CommandModal(ModalScreen[bool]):
             self.dismiss(True)
 
 
-def help_rows(width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+def help_rows(keymap: KeyMap, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
     """The lines of the help page."""
     rows = _titled("Keys", theme)
-    for title, actions in help_sections():
+    for title, actions in keymap.help_sections():
         rows.append([StatusSpan(title, theme.heading_3)])
         for action in actions:
             keys = (action.shown_keys() or IN_PALETTE).ljust(KEY_COLUMNS)

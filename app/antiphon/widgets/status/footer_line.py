@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from antiphon.actions import ActionContext, shown_key
-from antiphon.keymap import footer_actions
+from antiphon.keymap import KeyMap
 from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 
 class FooterLine(StatusLine):
     """` EDIT  Esc leave  Ctrl+Z undo mine  F1 help`; what does not fit is dropped at the right."""
 
-    def __init__(self) -> None:
+    def __init__(self, keymap: KeyMap) -> None:
         super().__init__()
+        self._keymap = keymap
         self._situation = ActionContext()
 
     def show(self, situation: ActionContext) -> None:
@@ -27,7 +28,7 @@ class FooterLine(StatusLine):
         theme, situation = self.cell_theme, self._situation
         pieces = [StatusSpan(situation.mode_word, theme.focus)]
         room = width - 2 - cell_len(situation.mode_word)
-        for action in footer_actions(situation):
+        for action in self._keymap.footer_actions(situation):
             key = shown_key(action.keys[0])
             words = action.label(situation)
             needed = cell_len(key) + cell_len(words) + 3
