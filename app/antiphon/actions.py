@@ -24,6 +24,7 @@ SHOWN_KEYS: Final = {
     "less_than_sign": "<",
     "greater_than_sign": ">",
     "at": "@",
+    "slash": "/",
 }
 
 
@@ -38,6 +39,8 @@ class Mode(StrEnum):
     """Inside a cell: all keys are text."""
     CONTEXTS = "CONTEXTS"
     """In the sidebar, choosing a context."""
+    FIND = "FIND"
+    """Typing what to look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class ActionContext:
     """The view is at the tail."""
     writer: str | None = None
     """Somebody who writes out of sight."""
+    finding: bool = False
+    """Hits of a search are marked."""
     unread: bool = False
     """There are cells that have not been on screen."""
     focused: bool = False
@@ -109,6 +114,8 @@ class Action:
     modes: frozenset[Mode]
     enabled: Callable[[ActionContext], bool] = _always_enabled
     """Whether the key does something now."""
+    takes: Callable[[ActionContext], bool] | None = None
+    """Whether its keys are its own now, else another action's in the same mode; None: always."""
     footer: Callable[[ActionContext], bool] | None = _always_enabled
     """Whether the footer names it when it works; None: never."""
     typed: bool = False
@@ -156,6 +163,7 @@ _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
 _CONTEXTS: Final = frozenset({Mode.CONTEXTS})
 _EDIT: Final = frozenset({Mode.EDIT})
+_FIND: Final = frozenset({Mode.FIND})
 _ANYWHERE: Final = frozenset(Mode)
 
 
@@ -245,6 +253,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "no",
         "Do not let the call run, and tell the model why.",
         _NAVIGATE,
+        takes=lambda now: now.asks,
         enabled=lambda now: now.asks and now.live,
         title="Do not let the call run",
         mutates=True,
@@ -259,6 +268,32 @@ ACTIONS: Final[tuple[Action, ...]] = (
         enabled=lambda now: now.focused,
         title="Edit the cell",
         mutates=True,
+    ),
+    Action(
+        "end_find",
+        ("escape",),
+        "end find",
+        "Mark the hits of the search no longer, and stay where it has led.",
+        _NAVIGATE,
+        enabled=lambda now: now.finding,
+        takes=lambda now: now.finding,
+    ),
+    Action(
+        "next_hit",
+        ("n",),
+        "next hit",
+        "To the next hit of the search; after the last one to the first.",
+        _NAVIGATE,
+        enabled=lambda now: now.finding,
+    ),
+    Action(
+        "previous_hit",
+        ("N",),
+        "hit before",
+        "To the hit before; before the first one to the last.",
+        _NAVIGATE,
+        enabled=lambda now: now.finding,
+        footer=None,
     ),
     Action(
         "write",
@@ -501,6 +536,25 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Edit the cell before.",
         _EDIT,
     ),
+    # FIND
+    Action(
+        "keep_hit",
+        ("enter",),
+        "stay",
+        "Stay at the hit: n and N go on to others.",
+        _FIND,
+        priority=True,
+    ),
+    Action(
+        "leave_find",
+        ("escape",),
+        "back",
+        "End the search, and go back to where you were.",
+        _FIND,
+        priority=True,
+    ),
+    Action("hit_below", ("down",), "next", "To the next hit.", _FIND),
+    Action("hit_above", ("up",), "before", "To the hit before.", _FIND),
     # CONTEXTS
     Action(
         "open_context",
@@ -545,6 +599,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         footer=None,
         priority=True,
     ),
+    Action(
+        "find",
+        ("ctrl+f",),
+        "find",
+        "Find a text in the context, or in the cell that you edit; lower case finds both cases.",
+        _WRITE | _NAVIGATE | _EDIT | _FIND,
+        footer=None,
+        priority=True,
+        title="Find in this context",
+    ),
+    Action("find_text", ("slash",), "find", "Find a text in the context.", _NAVIGATE, footer=None),
     Action("help", ("f1",), "help", "This page.", _ANYWHERE, priority=True, title="Help"),
     Action("show_help", ("question_mark",), "help", "This page.", _NAVIGATE, footer=None),
     Action(

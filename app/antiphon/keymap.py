@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from antiphon_kernel.types.quoting import join_names, quote
 
 _ANYWHERE: Final = frozenset(Mode)
 
-_TEXT_MODES: Final = frozenset({Mode.WRITE, Mode.EDIT})
+_TEXT_MODES: Final = frozenset({Mode.WRITE, Mode.EDIT, Mode.FIND})
 """Modes in which letters are text."""
 
 _BY_NAME: Final = {action.name: action for action in ACTIONS}
@@ -42,10 +42,18 @@ _ALIASES: Final = {alias: key for key, aliases in KEY_ALIASES.items() for alias 
 
 _MODIFIERS: Final = frozenset({"alt", "ctrl", "hyper", "meta", "shift", "super"})
 
+_TAKES: Final = {action.name: action.takes for action in ACTIONS if action.takes is not None}
+
 
 def works_in(name: str, mode: Mode) -> bool:
     """Return whether the keys of an action work in a mode; True if it is none of ours."""
     return name not in _BY_NAME or mode in _BY_NAME[name].modes
+
+
+def takes_keys(name: str, situation: Callable[[], ActionContext]) -> bool:
+    """Return whether the keys of an action are its own now; `situation` is asked if need be."""
+    takes = _TAKES.get(name)
+    return takes is None or takes(situation())
 
 
 def bindings() -> list[Binding]:
@@ -91,12 +99,14 @@ class KeyMap:
         self._given = {
             place: name for place, name in given.items() if place[1] not in _BY_NAME[name].keys
         }
+        kept = {(mode, key) for one in self.actions for key in one.keys for mode in one.modes}
         self._taken = {
             (mode, key): action
             for before, action in zip(ACTIONS, self.actions, strict=True)
             for key in before.keys
             if key not in action.keys and key not in _KEPT
             for mode in action.modes
+            if (mode, key) in given or (mode, key) not in kept
         }
 
     def translate(self, key: str, mode: Mode) -> str | None:

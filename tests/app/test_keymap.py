@@ -36,8 +36,17 @@ def test_actions_that_change_what_others_see_are_those_that_require_write() -> N
 
 @pytest.mark.parametrize("mode", Mode)
 def test_key_means_one_thing_in_a_mode(mode: Mode) -> None:
-    keys = [key for one in ACTIONS if mode in one.modes for key in one.keys]
+    others = [one for one in ACTIONS if mode in one.modes and one.takes is None]
+    keys = [key for one in others for key in one.keys]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_key_that_is_taken_at_times_is_asked_about_first(mode: Mode) -> None:
+    here = [one for one in ACTIONS if mode in one.modes]
+    for key in {key for one in here for key in one.keys}:
+        sharing = [one.takes is None for one in here if key in one.keys]
+        assert sharing == sorted(sharing)
 
 
 def test_keymap_uses_no_alt_and_no_tmux_key() -> None:

@@ -18,6 +18,7 @@ from antiphon.keymap import KeyMap
 from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.blame_view import BlameView
+from antiphon.screens.find_view import FindView
 from antiphon.screens.kernel_calls import KernelActions, ModelsHere
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
@@ -97,6 +98,7 @@ class BaseScreen(Screen[None]):
         )
         self._live = LiveWriters(self.source, self.cells, self._frame.live, self._frame.unread)
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
+        self._find = FindView(self.area, self.source, self._frame.find, self.run_in_background)
         self._contexts: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
         """Ids and versions of the contexts when it was last asked where they branch."""
@@ -106,6 +108,8 @@ class BaseScreen(Screen[None]):
         """Rejected edits that the person has been shown."""
         self._focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
+        self._focused_before_find: Widget | None = None
+        """Widget that had the focus before the search."""
         self._memory = memory
         self._came_back = False
         """The view is where it was when this context was left."""
@@ -191,6 +195,7 @@ class BaseScreen(Screen[None]):
             ),
             following=cells.following,
             writer=self._live.shown_name,
+            finding=self._find.is_open,
             unread=cells.unread_lines > 0,
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,

@@ -26,7 +26,7 @@ from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import LiveStrip, UnreadBadge
+from antiphon.widgets.status import FindBar, LiveStrip, UnreadBadge
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
@@ -275,6 +275,55 @@ class DocumentActions(BaseScreen):
     def action_previous_unread(self) -> None:
         if not self.cells.previous_unread():
             self.hint("Nothing unread above.")
+
+    # Finding
+
+    def action_find(self) -> None:
+        if self.mode is Mode.FIND:
+            self.action_hit_below()
+            return
+        if self.mode in (Mode.WRITE, Mode.NAVIGATE):
+            self._focused_before_find = self.focused
+        self._find.open()
+
+    def action_find_text(self) -> None:
+        self.action_find()
+
+    @on(FindBar.QueryChanged)
+    def _query_changed(self, message: FindBar.QueryChanged) -> None:
+        self._find.look_for(message.query)
+
+    def action_next_hit(self) -> None:
+        self._go_to_hit(1)
+
+    def action_previous_hit(self) -> None:
+        self._go_to_hit(-1)
+
+    def action_hit_below(self) -> None:
+        self._go_to_hit(1)
+
+    def action_hit_above(self) -> None:
+        self._go_to_hit(-1)
+
+    def _go_to_hit(self, direction: int) -> None:
+        if not self._find.is_open:
+            self.hint("Nothing is searched for: / finds a text, then n and N go from hit to hit.")
+        elif not self._find.go(direction):
+            self.hint("There is no hit to go to.")
+
+    def action_keep_hit(self) -> None:
+        self._find.stay()
+
+    def action_end_find(self) -> None:
+        self._find.end()
+        self._update()
+
+    def action_leave_find(self) -> None:
+        self._find.go_back()
+        before = self.area.editor or self._focused_before_find
+        if before is None or not before.is_attached:
+            before = self.cells
+        before.focus(scroll_visible=False)
 
     @work(exit_on_error=False)
     async def action_copy(self) -> None:

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from antiphon.actions import Mode
-from antiphon.keymap import bindings, works_in
+from antiphon.keymap import bindings, takes_keys, works_in
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
 from antiphon.session import ConnectionStatus, SessionStatus
@@ -99,6 +99,7 @@ class DocumentScreen(DocumentActions):
         for stop in self._stops:
             stop()
         self.composer.draft.close()
+        self._find.close()
         self._running_blocks.close()
         self.source.close()
 
@@ -149,7 +150,11 @@ class DocumentScreen(DocumentActions):
     # Keys and messages
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return works_in(action, self.mode) and super().check_action(action, parameters)
+        return (
+            works_in(action, self.mode)
+            and takes_keys(action, lambda: self.situation)
+            and super().check_action(action, parameters)
+        )
 
     @on(events.Paste)
     @on(events.Key)
@@ -217,6 +222,8 @@ class DocumentScreen(DocumentActions):
         elif focused is self._frame.sidebar:
             self.mode = Mode.CONTEXTS
             self._list_contexts()
+        elif focused is self._frame.find.input:
+            self.mode = Mode.FIND
         else:
             self.mode = Mode.NAVIGATE
         self._publish_presence()

@@ -15,6 +15,7 @@ from antiphon.widgets.composer import Composer
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
 from antiphon.widgets.status import (
     DraftPreview,
+    FindBar,
     FooterLine,
     HeaderLine,
     HintBar,
@@ -81,6 +82,7 @@ class DocumentLayout(Container):
         self.live = LiveStrip()
         self.drafts = DraftPreview()
         self.notice = HintBar(hints)
+        self.find = FindBar()
         self.footer = FooterLine(keymap)
         self._too_small = TooSmall()
         self._main = Vertical(id="main")
@@ -97,6 +99,7 @@ class DocumentLayout(Container):
                 yield self.live
                 yield self.drafts
                 yield self.notice
+                yield self.find
                 yield self.composer
         yield self.footer
         yield self._too_small
@@ -125,7 +128,7 @@ class DocumentLayout(Container):
         beside = max(0, room - MAX_COLUMNS) // 2
         self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
         self.composer.set_gutter(columns.gutter)
-        for line in (self.header, self.notice, self.live, self.drafts):
+        for line in (self.header, self.notice, self.live, self.drafts, self.find):
             line.set_margin(margin)
         return changed
 

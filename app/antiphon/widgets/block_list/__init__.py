@@ -13,6 +13,7 @@ from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.remote_cursors import Writer
+from antiphon.widgets.block_list.text_finder import Hit, HitPlace, TextFinder
 
 __all__ = [
     "Anchor",
@@ -23,7 +24,10 @@ __all__ = [
     "Columns",
     "DocumentView",
     "Draft",
+    "Hit",
+    "HitPlace",
     "MessageLocation",
     "Siblings",
+    "TextFinder",
     "Writer",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from textual import events
@@ -26,6 +27,7 @@ from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS, HeightEst
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
+from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
@@ -279,15 +281,20 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._moved()
         self._focus_seen(at_end=True)
 
-    def reveal(self, block: str, offset: int | None = None) -> None:
-        """Scroll as little as needed to see a cell, or a place of its text."""
+    def reveal(self, block: str, offset: int | None = None, *, around: int = 0) -> None:
+        """Scroll as little as needed to see a cell, or a place of its text.
+
+        Args:
+            around: lines above and below the place that are to be seen, too.
+        """
         self.layout_now()
         if block not in self._heights or self.source.is_hidden(block):
             return
         measured = self.viewport.measured(block)
         first, last = -measured.head, measured.body - 1
         if offset is not None:
-            first = last = self.rendering(block).place_of(offset)[0]
+            line = self.rendering(block).place_of(offset)[0]
+            first, last = max(line - around, first), min(line + around, last)
         self.viewport.reveal(block, first, last)
         self._moved()
 
@@ -379,6 +386,17 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._looks.tints = {block: tuple(ranges) for block, ranges in tints.items()}
         self._request_frame()
 
+    def show_hits(self, finder: TextFinder | None, hit: HitPlace | None = None) -> None:
+        """Mark hits, one of them as the one that the person has gone to; None ends it."""
+        self._looks.finder, self._looks.hit = finder, hit
+        if self._looks.editor is not None:
+            self._mark_hits(self._looks.editor)
+        self._request_frame()
+
+    def _mark_hits(self, editor: CellEditor) -> None:
+        finder = self._looks.finder
+        editor.mark(tuple if finder is None else partial(finder.of, editor.block))
+
     # The editor over a cell
 
     def attach_editor(self, editor: CellEditor | None) -> None:
@@ -387,6 +405,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._editor_region = None
         if editor is not None:
             editor.set_text_width(self._looks.columns.text)
+            self._mark_hits(editor)
 
     def _place_editor(self, height: int) -> None:
         """Put the editor over the rows of its cell that are seen in a view of so many rows."""

@@ -11,6 +11,7 @@ from antiphon.render.lines import RenderedCell
 from antiphon.widgets.block_list.anchor import HEADER_LINE
 from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle
 from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights, author_at
+from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.editor import (
     CursorLabel,
     RemoteCursor,
@@ -34,6 +35,10 @@ class CellStyle(NamedTuple):
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
     tints: tuple[AuthorRange, ...]
+    hits: tuple[Hit, ...] = ()
+    """Occurrences of the text that is looked for."""
+    hit: Hit | None = None
+    """The hit that the person has gone to."""
     note: str = ""
     """At the right of the last line."""
 
@@ -78,6 +83,7 @@ class CellPainter:
         return (
             not self._layers
             and not other.tints
+            and not other.hits
             and not any(cursor.anchor is not None for cursor in other.cursors)
             and mine.note == other.note
             and mine.author == other.author
@@ -150,7 +156,10 @@ def _layers(look: CellStyle) -> list[Highlights]:
         Highlights(
             Highlight(tint.start, tint.end, blame[tint.colour % len(blame)]) for tint in look.tints
         ),
+        Highlights(Highlight(*span, theme.hit) for span in look.hits),
     ]
+    if look.hit is not None:
+        layers.append(Highlights([Highlight(*look.hit, theme.hit_current)]))
     for cursor in look.cursors:
         if cursor.anchor is not None:
             low, high = sorted((cursor.anchor, cursor.offset))

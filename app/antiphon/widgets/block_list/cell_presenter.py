@@ -13,6 +13,7 @@ from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterSty
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.render_cache import RenderCache
+from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import Measured
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind
@@ -40,6 +41,10 @@ class CellPresenter:
         self.unread: LineRef | None = None
         """The first line that was not seen yet."""
         self.tints: Mapping[str, tuple[AuthorRange, ...]] = {}
+        self.finder: TextFinder | None = None
+        """Its hits are marked."""
+        self.hit: HitPlace | None = None
+        """The hit that the person has gone to."""
 
     def set_page(self, width: int, theme: CellTheme) -> None:
         """Set the width of the view and the theme."""
@@ -66,7 +71,8 @@ class CellPresenter:
         name, colour = source.name(author)
         if author == source.me:
             name = OWN_NAME
-        unread = self.unread
+        unread, hit = self.unread, self.hit
+        finder = self.finder
         return CellStyle(
             picture=None if edited else self.pictures.rendering(block),
             author=GutterStyle(
@@ -79,6 +85,12 @@ class CellPresenter:
             unread_line=unread.line if unread is not None and unread.block == block else None,
             cursors=tuple(source.cursors(block)),
             tints=self.tints.get(block, ()),
+            hits=finder.of(block) if finder is not None else (),
+            hit=(
+                finder.hit_at(hit)
+                if finder is not None and hit is not None and hit.block == block
+                else None
+            ),
             note=source.delivery(block),
         )
 

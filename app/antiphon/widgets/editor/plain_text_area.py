@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.style import Style
 from textual import events
@@ -48,6 +48,7 @@ class PlainTextArea(TextArea, ThemedWidget):
     def __init__(self, text: str) -> None:
         self._text_columns = 0
         self._others: tuple[RemoteCursor, ...] = ()
+        self._hits: Callable[[], Sequence[tuple[int, int]]] = tuple
         self._rows = RowCache()
         super().__init__(text, tab_behavior="indent", highlight_cursor_line=False)
         self.set_reactive(TextArea.cursor_blink, False)
@@ -102,6 +103,15 @@ class PlainTextArea(TextArea, ThemedWidget):
         """Cursors of others in this block; whoever sets them carries them along."""
         self._others = tuple(cursors)
 
+    def mark(self, hits: Callable[[], Sequence[tuple[int, int]]]) -> None:
+        """Mark ranges of the text, in order, which are asked for whenever rows are drawn."""
+        self._hits = hits
+
+    def select(self, start: int, end: int) -> None:
+        """Select a range of the text, and show it."""
+        self._select([start, end])
+        self._changed(by_person=True)
+
     @property
     def flags_above(self) -> tuple[CursorLabel, ...]:
         """Names of cursors in the first row shown that stand in the row above it."""
@@ -115,7 +125,14 @@ class PlainTextArea(TextArea, ThemedWidget):
         """
         width = self._text_columns + 1
         if self._rows.layout(
-            self, self.cell_theme, top, count, width, self._others, has_row_above=has_row_above
+            self,
+            self.cell_theme,
+            top,
+            count,
+            width,
+            self._others,
+            self._hits(),
+            has_row_above=has_row_above,
         ):
             regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.pop_changed()]
             self.refresh(*regions)

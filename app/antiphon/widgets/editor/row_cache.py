@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -61,12 +62,14 @@ class RowCache:
         count: int,
         width: int,
         others: Sequence[RemoteCursor],
+        hits: Sequence[tuple[int, int]] = (),
         *,
         has_row_above: bool,
     ) -> bool:
         """Show the rows from `top` on; True if one looks different.
 
         Args:
+            hits: ranges to mark, in order, in code points.
             has_row_above: whether somebody else shows `flags_above`.
         """
         wrap = area.wrapped_document
@@ -90,6 +93,7 @@ class RowCache:
             line, section = wrap.section_at(row)
             span = _CachedSpan(wrap, line, section)
             marks, tags = self._others(span, places, width)
+            marks = [*self._hits(span, wrap, hits), *marks]
             marks += span.marks(low, high, self._theme.own_selection)
             own = None
             if cursor is not None and span.holds(cursor):
@@ -104,6 +108,20 @@ class RowCache:
             if y >= len(strips) or (drawn is not strips[y] and drawn != strips[y]):
                 self._changed.append(y)
         return bool(self._changed)
+
+    def _hits(
+        self, span: _CachedSpan, wrap: CellWrappedDocument, hits: Sequence[tuple[int, int]]
+    ) -> Iterator[StyleSpan]:
+        """Yield the parts of ranges that are in a row."""
+        if not hits:
+            return
+        low, high = (wrap.document.offset_of(place) for place in span.ends)
+        for at in range(bisect_right(hits, low, key=lambda hit: hit[1]), len(hits)):
+            start, end = hits[at]
+            if start >= high:
+                return
+            low_place, high_place = wrap.document.location_of(start), wrap.document.location_of(end)
+            yield from span.marks(low_place, high_place, self._theme.hit)
 
     def _others(
         self,
@@ -177,6 +195,11 @@ class _CachedSpan:
         self._is_last = self._end == len(wrap.document[line])
         self._cells = wrap.cells(line, section)
         self.text = self._cells.shown
+
+    @property
+    def ends(self) -> tuple[Location, Location]:
+        """The first place of the row and the one behind its last."""
+        return (self._line, self._start), (self._line, self._end)
 
     def holds(self, place: Location) -> bool:
         line, column = place

@@ -1,6 +1,7 @@
 """The single lines around the document: who is here, what works now, what has happened."""
 
 from antiphon.widgets.status.draft_preview import DraftPreview
+from antiphon.widgets.status.find_bar import FindBar
 from antiphon.widgets.status.footer_line import FooterLine
 from antiphon.widgets.status.header_line import HeaderLine
 from antiphon.widgets.status.hint_bar import HintBar, HintLog
@@ -11,6 +12,7 @@ from antiphon.widgets.status.unread_badge import UnreadBadge
 
 __all__ = [
     "DraftPreview",
+    "FindBar",
     "FooterLine",
     "HeaderLine",
     "HintBar",

@@ -1,0 +1,239 @@
+"""Finding a text: hits that are marked, the way from one to the next, and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from antiphon.widgets.block_list import (
+    Anchor,
+    CellChange,
+    CellModel,
+    DocumentView,
+    HitPlace,
+    TextFinder,
+)
+from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.status import FindBar
+from antiphon_kernel.text.transform import shift_offset
+
+PAUSE_SECONDS: Final = 0.001
+"""Between two slices of a search, for keys and frames."""
+
+REFRESH_SECONDS: Final = 0.2
+"""How long text that arrives in long cells may go unsearched."""
+
+AROUND: Final = 2
+"""Lines above and below a hit that are seen with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BeforeFind:
+    """The position of the person before the search."""
+
+    view: Anchor | None
+    """None: at the tail."""
+    focused: str | None
+    editor: CellEditor | None
+    selection: tuple[int, int] | None
+    """Of the editor, in code points: from the anchor to the cursor."""
+    start: HitPlace | None
+    """The search begins behind it."""
+
+
+class FindView:
+    """Search for a text in the cells, or in the one that is edited.
+
+    It is open from `open` until `end` or `go_back`, also while the person does something else.
+    """
+
+    def __init__(
+        self,
+        area: DocumentView,
+        source: CellModel,
+        bar: FindBar,
+        run: Callable[[Coroutine[Any, Any, None], str], None],
+    ) -> None:
+        """`run` does some work in the background; of a group, only the last one goes on."""
+        self._area = area
+        self._cells = area.cells
+        self._source = source
+        self._bar = bar
+        self._run = run
+        self.finder = TextFinder(source)
+        self.is_open = False
+        self._origin: _BeforeFind | None = None
+        self._place: HitPlace | None = None
+        """The hit that the person has gone to."""
+        self._opened: list[str] = []
+        """Folded cells that were opened to show a hit."""
+        self._wake = asyncio.Event()
+        self._typed = asyncio.Event()
+        self.finder.changed.listen(lambda changed: self._wake.set())
+        source.changed.listen(self._cells_changed)
+
+    def close(self) -> None:
+        """Stop following the cells."""
+        self.finder.close()
+
+    # Beginning and end
+
+    def open(self) -> None:
+        """Ask for a text; in a cell that is being edited for one in there."""
+        editor = self._area.editor
+        self._origin = self._position(editor)
+        self._opened.clear()
+        self._bar.open("this context" if editor is None else "this cell")
+        if not self.is_open:
+            self.is_open = True
+            self._run(self._follow(), "find")
+            self.look_for(self._bar.query_text)
+
+    def _position(self, editor: CellEditor | None) -> _BeforeFind:
+        cells = self._cells
+        if editor is not None:
+            cursor = editor.cursor_offset
+            anchor = editor.anchor_offset
+            selection = (cursor if anchor is None else anchor, cursor)
+            begin = HitPlace(editor.block, min(selection) - 1)
+            return _BeforeFind(cells.view_state(), editor.block, editor, selection, begin)
+        seen = [place.block for place in cells.viewport.places if place is not None]
+        focused = cells.focused_cell
+        first = focused if cells.has_focus and focused in seen else next(iter(seen), None)
+        start = None if first is None else HitPlace(first, -1)
+        return _BeforeFind(cells.view_state(), focused, None, None, start)
+
+    def look_for(self, query: str) -> None:
+        """Find another text, from where the person was before the search."""
+        origin = self._origin
+        if not self.is_open or origin is None:
+            return
+        self._place = None
+        scope = origin.editor.block if origin.editor is not None else None
+        first = origin.start.block if origin.start is not None else None
+        self.finder.search(query, first=first, scope=scope)
+        self._typed.set()
+        self._wake.set()
+        self._show()
+
+    def stay(self) -> None:
+        """Give the focus to where the hit is; hits stay marked, but in an editor."""
+        origin = self._origin
+        if origin is not None and origin.editor is not None:
+            self.end()
+            self._focus_editor(origin.editor)
+        else:
+            self._cells.focus(scroll_visible=False)
+            if not self.finder.query:
+                self.end()
+
+    def end(self) -> None:
+        """Mark nothing any more, and stay here."""
+        self.is_open = False
+        self._place = None
+        self.finder.search("")
+        self._bar.hide()
+        self._cells.show_hits(None)
+        self._wake.set()
+
+    def go_back(self) -> None:
+        """End the search and go to where the person was before it."""
+        origin, opened = self._origin, [one for one in self._opened if self._cells.has_cell(one)]
+        self.end()
+        if opened:
+            self._source.set_folded(opened, True)
+        if origin is None:
+            return
+        if origin.view is None:
+            self._cells.to_tail()
+        else:
+            self._cells.restore_view(origin.view)
+        if origin.editor is None:
+            self._cells.focus_cell(origin.focused, reveal=False)
+        elif origin.editor.is_attached and origin.selection is not None:
+            origin.editor.select(*origin.selection)
+
+    def _focus_editor(self, editor: CellEditor) -> None:
+        if editor.is_attached:
+            editor.focus(scroll_visible=False)
+        else:
+            self._cells.focus(scroll_visible=False)
+
+    # Searching
+
+    async def _follow(self) -> None:
+        while self.is_open:
+            self._wake.clear()
+            self._typed.clear()
+            while self.finder.step():
+                self._show()
+                await asyncio.sleep(PAUSE_SECONDS)
+            self._show()
+            await self._wake.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_SECONDS):
+                    await self._typed.wait()
+
+    def _show(self) -> None:
+        """Mark the hits so far, and go to the first one as soon as there is one."""
+        if not self.is_open:
+            return
+        start = self._origin.start if self._origin is not None else None
+        if self._place is None and start is not None and self._cells.has_cell(start.block):
+            first = self.finder.next(start)
+            if first is not None:
+                self._go_to(first)
+        self._cells.show_hits(self.finder, self._place)
+        self._bar.show_count(self.count)
+
+    @property
+    def count(self) -> str:
+        """The number of the hit and of all hits, in words."""
+        finder = self.finder
+        if not finder.query:
+            return ""
+        more = "…" if finder.is_searching else ""
+        total = finder.count
+        if not total:
+            return more or "not found"
+        number = f"{finder.number(self._place):,} of " if self._place is not None else ""
+        return f"{number}{total:,}{more}"
+
+    def go(self, direction: int) -> bool:
+        """Go to the next hit (1) or the one before (-1); False if there is none."""
+        start = self._place or (self._origin.start if self._origin is not None else None)
+        if start is None or not self._cells.has_cell(start.block):
+            start = next((HitPlace(block, -1) for block, _ in self.finder), None)
+        if start is None:
+            return False
+        found = self.finder.next(start) if direction > 0 else self.finder.previous(start)
+        if found is None:
+            return False
+        self._go_to(found)
+        self._show()
+        return True
+
+    def _go_to(self, place: HitPlace) -> None:
+        self._place = place
+        hit = self.finder.hit_at(place)
+        editor = self._area.editor
+        if editor is not None and editor.block == place.block and hit is not None:
+            editor.select(*hit)
+            return
+        if self._source.is_folded(place.block):
+            self._source.set_folded([place.block], False)
+            self._opened.append(place.block)
+        self._cells.focus_cell(place.block, reveal=False)
+        self._cells.reveal(place.block, place.offset, around=AROUND)
+
+    def _cells_changed(self, change: CellChange) -> None:
+        """The hit stays where its text is."""
+        for text in change.texts:
+            if self._place is not None and text.block == self._place.block:
+                offset = self._place.offset
+                for splice in text.splices:
+                    offset = shift_offset(offset, splice, stick="right")
+                self._place = self._place._replace(offset=offset)

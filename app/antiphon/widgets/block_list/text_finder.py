@@ -1,0 +1,252 @@
+"""Occurrences of a text in the cells, kept up to date while they change."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from time import monotonic
+from typing import Final, NamedTuple
+
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon_kernel.document.changes import TextChange
+from antiphon_kernel.document.schema import TEXT
+from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.signal import Signal
+
+SLICE_SECONDS: Final = 0.004
+"""How long `step` searches before it lets go."""
+
+AT_ONCE: Final = 20_000
+"""Code points that are searched while a change is applied; more are left to `step`."""
+
+_BATCH: Final = 32
+
+
+class Hit(NamedTuple):
+    """A hit in a text, in code points; `end` is exclusive."""
+
+    start: int
+    end: int
+
+
+class HitPlace(NamedTuple):
+    """A code point of a cell."""
+
+    block: str
+    offset: int
+
+
+class TextFinder:
+    """Finds exactly these characters; lower case finds both cases.
+
+    Nothing is found before `step` has been called until it returns False.
+    """
+
+    def __init__(self, source: CellModel) -> None:
+        self._source = source
+        self._pattern: re.Pattern[str] | None = None
+        self._length = 0
+        self._hits: dict[str, tuple[Hit, ...]] = {}
+        self._pending: dict[str, int] = {}
+        """Blocks to search, and from which code point on."""
+        self._scope: str | None = None
+        self.query = ""
+        self.changed = Signal[frozenset[str]]()
+        """Cells whose hits are others now."""
+        self._stop_watching = source.changed.listen(self._cells_changed)
+
+    def close(self) -> None:
+        """Stop following the cells."""
+        self._stop_watching()
+
+    # Searching
+
+    def search(self, query: str, *, first: str | None = None, scope: str | None = None) -> None:
+        """Forget all hits and look for another text; an empty one has none.
+
+        Args:
+            first: the cell to begin with; those above it are searched last.
+            scope: the only cell to search.
+        """
+        before = frozenset(self._hits)
+        self.query, self._scope, self._length = query, scope, len(query)
+        self._hits, self._pending = {}, {}
+        flags = re.IGNORECASE if query == query.lower() else re.NOFLAG
+        self._pattern = re.compile(re.escape(query), flags) if query else None
+        if self._pattern is not None:
+            ids = [scope] if scope is not None else list(self._source.ids())
+            start = ids.index(first) if first is not None and first in ids else 0
+            self._pending = dict.fromkeys((*ids[start:], *ids[:start]), 0)
+        self.changed.notify(before)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether there is text that has not been searched yet."""
+        return bool(self._pending)
+
+    def step(self, seconds: float = SLICE_SECONDS) -> bool:
+        """Search for a moment; return whether there is more to search."""
+        end = monotonic() + seconds
+        found: set[str] = set()
+        while self._pending:
+            for block in tuple(islice(self._pending, _BATCH)):
+                if self._search(block, self._pending.pop(block)):
+                    found.add(block)
+            if monotonic() >= end:
+                break
+        if found:
+            self.changed.notify(frozenset(found))
+        return bool(self._pending)
+
+    def _search(self, block: str, start: int) -> bool:
+        """Search a cell from a code point on; return whether its hits are others now."""
+        if self._pattern is None or block not in self._source.document:
+            return False
+        text = self._text(block)
+        before = self._hits.get(block, ())
+        kept = before[: bisect_right(before, start, key=lambda hit: hit.end)]
+        begin = max(kept[-1].end if kept else 0, start - self._length + 1, 0)
+        found = (Hit(*one.span()) for one in self._pattern.finditer(text, begin))
+        after = (*kept, *found)
+        if after == before:
+            return False
+        if after:
+            self._hits[block] = after
+        else:
+            del self._hits[block]
+        return True
+
+    def _text(self, block: str) -> str:
+        document = self._source.document
+        if document.schema(block) == TEXT:
+            return document.peek_text(block)
+        return self._source.text(block)
+
+    # Following
+
+    def _cells_changed(self, change: CellChange) -> None:
+        if self._pattern is None:
+            return
+        found: set[str] = set()
+        document = self._source.document
+        for text in change.texts:
+            if self._is_searched(text.block) and self._follow(text):
+                found.add(text.block)
+        structured = {
+            block
+            for block in change.changed
+            if block in document and document.schema(block) != TEXT
+        }
+        for block in {*change.added, *structured} - self._pending.keys():
+            if self._is_searched(block):
+                self._pending[block] = 0
+        # Whoever steps is told that there is something to search.
+        if found or self._pending:
+            self.changed.notify(frozenset(found))
+
+    def _is_searched(self, block: str) -> bool:
+        return self._scope is None or block == self._scope
+
+    def _follow(self, text: TextChange) -> bool:
+        """Search what a change has touched, or shift the hits until it can be searched."""
+        block, splices = text.block, text.splices
+        start = min((one.offset for one in splices), default=0)
+        if block in self._pending:
+            self._pending[block] = min(start, self._pending[block])
+        elif self._source.document.length(block) - start <= AT_ONCE:
+            return self._search(block, start)
+        else:
+            self._pending[block] = start
+        hits = self._hits.get(block, ())
+        at = bisect_right(hits, start, key=lambda hit: hit.end)
+        shifted = list(hits[at:])
+        for splice in splices:
+            shifted = [
+                Hit(
+                    shift_offset(hit.start, splice, stick="right"),
+                    shift_offset(hit.end, splice, stick="left"),
+                )
+                for hit in shifted
+            ]
+        if not shifted:
+            return False
+        self._hits[block] = (*hits[:at], *(hit for hit in shifted if hit.start < hit.end))
+        return True
+
+    # Reading
+
+    def of(self, block: str) -> tuple[Hit, ...]:
+        """Return the hits in a cell, in order."""
+        return self._hits.get(block, ())
+
+    def __iter__(self) -> Iterator[tuple[str, Sequence[Hit]]]:
+        """Yield each cell with hits, in order, and its hits."""
+        for block in self._source.ids():
+            hits = self._hits.get(block)
+            if hits and not self._source.is_hidden(block):
+                yield block, hits
+
+    @property
+    def count(self) -> int:
+        """The number of hits so far."""
+        return sum(len(hits) for _, hits in self)
+
+    def number(self, place: HitPlace) -> int:
+        """Return how many hits begin no later than a place, itself included."""
+        number = 0
+        for block, hits in self._until(place.block):
+            if block == place.block:
+                return number + bisect_right(hits, place.offset, key=lambda hit: hit.start)
+            number += len(hits)
+        return number
+
+    def _until(self, last: str) -> Iterator[tuple[str, Sequence[Hit]]]:
+        for block in self._source.ids():
+            hits = self._hits.get(block, ())
+            if hits and not self._source.is_hidden(block):
+                yield block, hits
+            if block == last:
+                return
+
+    def hit_at(self, place: HitPlace) -> Hit | None:
+        """Return the hit that begins at a place."""
+        hits = self.of(place.block)
+        at = bisect_left(hits, place.offset, key=lambda hit: hit.start)
+        return hits[at] if at < len(hits) and hits[at].start == place.offset else None
+
+    def next(self, place: HitPlace) -> HitPlace | None:
+        """Return the next hit behind a place, after the last one the first."""
+        hits = self._seen(place.block)
+        at = bisect_right(hits, place.offset, key=lambda hit: hit.start)
+        if at < len(hits):
+            return HitPlace(place.block, hits[at].start)
+        block = self._beside(place.block, 1)
+        return None if block is None else HitPlace(block, self.of(block)[0].start)
+
+    def previous(self, place: HitPlace) -> HitPlace | None:
+        """Return the next hit before a place, before the first one the last."""
+        hits = self._seen(place.block)
+        at = bisect_left(hits, place.offset, key=lambda hit: hit.start) - 1
+        if at >= 0:
+            return HitPlace(place.block, hits[at].start)
+        block = self._beside(place.block, -1)
+        return None if block is None else HitPlace(block, self.of(block)[-1].start)
+
+    def _seen(self, block: str) -> tuple[Hit, ...]:
+        return () if self._source.is_hidden(block) else self.of(block)
+
+    def _beside(self, block: str, direction: int) -> str | None:
+        """Return the nearest cell with hits behind (1) or before (-1) one; it may be that cell."""
+        ids = self._source.ids()
+        at = ids.index(block)
+        around = (
+            (*ids[at + 1 :], *ids[: at + 1])
+            if direction > 0
+            else (
+                *reversed(ids[:at]),
+                *reversed(ids[at:]),
+            )
+        )
+        return next((one for one in around if self._seen(one)), None) if self._hits else None

@@ -1,0 +1,110 @@
+"""The row in which a text to look for is typed, and how often it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input
+
+from antiphon.widgets.status.line import StatusLine, StatusSpan
+
+LONGEST_QUERY = 1_000
+"""Characters that can be looked for."""
+
+
+class _FindSign(StatusLine):
+    DEFAULT_CSS = """
+    _FindSign { width: 3; }
+    """
+
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
+        return [StatusSpan("/", self.cell_theme.focus)], ()
+
+
+class _FindCount(StatusLine):
+    DEFAULT_CSS = """
+    _FindCount { width: 24; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = ""
+
+    def show(self, words: str) -> None:
+        self.words = words
+        self.update_spans(words)
+
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
+        return (), [StatusSpan(self.words, self.cell_theme.dim)]
+
+
+class FindBar(Horizontal):
+    """Not there until it is opened."""
+
+    DEFAULT_CSS = """
+    FindBar { height: 1; display: none; }
+    FindBar.-open { display: block; }
+    FindBar Input, FindBar Input:focus {
+        width: 1fr; height: 1; border: none; padding: 0; background: transparent;
+    }
+    """
+
+    class QueryChanged(Message):
+        """Another text is to be found."""
+
+        def __init__(self, query: str) -> None:
+            super().__init__()
+            self.query = query
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input = Input(compact=True, max_length=LONGEST_QUERY)
+        self._sign = _FindSign()
+        self._count = _FindCount()
+
+    def compose(self) -> ComposeResult:
+        yield self._sign
+        yield self.input
+        yield self._count
+
+    @property
+    def is_open(self) -> bool:
+        return self.has_class("-open")
+
+    @property
+    def query_text(self) -> str:
+        """The text to find as it is typed now."""
+        return self.input.value
+
+    @property
+    def count(self) -> str:
+        """How often it was found, in words."""
+        return self._count.words
+
+    def open(self, where: str) -> None:
+        """Show the row and give it the focus; what is typed replaces the text found last."""
+        self.input.placeholder = f"Find in {where}"
+        self.add_class("-open")
+        self.input.focus(scroll_visible=False)
+        self.input.action_select_all()
+
+    def hide(self) -> None:
+        """Take the row away; the text to find stays in it for the next time."""
+        self.remove_class("-open")
+
+    def set_margin(self, margin: int) -> None:
+        """Stand in line with what is above or below."""
+        self._sign.set_margin(margin)
+        self._sign.styles.width = margin + 2
+
+    def show_count(self, words: str) -> None:
+        self._count.show(words)
+
+    @on(Input.Changed)
+    def _query_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.QueryChanged(event.value))

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.widgets.block_list import CellModel, Hit, HitPlace, TextFinder
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
+
+AUTHOR = "b" * 32
+
+
+def block_id(number: int) -> str:
+    return f"{'a' * 32}.{AUTHOR}.{number}"
+
+
+def add(document: Document, number: int, text: str, status: Status = Status.DONE) -> str:
+    header = BlockHeader(
+        id=block_id(number),
+        kind=BlockKind.TEXT,
+        role=Role.USER,
+        status=status,
+        order=f"a{number:05}",
+        created="",
+        author=AUTHOR,
+    )
+    with document.transaction("test"):
+        document.create_block(header, text)
+    return header.id
+
+
+def finder_of(*texts: str) -> tuple[Document, TextFinder]:
+    document = Document(1)
+    for number, text in enumerate(texts, 1):
+        add(document, number, text)
+    return document, TextFinder(CellModel(document))
+
+
+def find(finder: TextFinder, query: str, first: str | None = None) -> None:
+    finder.search(query, first=first)
+    while finder.step():
+        pass
+
+
+def found(finder: TextFinder) -> list[tuple[str, list[Hit]]]:
+    return [(block, list(hits)) for block, hits in finder]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"), [("bread", 3), ("Bread", 1), ("BREAD", 0), ("", 0), ("b.ead", 0)]
+)
+def test_finder_query_in_lower_case_finds_both_cases(query: str, count: int) -> None:
+    _, finder = finder_of("bread and Bread", "rye bread")
+    find(finder, query)
+    assert finder.count == count
+
+
+def test_finder_next_and_previous_go_around() -> None:
+    _, finder = finder_of("x one x", "none", "x")
+    find(finder, "x")
+    place, ways = HitPlace(block_id(1), 0), []
+    for _ in range(3):
+        found = finder.next(place)
+        assert found is not None
+        place = found
+        ways.append((place, finder.number(place)))
+    assert ways == [
+        (HitPlace(block_id(1), 6), 2),
+        (HitPlace(block_id(3), 0), 3),
+        (HitPlace(block_id(1), 0), 1),
+    ]
+    assert finder.previous(place) == HitPlace(block_id(3), 0)
+    assert finder.previous(HitPlace(block_id(3), 0)) == HitPlace(block_id(1), 6)
+
+
+def test_finder_single_hit_is_next_to_itself() -> None:
+    _, finder = finder_of("", "x")
+    find(finder, "x")
+    place = HitPlace(block_id(2), 0)
+    assert finder.next(place) == place == finder.previous(place)
+
+
+def test_finder_drafts_of_others_are_left_out() -> None:
+    document, finder = finder_of("x")
+    add(document, 2, "x", Status.PENDING)
+    find(finder, "x")
+    assert [block for block, _ in finder] == [block_id(1)]
+
+
+def test_finder_begins_with_the_first_cell_it_is_told() -> None:
+    _, finder = finder_of(*["x"] * 100)
+    finder.search("x", first=block_id(70))
+    finder.step(0)
+    assert finder.is_searching
+    assert found(finder)[0][0] == block_id(70) or found(finder)[0][0] == block_id(1)
+    assert finder.next(HitPlace(block_id(70), -1)) == HitPlace(block_id(70), 0)
+
+
+def test_finder_long_text_is_shifted_until_it_is_searched_again() -> None:
+    document, finder = finder_of("y" * 30_000 + "x")
+    find(finder, "x")
+    with document.transaction("test"):
+        document.splice(block_id(1), 0, 0, "x..")
+    assert finder.of(block_id(1)) == (Hit(30_003, 30_004),)
+    while finder.step():
+        pass
+    assert finder.of(block_id(1)) == (Hit(0, 1), Hit(30_003, 30_004))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text("abA", max_size=30),
+    st.text("ab", min_size=1, max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 5), st.text("abA", max_size=5)), max_size=8
+    ),
+)
+def test_finder_hits_while_text_changes_equal_those_of_a_new_search(
+    text: str, query: str, edits: list[tuple[int, int, str]]
+) -> None:
+    document, finder = finder_of(text)
+    find(finder, query)
+    for offset, deleted, inserted in edits:
+        length = len(document.text(block_id(1)))
+        offset = min(offset, length)
+        with document.transaction("test"):
+            document.splice(block_id(1), offset, min(deleted, length - offset), inserted)
+        now = document.text(block_id(1))
+        expected = [Hit(*one.span()) for one in re.finditer(query, now, re.IGNORECASE)]
+        assert list(finder.of(block_id(1))) == expected
