@@ -8,13 +8,15 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.collapsed import SEEN, folded, summary
+from antiphon.render.collapsed import SEEN, FoldedOutput, summary
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.highlight import language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
 from antiphon.render.plain import PlainStream
+from antiphon.render.sgr import SgrStyles
 from antiphon.render.status_label import count_of, cut_label, end_label
+from antiphon.render.terminal_line import TerminalDecoder
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
@@ -31,6 +33,7 @@ class CellRenderer:
     def __init__(self, width: int, theme: CellTheme) -> None:
         self._width = max(1, width)
         self._theme = theme
+        self._sgr = SgrStyles(theme, theme.dim)
         self._style: tuple[object, ...] = ()
         self._text: MarkdownStream | PlainStream | None = None
 
@@ -86,11 +89,15 @@ class CellRenderer:
             self._text, self._style = stream, style
         return stream.update(view.text)
 
-    def _plain(self, text: str, style: Style, lead: WrapPiece | None = None) -> RenderedCell:
-        key = ("plain", style, lead)
+    def _plain(
+        self, text: str, style: Style, lead: WrapPiece | None = None, *, is_output: bool = False
+    ) -> RenderedCell:
+        """Text as it is; output is read as a terminal does."""
+        key = ("plain", style, lead, is_output)
         stream = self._text
         if self._style != key or not isinstance(stream, PlainStream):
-            stream = PlainStream(self._text_width, style, lead=lead)
+            decoder = TerminalDecoder(self._sgr) if is_output else None
+            stream = PlainStream(self._text_width, style, lead=lead, decoder=decoder)
             self._text, self._style = stream, key
         return stream.update(text)
 
@@ -117,11 +124,10 @@ class CellRenderer:
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
         if view.collapsed:
-            cell = folded(
-                view.text, FOLDED_RESULT_LINES, self._text_width, style, self._theme, lead=lead
-            )
+            fold = FoldedOutput(self._text_width, style, self._theme, lead, self._sgr)
+            cell = fold.draw(view.text, FOLDED_RESULT_LINES, from_end=not _went_well(view))
         else:
-            cell = self._plain(view.text, style, lead)
+            cell = self._plain(view.text, style, lead, is_output=True)
         return cell.framed(foot=foot)
 
     def _folded(self, view: CellView) -> RenderedCell:
@@ -160,6 +166,11 @@ class CellRenderer:
     def _note(self, text: str) -> RenderedLine:
         pieces = clipped([WrapPiece(text, self._theme.dim)], self._text_width, self._theme.dim)
         return compose(pieces)
+
+
+def _went_well(view: CellView) -> bool:
+    """Output of which the end is no more telling than the beginning."""
+    return view.status == Status.DONE and not view.is_error and not view.exit_code
 
 
 def _drift_note(view: CellView) -> str:

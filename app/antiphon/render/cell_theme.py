@@ -9,7 +9,7 @@ slant, underline or a sign.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,18 @@ from textual.color import HSL, Color, ColorParseError
 from textual.theme import Theme
 
 from antiphon_kernel.types.records import COLOUR_SLOTS
+
+_ANSI_HUES: Final = {
+    "black": None,
+    "red": 0.0,
+    "green": 0.36,
+    "yellow": 0.13,
+    "blue": 0.58,
+    "magenta": 0.83,
+    "cyan": 0.5,
+    "white": None,
+}
+"""The named colours of terminals in their order, with the hue that each is about."""
 
 CELL_COLOURS: Final = (
     "dim",
@@ -48,6 +60,8 @@ CELL_COLOURS: Final = (
     "mode-write",
     "mode-edit",
     "mode-navigate",
+    *(f"ansi-{name}" for name in _ANSI_HUES),
+    *(f"ansi-bright-{name}" for name in _ANSI_HUES),
 )
 """The names that a theme can set as `cell-<name>`."""
 
@@ -152,6 +166,8 @@ class CellTheme:
     """Name and rule of a mode."""
     mode_edit: Style
     mode_navigate: Style
+    ansi: tuple[Color, ...]
+    """The sixteen colours that programs name in their output, the bright ones last."""
 
     @classmethod
     def from_theme(cls, theme: Theme) -> CellTheme:
@@ -194,6 +210,21 @@ class _Palette:
         given = self._variables.get(f"author-{slot}")
         return self._of(given, None, _spread(self.primary, slot).hex)
 
+    def ansi(self) -> tuple[Color, ...]:
+        """The sixteen colours of terminals: the theme's own where it has one of that hue."""
+        own = (self.error, self.success, self.warning, self.primary, self.accent)
+        page, ink = self.background, self.foreground
+        greys = {"black": page.blend(ink, 0.25), "white": page.blend(ink, 0.85)}
+        derived: dict[str, Color] = {}
+        for name, hue in _ANSI_HUES.items():
+            free = [colour for colour in own if colour not in derived.values()]
+            derived[name] = greys[name] if hue is None else _of_hue(hue, free, self.primary)
+        bright = {name: colour.blend(ink, 0.3) for name, colour in derived.items()} | {"white": ink}
+        return (
+            *(self.cell(f"ansi-{name}", colour) for name, colour in derived.items()),
+            *(self.cell(f"ansi-bright-{name}", colour) for name, colour in bright.items()),
+        )
+
     @staticmethod
     def _of(first: str | None, second: str | None, last: str) -> Color:
         for candidate in (first, second, last):
@@ -227,6 +258,27 @@ def _at_contrast(page: Color, tint: Color, ratio: float) -> Color:
         if contrast(colour, page) >= ratio:
             return colour
     return tint
+
+
+_NEAR_HUE: Final = 0.07
+"""Part of the circle of hues within which two colours have the same name."""
+
+_COLOURED: Final = 0.2
+"""Saturation from which a colour has a hue."""
+
+
+def _of_hue(hue: float, own: Sequence[Color], like: Color) -> Color:
+    """The colour among `own` that is nearest to a hue, else one of that hue made like another."""
+
+    def distance(colour: Color) -> float:
+        apart = abs(colour.hsl[0] - hue) % 1.0
+        return min(apart, 1 - apart)
+
+    near = [one for one in own if one.hsl[1] > _COLOURED and distance(one) <= _NEAR_HUE]
+    if near:
+        return min(near, key=distance)
+    _, saturation, lightness = like.hsl
+    return Color.from_hsl(hue, saturation, lightness)
 
 
 def _spread(colour: Color, slot: int) -> Color:
@@ -310,6 +362,7 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         mode_write=_foreground(palette.cell("mode-write", palette.primary), bold=True),
         mode_edit=_foreground(palette.cell("mode-edit", palette.success), bold=True),
         mode_navigate=_foreground(palette.cell("mode-navigate", palette.accent), bold=True),
+        ansi=palette.ansi(),
     )
 
 

@@ -95,8 +95,14 @@ class LineChunk:
             self._places = [
                 (number, run) for number, line in enumerate(self.lines) for run in line.runs
             ]
+            # Output that is written over does not show its text in order.
+            self._places.sort(key=_offset_of)
             self._run_offsets = [run.offset for _, run in self._places]
         return self._run_offsets
+
+
+def _offset_of(place: tuple[int, SourceRun]) -> int:
+    return place[1].offset
 
 
 class RenderedCell:

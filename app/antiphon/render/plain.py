@@ -9,11 +9,10 @@ from rich.style import Style
 
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import LineChunk, RenderedCell, RenderedLine
+from antiphon.render.sgr import PLAIN, SgrState
+from antiphon.render.terminal_line import TAB, TerminalDecoder
 from antiphon.render.wrap import WrapPiece, compose, expand_tabs, wrap
 from antiphon_kernel.text.affixes import common_prefix
-
-TAB: Final = 8
-"""Columns from one tab stop to the next in plain text, as terminals have it."""
 
 _CHUNK: Final = 50
 """Lines that are drawn, and dropped after an edit, together."""
@@ -22,11 +21,26 @@ _CHUNK: Final = 50
 class PlainStream:
     """Draws a text again and again as it changes; finished lines are drawn once."""
 
-    def __init__(self, width: int, style: Style, *, lead: WrapPiece | None = None) -> None:
-        """`lead` stands before the first row, and as many spaces before the others."""
+    def __init__(
+        self,
+        width: int,
+        style: Style,
+        *,
+        lead: WrapPiece | None = None,
+        decoder: TerminalDecoder | None = None,
+        state: SgrState = PLAIN,
+    ) -> None:
+        """Args:
+        lead: stands before the first row, and as many spaces before the others.
+        decoder: reads the lines as a terminal does; without one they are shown as they are.
+        state: the state that the text begins in.
+        """
         self._width = width
         self._style = style
         self._lead = lead
+        self._decoder = decoder
+        self._states = [state]
+        """At the start of the text, and at the end of each section."""
         self._text = ""
         self._sections: list[LineChunk] = []
         self._ends: list[int] = []
@@ -42,11 +56,12 @@ class PlainStream:
         unfinished = len(source) - 1
         for first in range(0, unfinished, _CHUNK):
             end = min(first + _CHUNK, unfinished)
-            self._sections.append(self._section(source, first, end))
+            self._sections.append(self._section(text, source, first, end))
             self._ends.append(source.starts[end])
         live: list[LineChunk] = []
         if source.lines[unfinished] or not self._sections:
-            live = [self._section(source, unfinished, unfinished + 1)]
+            live = [self._section(text, source, unfinished, unfinished + 1)]
+            self._states.pop()
         return RenderedCell(live, self._sections, len(self._sections))
 
     def _forget(self, kept: int) -> None:
@@ -55,24 +70,30 @@ class PlainStream:
             count -= 1
         self._sections = self._sections[:count]
         self._ends = self._ends[:count]
+        del self._states[count + 1 :]
 
-    def _section(self, source: SourceLines, first: int, end: int) -> LineChunk:
+    def _section(self, text: str, source: SourceLines, first: int, end: int) -> LineChunk:
         base = source.starts[first]
+        state = self._states[-1]
         lines: list[RenderedLine] = []
         above = self._sections[-1].end_line if self._sections else 0
         for number in range(first, end):
             lead = self._lead
             if lead is not None and (above or lines):
                 lead = WrapPiece(" " * len(lead.text), self._style)
-            lines.extend(self._rows(source.lines[number], source.starts[number] - base, lead))
+            shown, start = source.lines[number], source.starts[number]
+            if self._decoder is None:
+                pieces = expand_tabs(shown, self._style, start - base, TAB)
+            else:
+                raw = text[start : start + len(shown)]
+                pieces, state = self._decoder.pieces(raw, shown, start - base, state)
+            lines.extend(self._rows(pieces, lead))
+        self._states.append(state)
         return LineChunk(base, above, lines)
 
-    def _rows(self, line: str, offset: int, lead: WrapPiece | None) -> Iterator[RenderedLine]:
+    def _rows(self, pieces: list[WrapPiece], lead: WrapPiece | None) -> Iterator[RenderedLine]:
         before = [lead] if lead else []
-        if not line:
-            yield compose([*before, WrapPiece("", self._style, offset)])
-            return
         width = self._width - (len(lead.text) if lead else 0)
-        for row in wrap(expand_tabs(line, self._style, offset, TAB), width):
+        for row in wrap(pieces, width):
             yield compose([*before, *row])
             before = [WrapPiece(" " * len(lead.text), self._style)] if lead else []

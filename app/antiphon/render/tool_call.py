@@ -15,8 +15,8 @@ from antiphon.render.display import (
 )
 from antiphon.render.edit_diff import EditDiff, edit_diff
 from antiphon.render.lines import RenderedCell, RenderedLine
-from antiphon.render.plain import TAB
 from antiphon.render.status_label import count_of, end_label, status_label
+from antiphon.render.terminal_line import TAB
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count

@@ -136,16 +136,34 @@ def test_question_for_others_names_who_decides() -> None:
     assert asked == "Waits until bo or an owner decides; it would have the rights of bo."
 
 
-def test_result_folds_to_its_first_lines() -> None:
+def test_result_folds_to_its_first_lines_and_its_last() -> None:
     text = "".join(f"line {number}\n" for number in range(8))
     assert lines("tool_result", text, collapsed=True) == [
         "  line 0",
         "  line 1",
         "  line 2",
-        "  line 3",
         "  ▸ 4 more lines",
+        "  line 7",
     ]
     assert len(lines("tool_result", text)) == 8
+
+
+@pytest.mark.parametrize(
+    "fields", [{"status": "running"}, {"status": "error"}, {"exit_code": 3}, {"is_error": True}]
+)
+def test_result_that_runs_or_failed_folds_to_its_last_lines(fields: dict[str, Any]) -> None:
+    text = "".join(f"line {number}\n" for number in range(8))
+    lead, *below = lines("tool_result", text, collapsed=True, **fields)
+    assert lead[2:] == "▸ 4 earlier lines"
+    assert below == [f"  line {number}" for number in range(4, 8)]
+
+
+def test_folded_result_has_places_for_all_of_its_text() -> None:
+    text = "".join(f"line {number}\n" for number in range(8))
+    for status, row_of_fold, hidden in (("done", 3, (21, 48)), ("running", 0, (0, 27))):
+        cell = render_cell(view("tool_result", text, collapsed=True, status=status), 40, THEME)
+        assert {cell.place_of(offset)[0] for offset in range(*hidden)} == {row_of_fold}
+        assert cell.place_of(50) == (4, 3)
 
 
 def test_fold_that_hides_one_line_only_is_left_out() -> None:
@@ -153,7 +171,7 @@ def test_fold_that_hides_one_line_only_is_left_out() -> None:
 
 
 def test_results_are_shown_as_they_are() -> None:
-    assert lines("tool_result", "*a*\n\tb\n\x1b[1mc") == ["  *a*", "          b", "  ␛[1mc"]
+    assert lines("tool_result", "*a*\n\tb\n\x1b[6nc") == ["  *a*", "          b", "  ␛[6nc"]
     assert lines("tool_result", "bad", is_error=True) == ["✗ bad"]
     assert lines("tool_result", "") == ["  (no output)"]
     assert lines("tool_result", "", status="running") == ["  …"]
