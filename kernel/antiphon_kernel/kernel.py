@@ -19,6 +19,7 @@ from antiphon_kernel.access import (
 from antiphon_kernel.contexts import (
     BlockOwners,
     Context,
+    ContextPage,
     ContextRegistry,
     ConversationTrees,
     First,
@@ -304,6 +305,14 @@ class Kernel:
         """
         found = self.contexts.find(reference)
         return self._open.get(found) or await self._open.open(found)
+
+    async def stored_page(self, reference: str = DEFAULT_CONTEXT) -> ContextPage | None:
+        """The last page of a context that is not open; None if it is, or has changed since.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id, storage_failed.
+        """
+        return await self._open.stored_page(self.contexts.find(reference))
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk.

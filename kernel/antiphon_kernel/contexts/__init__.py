@@ -46,6 +46,7 @@ from antiphon_kernel.contexts.ordering import (
     orders_after,
     orders_at_end,
 )
+from antiphon_kernel.contexts.page import ContextPage, read_page
 from antiphon_kernel.contexts.pool_block import read_sources, shown_sources
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
@@ -73,6 +74,7 @@ __all__ = [
     "CommitHandle",
     "Context",
     "ContextLayout",
+    "ContextPage",
     "ContextRegistry",
     "ConversationEnd",
     "ConversationTrees",
@@ -115,6 +117,7 @@ __all__ = [
     "read_announcement",
     "read_instructions",
     "read_now",
+    "read_page",
     "read_sources",
     "read_version",
     "role_of",

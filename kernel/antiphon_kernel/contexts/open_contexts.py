@@ -12,6 +12,7 @@ from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_registry import ContextRegistry
 from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts.page import ContextPage, stored_page
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
 from antiphon_kernel.limits import Limits
@@ -67,6 +68,17 @@ class OpenContexts:
         """A context of the directory, opened if it is not yet."""
         async with self._opening[context]:
             return self._open.get(context) or await self._load(self._directory[context])
+
+    async def stored_page(self, context: ContextId) -> ContextPage | None:
+        """The last page of a context that is not open; None if it is, or has changed since.
+
+        Raises:
+            CorruptContextError: if the context is known to be damaged.
+        """
+        if context in self._open:
+            return None
+        self._quarantine.raise_if_quarantined(context)
+        return await stored_page(self._journal, self._directory[context])
 
     async def _load(self, row: ContextRow) -> Context:
         self._quarantine.raise_if_quarantined(row.id)

@@ -1,4 +1,4 @@
-"""Writing of a context's snapshot: in the background as it grows, and when it is closed."""
+"""Writing of a context's snapshot, in the background as it grows, and of its page at the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.page import store_page
 from antiphon_kernel.document.header import encode_headers
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, Journal, Snapshot
@@ -86,13 +87,17 @@ class SnapshotWriter:
         self._size = len(state)
 
     async def close(self) -> None:
-        """Write a last one if opening without it would take noticeably longer; then stop.
+        """Write a last one if opening without it would take noticeably longer, and the last page.
 
         Everything that was written to the context must be on disk.
         """
         self._unsubscribe()
         if self._writing is not None:
             await asyncio.wait({self._writing})
+        try:
+            await store_page(self._journal, self._context)
+        except AntiphonError as error:
+            _log.warning("no page of context %s: %s", self._context.label, error)
         if self._transactions >= self._limits.snapshot_transactions_on_close:
             await self._capture()
 

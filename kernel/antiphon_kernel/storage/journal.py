@@ -16,6 +16,7 @@ from antiphon_kernel.storage.commit_rows import commit_rows, session_rows
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
+from antiphon_kernel.storage.pages import Pages
 from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
@@ -44,6 +45,7 @@ class Journal(JournalReader):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.snapshots = Snapshots(database)
+        self.pages = Pages(database)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}

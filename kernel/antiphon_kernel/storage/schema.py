@@ -157,5 +157,15 @@ _DISPLAY_NAMES: Final = """
 ALTER TABLE principals ADD COLUMN display_name TEXT;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS, _DISPLAY_NAMES)
+_PAGES: Final = """
+CREATE TABLE pages (
+    context INTEGER PRIMARY KEY REFERENCES contexts (number),
+    format INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    page BLOB NOT NULL,
+    digest BLOB NOT NULL
+);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS, _DISPLAY_NAMES, _PAGES)
 """In order; a new one goes to the end. What has been released is never edited."""

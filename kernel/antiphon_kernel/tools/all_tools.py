@@ -54,6 +54,7 @@ from antiphon_kernel.tools.message import (
     split_message,
 )
 from antiphon_kernel.tools.message_import import import_messages
+from antiphon_kernel.tools.page import page
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import set_display_name, tools, whoami
@@ -97,6 +98,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     sync,
     create_context,
     list_contexts,
+    page,
     rename_context,
     archive_context,
     fork_context,

@@ -1,0 +1,133 @@
+"""A page of a context: some neighbouring blocks with their texts, to be shown without the rest.
+
+The last one is stored when a context is closed, so that it can be shown before it is open again.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from pydantic import ValidationError
+
+from antiphon_kernel.contexts.block_info import BlockInfo, header_values
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.registry import Result
+from antiphon_kernel.storage import ContextRow, Journal
+
+PAGE_BLOCKS: Final = 60
+"""Blocks of a page: more than a high terminal shows."""
+
+PAGE_CHARACTERS: Final = 200_000
+"""Code points of the texts of a page; no text on it is cut."""
+
+
+class PageBlock(BlockInfo):
+    """A block on a page."""
+
+    content: str
+    """Its text; of a block with a schema, its content as it is rendered."""
+
+
+class PageMember(Result):
+    """An author on a page, as the context shows them."""
+
+    principal: str
+    """Id of the author."""
+    username: str
+    kind: str
+    """`human`, `model`, or another kind of principal."""
+    colour: int
+    """Slot of their colour, from 0 to 11."""
+
+
+class ContextPage(Result):
+    """Neighbouring blocks, and where they stand."""
+
+    context_id: str
+    label: str
+    """Name of the context."""
+    context_version: int
+    count: int
+    """Blocks of the whole context."""
+    before: int
+    """Blocks in front of the first one here."""
+    blocks: list[PageBlock]
+    """In document order, with whole texts; fewer than asked for where these are long."""
+    members: list[PageMember]
+    """Their authors."""
+
+    def surrounds(self, block: str) -> bool:
+        """Return whether a block is here, with those that a page around it shows before it."""
+        ids = [one.block_id for one in self.blocks]
+        return block in ids and (not self.before or ids.index(block) >= PAGE_BLOCKS // 2)
+
+
+def read_page(context: Context, around: str | None = None) -> ContextPage:
+    """Return a page of an open context.
+
+    Args:
+        around: a block in the middle of it; the last blocks if None.
+    """
+    order = context.document.order
+    count = len(order)
+    end = count
+    if around is not None:
+        end = min(count, order.index(around) + PAGE_BLOCKS // 2)
+    first, room, blocks = end, PAGE_CHARACTERS, list[PageBlock]()
+    for place in islice(range(end - 1, -1, -1), PAGE_BLOCKS):
+        block = order.at(place)
+        text = render(context.document, block)
+        room -= len(text)
+        if room < 0:
+            break
+        blocks.append(PageBlock(content=text, **header_values(context, block)))
+        first = place
+    blocks.reverse()
+    authors = dict.fromkeys(block.author for block in blocks)
+    known = (context.document.member(author) for author in authors)
+    return ContextPage(
+        context_id=context.id,
+        label=context.label,
+        context_version=context.seq,
+        count=count,
+        before=first,
+        blocks=blocks,
+        members=[
+            PageMember(
+                principal=one.principal,
+                username=one.username,
+                kind=str(one.kind),
+                colour=one.colour,
+            )
+            for one in known
+            if one is not None
+        ],
+    )
+
+
+async def store_page(journal: Journal, context: Context) -> None:
+    """Store the last page of a context that is being closed, all of which is on disk.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    if await journal.pages.read(context.row, context.seq) is None:
+        page = read_page(context).model_dump_json(exclude_none=True)
+        await journal.pages.write(context.row, context.seq, page.encode())
+
+
+async def stored_page(journal: Journal, row: ContextRow) -> ContextPage | None:
+    """The stored page of a context; None unless it shows the last transaction.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    page = await journal.pages.read(row, await journal.last_seq(row))
+    if page is None:
+        return None
+    try:
+        return ContextPage.model_validate_json(page)
+    except ValidationError:  # another version's, which had other fields
+        return None
