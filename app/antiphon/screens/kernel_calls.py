@@ -266,19 +266,27 @@ class KernelActions:
         try:
             here = await self._session.call("context.model", context)
             listed = await self._session.call("model.list", {})
-            self.nobody = listed.get("advice") or NOBODY
-            names, default = tuple(here["models"]), here.get("model")
-            known = {one["name"]: one.get("window") for one in listed["models"]}
-            window = known.get(default)
-            if default is None or window is None:
-                return ModelsHere(names, default)
-            usage = await self._session.call("context.usage", {**context, "model": default})
-        except AntiphonError:
+        except AntiphonError as error:
+            if error.code not in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL):
+                self._hint(f"The models cannot be listed: {error.message}")
             return None
+        self.nobody = listed.get("advice") or NOBODY
+        names, default = tuple(here["models"]), here.get("model")
+        known = {one["name"]: one.get("window") for one in listed["models"]}
+        window = known.get(default)
+        if default is None or window is None:
+            return ModelsHere(names, default)
+        try:
+            usage = await self._session.call("context.usage", {**context, "model": default})
+        except AntiphonError as error:
+            if error.code is ErrorCode.NO_KERNEL:
+                return None
+            self._hint(f"Not known how full the model's window is: {error.message}")
+            return ModelsHere(names, default)
         return ModelsHere(
             names,
             default,
-            usage["estimated_tokens"],
+            here["instruction_tokens"] + usage["estimated_tokens"],
             window.get("total") or window["input"],
             usage["used"]["cost"],
         )

@@ -69,6 +69,15 @@ class ReadPrompt:
         return sum(item.is_block for item in self.reading.items)
 
 
+def instruction_tokens(system: str, tools: tuple[ToolDefinition, ...]) -> int:
+    """Return the estimate of what goes with every request: instructions and tools."""
+    schemas = [
+        JsonObject({"name": one.name, "description": one.description, "parameters": one.parameters})
+        for one in tools
+    ]
+    return estimate_request((), system=system, tools=schemas)
+
+
 class PromptReader:
     """Reads a context for one turn of one model."""
 
@@ -98,13 +107,7 @@ class PromptReader:
         self._prompt = prompt
         self._system = system
         self._tools = tools
-        schemas = [
-            JsonObject(
-                {"name": one.name, "description": one.description, "parameters": one.parameters}
-            )
-            for one in tools
-        ]
-        self._instruction_tokens = estimate_request((), system=system, tools=schemas)
+        self._instruction_tokens = instruction_tokens(system, tools)
 
     @property
     def window(self) -> ModelWindow | None:

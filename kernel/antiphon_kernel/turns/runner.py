@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import ErrorKind, PermissionPolicy
+from antiphon_kernel.providers import ErrorKind, ModelConfig, PermissionPolicy, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
@@ -24,7 +25,7 @@ from antiphon_kernel.turns.brief import system_text
 from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
-from antiphon_kernel.turns.prompt_reading import PromptReader
+from antiphon_kernel.turns.prompt_reading import PromptReader, instruction_tokens
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
 from antiphon_kernel.turns.tool_calls import resumed_calls
 from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings, report_failure
@@ -39,6 +40,9 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.types.turn_metadata import MAX_ROUNDS
 
 _log = logging.getLogger(__name__)
+
+ENDED_KEPT: Final = 64
+"""Turns and commands that are known after their end, for who asks late."""
 
 AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
@@ -101,6 +105,7 @@ class TurnRunner:
         )
         self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
+        self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
         self._latest: dict[tuple[ContextId, str], Job] = {}
         self._names: dict[str, str] = {}
         """Name of the model by its principal's id."""
@@ -135,20 +140,19 @@ class TurnRunner:
             await asyncio.wait({work.task for work in self._works})
 
     async def wait_answered(self, context: Context, prompt: str) -> list[Job]:
-        """Wait until no turn answers a block any more; return those that have ended meanwhile.
+        """Wait until no turn answers a block any more; return the last one of each model.
 
-        Everything that they wrote is on disk then.
+        Everything that they wrote is on disk then. Of turns that had ended before, the last 64 of
+        the kernel are known.
         """
-        ended: list[Job] = []
 
-        def due() -> list[Job]:
-            return [one for one in self._works if (one.context, one.prompt) == (context.id, prompt)]
+        def answering(jobs: Iterable[Job]) -> list[Job]:
+            return [one for one in jobs if (one.context, one.prompt) == (context.id, prompt)]
 
-        while running := due():
+        while running := answering(self._works):
             await asyncio.wait({one.task for one in running})
-            ended += running
         await context.wait_persisted()
-        return ended
+        return list({one.username: one for one in answering(self._ended)}.values())
 
     async def close(self) -> None:
         """Stop everything; what was written stays, marked as interrupted.
@@ -221,20 +225,31 @@ class TurnRunner:
             principal: id of the model's.
             prompt: the block that is answered; the last message if None.
         """
-        config = model.config
-        instructions = await asyncio.to_thread(self._settings.instructions)
-        names = config.tools if config is not None else None
-        own = config.system if config is not None else ""
+        system, tools = await self._instructions(context, model.config, prompt)
         return PromptReader(
             self._kernel,
             context,
             model,
             principal,
             prompt=prompt,
-            system=system_text(instructions, own, has_tools=names != ()),
-            tools=ModelTools(self._kernel, context, prompt, names).definitions,
+            system=system,
+            tools=tools,
             budget=self._settings.limits.request_tokens,
         )
+
+    async def instruction_tokens(self, context: Context, model: str) -> int:
+        """Return the estimate of what goes with every request to a model in a context."""
+        config = await asyncio.to_thread(self._models.as_configured, model)
+        return instruction_tokens(*await self._instructions(context, config))
+
+    async def _instructions(
+        self, context: Context, config: ModelConfig | None, prompt: str | None = None
+    ) -> tuple[str, tuple[ToolDefinition, ...]]:
+        instructions = await asyncio.to_thread(self._settings.instructions)
+        names = config.tools if config is not None else None
+        own = config.system if config is not None else ""
+        system = system_text(instructions, own, has_tools=names != ())
+        return system, ModelTools(self._kernel, context, prompt, names).definitions
 
     async def answering(self, context: Context, author: str, text: str) -> list[str]:
         """Return the models that answer `text` again: its author if that is one, by principal id.
@@ -396,6 +411,8 @@ class TurnRunner:
 
         def ended(task: asyncio.Task[None]) -> None:
             self._works.remove(work)
+            self._ended.append(work)
+            work.turn = None
             asker.close()
             for key in [key for key, latest in self._latest.items() if latest is work]:
                 del self._latest[key]

@@ -254,6 +254,9 @@ class ContextModelResult(Result):
     """The one that answers messages which name none; absent if there is no model."""
     models: list[str]
     """All of them, by the names that messages call them by."""
+    instruction_tokens: int
+    """Estimate of the instructions and tools that go with every request to the one that answers
+    messages which name none; 0 if there is no model."""
 
 
 @tool("context.model", needs=Permission.WRITE, errors=REFERENCES[1:])
@@ -275,8 +278,12 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
         )
         await written.saved()
     await context.wait_persisted()
+    model = runner.default_model(context)
     return ContextModelResult(
-        context_version=context.seq, model=runner.default_model(context), models=models
+        context_version=context.seq,
+        model=model,
+        models=models,
+        instruction_tokens=await runner.instruction_tokens(context, model) if model else 0,
     )
 
 

@@ -18,12 +18,12 @@ class WaitTurnsParams(Params):
 
 
 class WaitTurnsResult(Result):
-    """Turns that have ended meanwhile."""
+    """The last turns that answered."""
 
     models: list[str]
-    """Usernames of the models whose turns were waited for; empty if none ran or waited."""
+    """Usernames of the models that have answered, or were to; those of long ago are forgotten."""
     interrupted: list[str]
-    """Those of them that were stopped."""
+    """Those of them whose last turn was stopped."""
 
 
 @tool("turn.wait", needs=Permission.READ, errors=REFERENCES)

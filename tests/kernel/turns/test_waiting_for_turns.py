@@ -29,7 +29,20 @@ async def test_wait_answers_when_the_turn_is_over_and_all_is_on_disk(
     await gate.open()
     assert await waiting == {"models": ["aria"], "interrupted": []}
     assert not stage.unfinished()
-    assert await stage.call("turn.wait", message=message) == {"models": [], "interrupted": []}
+
+
+async def test_wait_for_a_turn_that_was_stopped_before_says_so(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, SPEECH))
+    message = await stage.submit("Hi.")
+    assert await stage.interrupt(message=message) == ["aria"]
+    await stage.runner.wait_idle()
+    ended = {"models": ["aria"], "interrupted": ["aria"]}
+    assert await stage.call("turn.wait", message=message) == ended
+    await stage.call("turn.start", message=message)
+    waiting = asyncio.ensure_future(stage.call("turn.wait", message=message))
+    await gate.open()
+    assert await waiting == {"models": ["aria"], "interrupted": []}
 
 
 async def test_turns_of_one_message_are_stopped_and_others_go_on(open_stage: OpenStage) -> None:
