@@ -10,8 +10,10 @@ from typing import Any
 from antiphon_kernel.access import (
     AccessControl,
     Invitations,
+    KeyRequests,
     Members,
     Sessions,
+    SshSessions,
     ToolPermissions,
     WriteGuard,
     check_tool,
@@ -80,6 +82,8 @@ class Kernel:
         self.invitations = Invitations(members, clock, limits.clients_per_invitation)
         self.tool_permissions = ToolPermissions(members.auth, clock)
         self.sessions = Sessions()
+        self.ssh = SshSessions(self.sessions)
+        self.key_requests = KeyRequests(clock)
         self.subscriptions = Subscriptions(ids, limits)
         self.access = AccessControl(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
@@ -177,6 +181,8 @@ class Kernel:
     def start_closing(self) -> None:
         """Notify waiters and subscribers that nothing more will come."""
         self.access.wake_waiters()
+        self.ssh.wake_waiters()
+        self.key_requests.wake_waiters()
         self.subscriptions.close(kernel_is_closing())
 
     async def close(self) -> None:
@@ -227,7 +233,13 @@ class Kernel:
         return self.members.role_of(principal)
 
     def open_session(
-        self, principal: Principal, via: str, *, credential: int | None = None, lasts: bool = True
+        self,
+        principal: Principal,
+        via: str,
+        *,
+        credential: int | None = None,
+        lasts: bool = True,
+        within: SessionId | None = None,
     ) -> Actor:
         """Begin a session of a principal.
 
@@ -238,8 +250,10 @@ class Kernel:
             via: how it came in: `unix`, `tcp`, `turn`, …
             credential: number of the invitation that let it in.
             lasts: False for a session of a single call.
+            within: the session over SSH that it is a part of.
         """
-        actor = replace(self._new_session(principal, via, credential), lasts=lasts)
+        new = self._new_session(principal, via, credential)
+        actor = replace(new, lasts=lasts, within=within)
         self.sessions.open(actor)
         if self.access.on_session_opened(actor) or (credential is None and lasts):
             self.journal.add_session(SessionRow.of(actor))
@@ -270,6 +284,9 @@ class Kernel:
 
         What a session of a single call has left running is interrupted when no write follows soon.
         """
+        for guest in self.ssh.remove_host(actor.session):
+            self.access.end_session(guest.session, "The SSH host has ended.")
+            await self.close_session(guest)
         self.sessions.close(actor.session)
         self.subscriptions.end_session(actor.session)
         self.access.on_session_closed(actor)

@@ -1,12 +1,14 @@
 """Principals, sessions, invitations and permissions."""
 
-from antiphon_kernel.access.access_control import AccessControl
+from antiphon_kernel.access.access_control import IN_THE_KERNEL, AccessControl
 from antiphon_kernel.access.invitations import (
+    GUEST,
     TOKEN_BYTES,
     AuthenticationError,
     Invitations,
     fingerprint_of,
 )
+from antiphon_kernel.access.key_requests import KeyRequest, KeyRequests
 from antiphon_kernel.access.members import Members
 from antiphon_kernel.access.permissions import (
     check_act_as,
@@ -25,17 +27,25 @@ from antiphon_kernel.access.permissions import (
     check_update,
 )
 from antiphon_kernel.access.sessions import Dismissal, Sessions
+from antiphon_kernel.access.ssh_sessions import VIA_SSH, EndedSession, SshSessions
 from antiphon_kernel.access.tool_permissions import ToolPermissions, canonical_arguments
 from antiphon_kernel.access.write_guard import WriteGuard
 
 __all__ = [
+    "GUEST",
+    "IN_THE_KERNEL",
     "TOKEN_BYTES",
+    "VIA_SSH",
     "AccessControl",
     "AuthenticationError",
     "Dismissal",
+    "EndedSession",
     "Invitations",
+    "KeyRequest",
+    "KeyRequests",
     "Members",
     "Sessions",
+    "SshSessions",
     "ToolPermissions",
     "WriteGuard",
     "canonical_arguments",

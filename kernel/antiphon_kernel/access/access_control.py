@@ -17,7 +17,7 @@ from antiphon_kernel.access.sessions import Dismissal, Sessions
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -215,9 +215,16 @@ class AccessControl:
         await self._members.ban(principal, until)
         return ended
 
-    async def revoke(self, numbers: list[int], by: Principal) -> tuple[list[int], int]:
-        """Take invitations back; which of them were good, and how many open sessions end."""
-        dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the invitation.")
+    def end_session(self, session: SessionId, reason: str) -> int:
+        """End one session and what came in by it; how many connections there were."""
+        dismissal = Dismissal(CloseCode.KICKED, reason)
+        return self._sessions.dismiss(dismissal, lambda one: session in (one.session, one.within))
+
+    async def revoke(
+        self, numbers: list[int], by: Principal, what: str = "invitation"
+    ) -> tuple[list[int], int]:
+        """Take invitations or keys back; which of them were good, and how many sessions end."""
+        dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the {what}.")
         ended = self._sessions.dismiss(dismissal, partial(_came_with, numbers))
         return await self._invitations.revoke(numbers), ended
 

@@ -63,7 +63,7 @@ def expired(at: int) -> str:
 
 
 class Invitations:
-    """Every credential of a kernel that is not its owner's."""
+    """Every credential of a kernel that is not its owner's token: invitations, and SSH keys."""
 
     def __init__(self, members: Members, clock: Clock, most_clients: int) -> None:
         """`most_clients` may come in with an invitation that allows any number."""
@@ -87,7 +87,77 @@ class Invitations:
 
     def all(self) -> list[Credential]:
         """Every invitation that was ever made, oldest first."""
-        return list(self._credentials.values())
+        return [one for one in self._credentials.values() if one.kind is CredentialKind.TOKEN]
+
+    def ssh_keys(self) -> list[Credential]:
+        """Every SSH key that was ever let in, oldest first."""
+        return [one for one in self._credentials.values() if one.kind is CredentialKind.SSH_KEY]
+
+    def key(self, fingerprint: str) -> Credential | None:
+        """Return the SSH key of a fingerprint, whether it is good or not."""
+        return next((one for one in self.ssh_keys() if one.fingerprint == fingerprint), None)
+
+    async def add_key(
+        self, fingerprint: str, principal: Principal, expires: int | None
+    ) -> Credential:
+        """Let in whoever has an SSH key as a principal; also again, after it was revoked.
+
+        Args:
+            expires: milliseconds since the epoch.
+
+        Raises:
+            AntiphonError: invalid_params if it is somebody else's.
+        """
+        user, now = self._members.user(principal).number, self._clock.now_ms()
+        known = self.key(fingerprint)
+        if known is None:
+            added = await self._members.auth.add_credential(
+                Credential(
+                    number=0,
+                    user=user,
+                    kind=CredentialKind.SSH_KEY,
+                    fingerprint=fingerprint,
+                    named=True,
+                    created=now,
+                    expires=expires,
+                    revoked=None,
+                    uses_allowed=None,
+                    uses=0,
+                )
+            )
+            self._credentials[added.number] = added
+            return added
+        if known.user != user and self.is_good(known):
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"The key {fingerprint} is that of {self._members.of_user(known.user).username}:"
+                " key.revoke takes it from them.",
+                field="key",
+            )
+        added = replace(known, user=user, created=now, expires=expires, revoked=None)
+        await self._members.auth.renew(added)
+        self._credentials[added.number] = added
+        return added
+
+    def authenticate_key(self, fingerprint: str) -> tuple[Principal, Credential]:
+        """Return the principal and the credential of a key.
+
+        Raises:
+            AuthenticationError: the key is nobody's, expired or revoked.
+        """
+        found = self.key(fingerprint)
+        if found is None:
+            raise AuthenticationError(
+                CloseCode.UNAUTHORISED,
+                f"The key {fingerprint} is not known here: ask the owner to let it in.",
+            )
+        self.check_usable(found.number)
+        return self._members.of_user(found.user), found
+
+    def is_good(self, credential: Credential) -> bool:
+        """Return whether somebody can come in with a credential now."""
+        expires = credential.expires
+        return credential.revoked is None and (expires is None or expires > self._clock.now_ms())
 
     async def invite(
         self,
@@ -208,9 +278,10 @@ class Invitations:
         """Raise AuthenticationError if a credential was revoked or has expired."""
         found = self._credentials[number]
         if found.revoked is not None:
+            what = "key" if found.kind is CredentialKind.SSH_KEY else "invitation"
             raise AuthenticationError(
                 CloseCode.REVOKED,
-                f"The invitation was revoked at {iso_time(found.revoked)}: ask for another.",
+                f"The {what} was revoked at {iso_time(found.revoked)}: ask for another.",
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
             raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found.expires))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from antiphon_kernel.storage import AuthStore, Journal, User
+from antiphon_kernel.storage import AuthStore, Decision, Journal, User
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -198,6 +198,10 @@ class Members:
     async def ban(self, principal: Principal, until: int | None) -> None:
         """Let the principal in no more before this time; None: again from now on."""
         await self._change(self.user(principal), lambda now: replace(now, barred_until=until))
+
+    async def record(self, by: Principal, what: str) -> None:
+        """Write down what an owner has decided, for `antiphon log`."""
+        await self.auth.add_decision(Decision(self._clock.now_ms(), by.id, what))
 
     def banned_until(self, principal: Principal) -> int | None:
         """Milliseconds since the epoch; None if the principal may come in."""

@@ -167,6 +167,8 @@ def _line(event: AuditEvent) -> str:
     words = [iso_time(event.time), event.username]
     if event.kind is AuditKind.JOINED:
         words += ["joined via", event.what]
+    elif event.kind is AuditKind.DECIDED:
+        words.append(event.what)
     else:
         words += [str(event.kind), "in", event.context or ""]
     if event.kind is AuditKind.WROTE:
@@ -174,7 +176,7 @@ def _line(event: AuditEvent) -> str:
         if event.count > 1:
             words.append(f"{event.count} times until {iso_time(event.until)}")
         words += [block.rpartition(".")[2] for block in event.blocks[:5]]
-    elif event.kind is not AuditKind.JOINED:
+    elif event.kind not in (AuditKind.JOINED, AuditKind.DECIDED):
         what = " ".join(event.what.split())
         words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
     # One line: in a journal that others wrote, labels and names may hold anything.

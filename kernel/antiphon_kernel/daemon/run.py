@@ -8,7 +8,6 @@ import gc
 import getpass
 import logging
 import os
-import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE
+from antiphon_kernel.types.ids import as_name
 
 LOCAL_OPENING: Final = (
     "Write a short essay, five paragraphs, on why two people who write one text together write a"
@@ -236,4 +236,4 @@ def spare_file(settings: DaemonSettings, clock: Clock) -> Path:
 
 def owner_name(login: str) -> str:
     """A login name as a username: what does not fit is left out."""
-    return re.sub(r"[^a-z0-9_-]", "", login.lower()).lstrip("_-") or "owner"
+    return as_name(login) or "owner"

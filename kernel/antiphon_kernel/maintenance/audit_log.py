@@ -13,7 +13,9 @@ from typing import Any, Final
 from antiphon_kernel.contexts import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import (
+    AUTH_FILE,
     JOURNAL_FILE,
+    AuthStore,
     ContextRow,
     CorruptContextError,
     Journal,
@@ -36,6 +38,8 @@ class AuditKind(StrEnum):
     JOINED = "joined"
     WROTE = "wrote"
     RAN = "ran"
+    DECIDED = "decided"
+    """An owner has decided about who may come in or do what."""
     DAMAGED = "damaged"
     """Nobody did anything: what happened in this context cannot be read."""
 
@@ -51,7 +55,7 @@ class AuditEvent:
     context: str | None = None
     """Label of the context."""
     what: str = ""
-    """How one joined, the operation, the command, or the damage."""
+    """How one joined, the operation, the command, the decision, or the damage."""
     blocks: tuple[str, ...] = ()
     count: int = 1
     """Transactions."""
@@ -92,6 +96,7 @@ async def audit_log(data: Path, label: str | None = None) -> list[AuditEvent]:
                 AuditEvent(one.opened, AuditKind.JOINED, names[one.principal], what=one.via)
                 for one in await journal.sessions()
             ]
+            events += await _decisions(data, Path(folder), names)
             rows = await journal.contexts()
             if label is not None and label not in (row.label for row in rows):
                 known = join_names(row.label for row in rows)
@@ -106,6 +111,27 @@ async def audit_log(data: Path, label: str | None = None) -> list[AuditEvent]:
         finally:
             await journal.close()
     return sorted(events, key=lambda event: event.time)
+
+
+async def _decisions(data: Path, folder: Path, names: Mapping[str, str]) -> list[AuditEvent]:
+    """Read a copy of the roles and credentials; nothing if there are none."""
+    if not (data / AUTH_FILE).exists():
+        return []
+    copy = folder / AUTH_FILE
+    await asyncio.to_thread(copy_pages, data / AUTH_FILE, copy)
+    auth = await AuthStore.open(copy)
+    try:
+        return [
+            AuditEvent(
+                one.time,
+                AuditKind.DECIDED,
+                names.get(one.principal, one.principal),
+                what=one.what,
+            )
+            for one in await auth.decisions()
+        ]
+    finally:
+        await auth.close()
 
 
 async def _of_context(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from starlette.datastructures import Headers, QueryParams
 
-from antiphon_kernel.access import AuthenticationError, check_act_as, fingerprint_of
+from antiphon_kernel.access import VIA_SSH, AuthenticationError, check_act_as, fingerprint_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.connections import TCP, UNIX, Connections
 from antiphon_kernel.server.limits import ServerLimits
@@ -20,7 +20,7 @@ from antiphon_kernel.server.rate_limits import AuthRateLimit, Rates
 from antiphon_kernel.server.scope import CONNECTION, GUARD, TOKEN, VIA
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, SessionId, is_name
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -58,6 +58,8 @@ class _AuthenticatedCaller:
 
     principal: Principal
     credential: int | None
+    within: SessionId | None = None
+    """The session over SSH whose token was shown."""
 
 
 ACT_AS_KINDS: Final = (PrincipalKind.HUMAN, PrincipalKind.MODEL, PrincipalKind.SOURCE)
@@ -103,9 +105,10 @@ class Authenticator:
             self._check_room(principal, is_guest)
         actor = self._kernel.open_session(
             principal,
-            via,
+            VIA_SSH if caller.within is not None else via,
             credential=caller.credential,
             lasts=scope["type"] == "websocket" and "once" not in query,
+            within=caller.within,
         )
         self.visits += 1
         scope[CONNECTION].begin_session()
@@ -164,6 +167,9 @@ class Authenticator:
             raise AuthenticationError(CloseCode.UNAUTHORISED, _NO_TOKEN[scope["type"]])
         if hmac.compare_digest(fingerprint_of(token), self._owner_fingerprint):
             return _AuthenticatedCaller(self._kernel.owner, None)
+        over_ssh = self._kernel.ssh.find(token)
+        if over_ssh is not None:
+            return _AuthenticatedCaller(over_ssh.principal, over_ssh.credential, over_ssh.session)
         secret = headers.get(CLIENT_HEADER)
         if secret is not None and len(secret) not in _SECRET_LENGTHS:
             raise AuthenticationError(

@@ -6,6 +6,7 @@ from antiphon_kernel.storage.auth import (
     AuthStore,
     Client,
     Credential,
+    Decision,
     ToolPermission,
     User,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "CorruptContextError",
     "Credential",
     "Database",
+    "Decision",
     "ForkOrigin",
     "Indexed",
     "InheritedRun",

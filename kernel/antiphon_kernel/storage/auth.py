@@ -70,7 +70,16 @@ CREATE TABLE tool_permissions (
 );
 """
 
-AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS)
+_DECISIONS: Final = """
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    time INTEGER NOT NULL,
+    principal TEXT NOT NULL,
+    what TEXT NOT NULL
+);
+"""
+
+AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS, _DECISIONS)
 """In order; a new one goes to the end. What has been released is never edited."""
 
 
@@ -156,6 +165,18 @@ class ToolPermission:
     decided_by: PrincipalId | None = None
     """Principal who allowed it always; None while nobody has decided."""
     decided: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Decision of an owner about who may come in or do what."""
+
+    time: int
+    """Milliseconds since the epoch."""
+    principal: PrincipalId
+    """Id of the owner."""
+    what: str
+    """A sentence without a full stop."""
 
 
 class AuthStore:
@@ -251,6 +272,14 @@ class AuthStore:
         )
         return replace(credential, number=number)
 
+    async def renew(self, credential: Credential) -> None:
+        """Store a credential anew that had been revoked or had expired."""
+        await self._database.insert(
+            "UPDATE credentials SET user = ?, created = ?, expires = ?, revoked = NULL"
+            " WHERE number = ?",
+            (credential.user, credential.created, credential.expires, credential.number),
+        )
+
     async def revoke(self, credential: int, revoked: int) -> None:
         await self._database.insert(
             "UPDATE credentials SET revoked = ? WHERE number = ?", (revoked, credential)
@@ -291,6 +320,20 @@ class AuthStore:
             "UPDATE tool_permissions SET decided_by = ?, decided = ? WHERE number = ?",
             (permission.decided_by, permission.decided, permission.number),
         )
+
+    async def add_decision(self, decision: Decision) -> None:
+        """Store one; nothing takes it out again."""
+        await self._database.insert(
+            "INSERT INTO decisions (time, principal, what) VALUES (?, ?, ?)",
+            (decision.time, decision.principal, decision.what),
+        )
+
+    async def decisions(self) -> list[Decision]:
+        """Return every decision, oldest first."""
+        rows = await self._database.select(
+            "SELECT time, principal, what FROM decisions ORDER BY number"
+        )
+        return [Decision(time, PrincipalId(principal), what) for time, principal, what in rows]
 
     async def remove_tool_permission(self, number: int) -> None:
         await self._database.insert("DELETE FROM tool_permissions WHERE number = ?", (number,))

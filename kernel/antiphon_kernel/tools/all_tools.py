@@ -41,6 +41,18 @@ from antiphon_kernel.tools.kernel import (
     role,
     set_label,
 )
+from antiphon_kernel.tools.keys import (
+    add_key,
+    ask_key,
+    close_ssh,
+    decide_key,
+    end_session,
+    ended_ssh,
+    key_requests,
+    list_keys,
+    open_ssh,
+    revoke_key,
+)
 from antiphon_kernel.tools.layout import layout, usage
 from antiphon_kernel.tools.message import (
     append_messages,
@@ -133,5 +145,15 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     invites,
     revoke,
     joins,
+    add_key,
+    list_keys,
+    revoke_key,
+    ask_key,
+    key_requests,
+    decide_key,
+    open_ssh,
+    ended_ssh,
+    close_ssh,
+    end_session,
     kernel_usage,
 )

@@ -78,11 +78,14 @@ class SessionInfo(Result):
     session: str
     """Id of the session."""
     via: str
-    """How it came in: `unix`, `tcp`, `turn`, `kernel`."""
+    """How it came in: `unix`, `tcp`, `ssh`, `turn`, `kernel`."""
     since: str
     """When it began."""
     invitation: int | None = None
-    """Number of the invitation that let it in; absent for the owner and what the owner acts as."""
+    """Number of the invitation or SSH key that let it in; absent for the owner and what the owner
+    acts as."""
+    within: str | None = None
+    """Id of the session over SSH that it is a part of."""
 
 
 class MemberInfo(Result):
@@ -172,6 +175,7 @@ async def members(call: Call, params: MembersParams) -> MembersResult:
                 via=open_one.via,
                 since=iso_time(open_one.since),
                 invitation=open_one.credential,
+                within=open_one.within,
             )
             for open_one in kernel.sessions.of(one.id)
         ]
@@ -198,7 +202,9 @@ async def role(call: Call, params: RoleParams) -> RoleResult:
     or refused by the new role. The founder's role does not change.
     """
     principal = call.kernel.find_principal(params.principal)
-    ended = await call.kernel.access.change_role(principal, params.role, call.actor.principal)
+    by = call.actor.principal
+    ended = await call.kernel.access.change_role(principal, params.role, by)
+    await call.kernel.members.record(by, f"made {principal.username} {params.role.described()}")
     return RoleResult(
         principal=principal.id,
         username=principal.username,
@@ -216,6 +222,10 @@ async def kick(call: Call, params: KickParams) -> KickResult:
     kernel, principal = call.kernel, call.kernel.find_principal(params.principal)
     ended = await kernel.access.kick(principal, params.minutes, params.reason, call.actor.principal)
     until = kernel.members.banned_until(principal)
+    await kernel.members.record(
+        call.actor.principal,
+        f"kicked {principal.username}" + (f" until {iso_time(until)}" if until else ""),
+    )
     return KickResult(
         principal=principal.id,
         username=principal.username,
@@ -339,6 +349,10 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
     issued = await kernel.invitations.invite(
         access, kind, name=params.name, expires=expires, uses=params.uses
     )
+    name, number = issued.principal.username, issued.credential.number
+    await kernel.members.record(
+        call.actor.principal, f"invited {name} as {access.described()} (invitation {number})"
+    )
     join = None
     if kernel.reached_at is not None:
         join = f"antiphon join {kernel.reached_at}?token={issued.token}"
@@ -394,7 +408,10 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
                 f"There is no invitation {quote(params.invitation)}: kernel.invites lists them.",
                 found=params.invitation,
             )
-    revoked, ended = await call.kernel.access.revoke(numbers, call.actor.principal)
+    by = call.actor.principal
+    revoked, ended = await call.kernel.access.revoke(numbers, by)
+    for number in revoked:
+        await call.kernel.members.record(by, f"revoked invitation {number}")
     return RevokeResult(revoked=revoked, ended=ended)
 
 

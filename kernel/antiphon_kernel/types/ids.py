@@ -92,6 +92,11 @@ def is_name(text: str) -> bool:
     return len(text) <= NAME_LENGTH and NAME_PATTERN.fullmatch(text) is not None
 
 
+def as_name(text: str) -> str:
+    """Return `text` as a username, without what does not fit; empty if nothing fits."""
+    return re.sub(r"[^a-z0-9_-]", "", text.lower()).lstrip("_-")[:NAME_LENGTH]
+
+
 class IdSource(Protocol):
     """Source of new ids; tests pass a counting one."""
 

@@ -43,6 +43,8 @@ class Actor:
     """Of work without a connection: the right without which the session ends."""
     lasts: bool = True
     """False for a session of a single call."""
+    within: SessionId | None = None
+    """The session over SSH whose token let it in; it ends with that."""
 
     def __hash__(self) -> int:
         """Return a hash that is cheap: it is asked for with every write."""

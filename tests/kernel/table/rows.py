@@ -15,6 +15,10 @@ OWNER: Final = None
 """The caller when nobody is named: the owner of the kernel."""
 
 
+KEY: Final = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID0JnQ8T350LtEJ6bOmdYbmIhhdh4obW40sX1jcbRrE/"
+"""A public SSH key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One call. `@name` as a value stands for the id of the block that was kept as `name`."""
@@ -83,6 +87,17 @@ COMING_IN: Final = (
     Row("kernel.invites", {}, Code.PERMISSION_DENIED, by="bo"),
     Row("kernel.revoke", {"principal": "ivy"}),
     Row("kernel.revoke", {}, Code.INVALID_PARAMS),
+    Row("key.add", {"key": KEY, "name": "kim"}),
+    Row("key.add", {"key": KEY, "name": "lea"}, Code.INVALID_PARAMS),
+    Row("key.add", {"key": "ssh-dss AAAA", "name": "lea"}, Code.INVALID_PARAMS),
+    Row("key.list"),
+    Row("key.ask", {"key": KEY, "name": "kim", "wait": 0}),
+    Row("key.ask", {"key": KEY, "name": "kim"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("key.requests"),
+    Row("key.revoke", {"principal": "kim"}),
+    Row("key.revoke", {}, Code.INVALID_PARAMS),
+    Row("ssh.ended"),
+    Row("ssh.close", {"host": "0", "session": "0"}),
     Row("kernel.joins"),
     Row("kernel.joins", {"wait": -1}, Code.INVALID_PARAMS),
     Row("kernel.kick", {"principal": "mal", "minutes": 0}),
