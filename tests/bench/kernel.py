@@ -1,9 +1,9 @@
 """The kernel in a process of its own: calls, fan-out, the check of raw updates, memory, start.
 
-    antiphon bench kernel [--json] [--modules FOLDER]
+    antiphon bench kernel [--json] [--quick] [--modules FOLDER]
 
-Fan-out runs against hocuspocus and @y/websocket-server in the same run where node is there; their
-packages come from `--modules`, a folder with `node_modules`, or are installed for the occasion.
+Other servers get the same loads in the same run where node is there: see fanout/comparison.py.
+Their packages come from `--modules`, a folder with `node_modules`, or are installed for the run.
 Updates and calls per second: more is better.
 """
 
@@ -36,47 +36,15 @@ from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
+from tests.bench.fanout.comparison import PACKAGES, compare, serving_antiphon
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
 from tests.processes import cpu_seconds, memory_of
 
 FOLDER: Final = Path(__file__).parent
-PACKAGES: Final = (
-    "@hocuspocus/server@4.7.0",
-    "@y/websocket-server@0.1.1",
-    "yjs@13.6.27",
-    "ws@8.18.3",
-)
-READERS: Final = (10, 50, 200)
 IDLE: Final = 200
 CALLERS: Final = 20
 TEXT: Final = "The two of them write in turn. " * 7
-
-
-@contextmanager
-def serving(*command: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """A server's process: what it says in its first line, and its id."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=FOLDER.parents[1]
-    )
-    assert process.stdin is not None and process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline()), process.pid
-    finally:
-        process.stdin.close()
-        try:
-            process.wait(2)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.wait()
-
-
-@contextmanager
-def serving_antiphon(folder: Path, rooms: int) -> Iterator[tuple[dict[str, Any], int]]:
-    folder.mkdir()
-    module = "tests.bench.fanout.antiphon_server"
-    with serving(sys.executable, "-m", module, str(folder), str(rooms)) as served:
-        yield served
 
 
 # Calls
@@ -141,84 +109,6 @@ def measure_calls(folder: Path, runs: int) -> Iterator[Figure]:
             yield figure(f"processor time of the kernel for a call, {name}", "us", costs)
 
 
-# Fan-out
-
-
-def load(modules: Path, url: str, readers: int, **more: Any) -> dict[str, Any]:
-    request = {
-        "modules": str(modules),
-        "url": url,
-        "readers": readers,
-        "seconds": 2,
-        "window": 100,
-        "perSecond": 0,
-        "hocuspocus": False,
-        "room": "",
-        **more,
-    }
-    command = ["node", str(FOLDER / "fanout" / "load.mjs"), json.dumps(request)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    answer: dict[str, Any] = json.loads(result.stdout)
-    if answer["arrived"] < answer["sent"]:
-        raise RuntimeError(f"{answer['arrived']} of {answer['sent']} updates arrived from {url}")
-    return answer
-
-
-def measure_fan_out(folder: Path, modules: Path, runs: int) -> Iterator[Figure]:
-    """Updates per second that all readers got, and latency at a steady pace."""
-    others = {
-        "hocuspocus": str(FOLDER / "fanout" / "hocuspocus.mjs"),
-        "y-websocket-server": str(FOLDER / "fanout" / "y_websocket.mjs"),
-    }
-    rates: dict[tuple[str, int], list[float]] = {}
-    slow: dict[str, float] = {}
-    for run in range(runs):
-        with serving_antiphon(folder / f"run-{run}", len(READERS) + 1) as (said, _):
-            url = f"ws://127.0.0.1:{said['port']}/sync"
-            for readers, (label, block) in zip((*READERS, 50), said["rooms"], strict=True):
-                pace = 50 if label == said["rooms"][-1][0] else 0
-                where = f"{url}/{label}?token={said['token']}"
-                answer = load(modules, where, readers, block=block, perSecond=pace)
-                if pace:
-                    slow["antiphon"] = answer["p95"]
-                else:
-                    rate = answer["arrived"] / answer["seconds"]
-                    rates.setdefault(("antiphon", readers), []).append(rate)
-        for name, script in others.items():
-            with serving("node", script, str(modules)) as (said, _):
-                url = f"ws://127.0.0.1:{said['port']}"
-                is_hocuspocus = name == "hocuspocus"
-                for readers in READERS:
-                    room = f"room-{readers}"
-                    answer = load(
-                        modules, f"{url}/{room}", readers, hocuspocus=is_hocuspocus, room=room
-                    )
-                    rate = answer["arrived"] / answer["seconds"]
-                    rates.setdefault((name, readers), []).append(rate)
-                answer = load(
-                    modules, f"{url}/slow", 50, hocuspocus=is_hocuspocus, room="slow", perSecond=50
-                )
-                slow[name] = answer["p95"]
-    for readers in READERS:
-        for name in others:
-            yield figure(
-                f"fan-out to {readers} readers",
-                "/s",
-                rates["antiphon", readers],
-                baseline=rates[name, readers],
-                against=name,
-                at_least=0.9 if name == "hocuspocus" else None,
-            )
-    yield figure(
-        "latency at 50 updates/s, 50 readers, p95",
-        "ms",
-        [slow["antiphon"]],
-        baseline=[slow["hocuspocus"]],
-        against="hocuspocus",
-        budget=8,
-    )
-
-
 @contextmanager
 def node_modules(given: Path | None, folder: Path) -> Iterator[Path | None]:
     """A folder with the packages of the others; None where they cannot be had."""
@@ -230,7 +120,7 @@ def node_modules(given: Path | None, folder: Path) -> Iterator[Path | None]:
         yield None
         return
     folder.mkdir()
-    command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+    command = [npm, "install", "--no-audit", "--no-fund", *PACKAGES]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=180)
     yield folder if done.returncode == 0 else None
 
@@ -351,32 +241,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object a figure")
     parser.add_argument("--modules", type=Path, help="a folder with the packages of the others")
-    parser.add_argument("--runs", type=int, default=3, help="runs per figure")
+    parser.add_argument("--runs", type=int, help="runs per figure; 3, or 1 with --quick")
     parser.add_argument("--contexts", type=int, default=100)
+    parser.add_argument("--quick", action="store_true", help="one short run, 10 readers")
     options = parser.parse_args()
-    as_json = options.json
+    as_json, quick = options.json, options.quick
+    runs = options.runs or (1 if quick else 3)
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
         folder = Path(name)
-        took = asyncio.run(check_microseconds(folder / "check"))
-        print_figure(figure("check of a raw update", "us", took, budget=50), as_json=as_json)
-        token = asyncio.run(streaming_figure(folder / "stream", 3 * options.runs))
-        print_figure(token, as_json=as_json)
-        for one in measure_calls(folder / "calls", options.runs):
-            print_figure(one, as_json=as_json)
-        forks = asyncio.run(forking_milliseconds(folder / "forks"))
-        print_figure(figure("a fork of 1,000 blocks", "ms", forks, budget=50), as_json=as_json)
-        reused = asyncio.run(appending_milliseconds(folder / "messages"))
-        name = "append of 4 messages that are there, at depth 1,000"
-        print_figure(figure(name, "ms", reused, budget=5), as_json=as_json)
-        for one in measure_contexts(folder / "contexts", options.contexts):
-            print_figure(one, as_json=as_json)
+        (folder / "fanout").mkdir()
         with node_modules(options.modules, folder / "node") as modules:
             if modules is None:
-                print("no fan-out: node, npm or the packages are missing", file=sys.stderr)
-                return
-            (folder / "fanout").mkdir()
-            for one in measure_fan_out(folder / "fanout", modules, options.runs):
-                print_figure(one, as_json=as_json)
+                print("no other servers: node, npm or a package is missing", file=sys.stderr)
+            else:
+                for one in compare(folder / "fanout", modules, runs, quick=quick):
+                    print_figure(one, as_json=as_json)
+        for one in measure_alone(folder, runs, options.contexts):
+            print_figure(one, as_json=as_json)
+
+
+def measure_alone(folder: Path, runs: int, contexts: int) -> Iterator[Figure]:
+    """Measure what has no counterpart elsewhere."""
+    took = asyncio.run(check_microseconds(folder / "check"))
+    yield figure("check of a raw update", "us", took, budget=50)
+    yield asyncio.run(streaming_figure(folder / "stream", 3 * runs))
+    yield from measure_calls(folder / "calls", runs)
+    forks = asyncio.run(forking_milliseconds(folder / "forks"))
+    yield figure("a fork of 1,000 blocks", "ms", forks, budget=50)
+    reused = asyncio.run(appending_milliseconds(folder / "messages"))
+    name = "append of 4 messages that are there, at depth 1,000"
+    yield figure(name, "ms", reused, budget=5)
+    yield from measure_contexts(folder / "contexts", contexts)
 
 
 if __name__ == "__main__":

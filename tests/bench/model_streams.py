@@ -21,8 +21,8 @@ from antiphon_kernel.providers.local import packaged_model
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError
+from tests.bench.fanout.comparison import serving
 from tests.bench.figures import Figure, figure
-from tests.bench.kernel import serving
 from tests.local_model import local_servers
 from tests.processes import cpu_seconds, memory_of
 from tests.waiting import until
