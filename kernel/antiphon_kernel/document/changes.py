@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pycrdt import MapEvent
-
+from antiphon_kernel.document.observers import SharedTypeEvent
 from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.id_set import IdSet, decode_id_set
@@ -107,10 +106,9 @@ def _states_differ(event: Any) -> bool:
 
 
 def content_changes(
-    schema: Schema, block: str, names: tuple[str, ...], event: Any
+    schema: Schema, block: str, names: tuple[str, ...], event: SharedTypeEvent
 ) -> Iterator[ContentChange]:
     """Yield the parts that a change of a map or a list affects, as far as the schema has them."""
-    in_map = isinstance(event, MapEvent)
-    inner = [(*names, key) for key in event.keys] if in_map else [names]
+    inner = [(*names, key) for key in event.keys] if event.is_map else [names]
     for one in inner:
         yield ContentChange(block, path_of(known_names(schema, one)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
-from pycrdt import Doc, Map, MapEvent, Snapshot, Text, TextEvent
+from pycrdt import Doc, Map, Snapshot, Text
 
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
@@ -46,7 +46,7 @@ from antiphon_kernel.document.header import (
     stored_value,
     write_keys,
 )
-from antiphon_kernel.document.observers import observe_deep
+from antiphon_kernel.document.observers import SharedTypeEvent, observe_deep
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
@@ -624,7 +624,7 @@ class Document:
         current.change = DocumentChange(current.origin, texts=(change,))
         return True
 
-    def _observe_blocks(self, events: list[Any]) -> None:
+    def _observe_blocks(self, events: list[SharedTypeEvent]) -> None:
         """Apply a transaction's CRDT events to what has been read; record its change."""
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
@@ -635,7 +635,7 @@ class Document:
         reordered = False
         removes = not current.only_adds
         for event in events:
-            path, in_map = event.path, isinstance(event, MapEvent)
+            path, in_map = event.path, event.is_map
             if in_map:
                 self._at_hand.clear()
             if not path:
@@ -649,7 +649,7 @@ class Document:
                     reordered = True
             elif len(path) >= 2 and path[1] == CONTENT:
                 block, names = str(path[0]), tuple(map(str, path[2:]))
-                if isinstance(event, TextEvent):
+                if event.is_text:
                     texts.append(self._text_changed(block, path_of(names), event, removes))
                 else:
                     schema = self.schema(block)
@@ -663,7 +663,7 @@ class Document:
             tuple(contents),
         )
 
-    def _blocks_changed(self, event: Any) -> list[str]:
+    def _blocks_changed(self, event: SharedTypeEvent) -> list[str]:
         """Blocks that came under the root; values that are no maps are no blocks."""
         added = [block for block in event.keys if self._is_block(block)]
         for block in added:
@@ -680,7 +680,7 @@ class Document:
         return order if isinstance(order, str) else ""
 
     def _text_changed(
-        self, block: str, section: str | None, event: Any, removes: bool
+        self, block: str, section: str | None, event: SharedTypeEvent, removes: bool
     ) -> TextChange:
         place = _place(block, section)
         own = self._spliced.get(place)
