@@ -326,7 +326,7 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         tool_prompt=_foreground(palette.accent, bold=True),
         tool_command=_foreground(ink, bold=True),
         fold=_foreground(dim),
-        status_done=_foreground(dim),
+        status_done=_foreground(palette.success),
         status_running=_foreground(palette.accent),
         status_failed=_foreground(palette.error, bold=True),
         error=_foreground(palette.error),

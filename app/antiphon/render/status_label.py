@@ -20,20 +20,44 @@ _CUT: Final[Mapping[str | None, str]] = {
 """Labels of answers that are not whole, by the stop reason of a block without an error."""
 
 
-def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
-    """Return a tool call's right label: `running`, `done · 0`, `failed · 2`, `stopped by …`."""
-    if view.status == Status.ERROR:
-        return end_label(view), theme.status_failed
+_FAILED: Final = "failed"
+
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+_TOLD_OF_FAILURES_MS: Final = 1_000
+"""The time that it took to fail is told if it is longer."""
+
+
+def status_label(view: CellView, theme: CellTheme) -> tuple[tuple[str, Style], ...]:
+    """Return a tool call's right label: `✓ 0.3 s`, `✗ 2`, `■ stopped by …`, `⠋` while it runs."""
     if view.question:
-        return "asks", theme.status_running
+        return (("? asks", theme.status_running),)
     if view.status == Status.RUNNING:
-        return "running", theme.status_running
-    if view.status != Status.DONE:
-        return _one_line(str(view.status)), theme.status_running
-    failed = view.is_error or bool(view.exit_code)
-    word = "failed" if failed else "done"
-    text = word if view.exit_code is None else f"{word} · {view.exit_code}"
-    return text, theme.status_failed if failed else theme.status_done
+        return ((_SPINNER[view.ticks % len(_SPINNER)], theme.status_running),)
+    if view.status not in (Status.DONE, Status.ERROR):
+        return ((_one_line(str(view.status)), theme.status_running),)
+    time = "" if view.duration_ms is None else f" {format_duration(view.duration_ms)}"
+    if view.stopped_by or view.stop_reason == INTERRUPTED:
+        return (("■", theme.status_failed), (f" {end_label(view)}", theme.dim))
+    if view.status == Status.ERROR or view.is_error or view.exit_code:
+        words = end_label(view).removeprefix(f"{_FAILED} · ")
+        if view.status == Status.DONE and not view.exit_code:
+            words = _FAILED
+        if time and (view.duration_ms or 0) >= _TOLD_OF_FAILURES_MS:
+            words += f" ·{time}"
+        return ((f"✗ {words}", theme.status_failed),)
+    return (("✓", theme.status_done), (time, theme.dim))
+
+
+def format_duration(ms: int) -> str:
+    """Return a duration to be read at a glance: `0.3 s`, `12 s`, `3 min`, `2 h 5 min`."""
+    if ms < 9_950:
+        return f"{max(ms, 100) / 1_000:.1f} s"
+    seconds = round(ms / 1_000)
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def end_label(view: CellView) -> str:
@@ -45,7 +69,7 @@ def end_label(view: CellView) -> str:
     if view.is_denied:
         return "denied"
     detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
-    return f"failed · {_one_line(detail)}" if detail else "failed"
+    return f"{_FAILED} · {_one_line(detail)}" if detail else _FAILED
 
 
 def cut_label(view: CellView) -> str | None:

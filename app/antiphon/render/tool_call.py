@@ -60,9 +60,10 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     """Draw the call; folded, its first line only."""
     prompt = _prompt(view, theme)
     indent = cell_len(prompt.text)
-    label, label_style = status_label(view, theme)
+    label = [WrapPiece(*part) for part in status_label(view, theme) if part[0]]
+    label_width = sum(cell_len(piece.text) for piece in label)
     room = width - indent
-    beside = room - cell_len(label) - _GAP
+    beside = room - label_width - _GAP
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
     diff = edit_diff(view.tool_name, arguments_of(view.input))
@@ -76,11 +77,11 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
         pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
         if number == 0 and is_beside:
             used = sum(cell_len(piece.text) for piece in pieces)
-            pieces.append(WrapPiece(" " * (width - used - cell_len(label)), theme.dim))
-            pieces.append(WrapPiece(label, label_style))
+            pieces.append(WrapPiece(" " * (width - used - label_width), theme.dim))
+            pieces += label
         lines.append(compose(pieces))
     if not is_beside:
-        below = clipped([WrapPiece(label, label_style)], width, label_style)
+        below = clipped(label, width, theme.dim)
         used = sum(cell_len(piece.text) for piece in below)
         lines.append(compose([WrapPiece(" " * (width - used), theme.dim), *below]))
     for piece in wrap([WrapPiece(view.question, theme.unread)], room) if view.question else []:

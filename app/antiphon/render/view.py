@@ -36,6 +36,10 @@ class CellView:
     input: str | None = None
     """Input of a tool call, a JSON document; shown when the call has no text."""
     exit_code: int | None = None
+    duration_ms: int | None = None
+    """How long a tool call ran."""
+    ticks: int = 0
+    """Counts on while a tool call runs."""
     is_error: bool = False
     truncated: bool = False
     stop_reason: str | None = None

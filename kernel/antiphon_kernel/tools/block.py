@@ -245,6 +245,8 @@ class StatusParams(Params):
     block_id: str
     status: Status
     exit_code: int | None = Field(default=None, ge=-EXACT_INTEGER, le=EXACT_INTEGER)
+    duration_ms: int | None = Field(default=None, ge=0, le=EXACT_INTEGER)
+    """How long the tool ran, in milliseconds."""
     is_error: bool | None = None
     truncated: bool | None = None
     stop_reason: str | None = None
@@ -327,6 +329,7 @@ def _changed_fields(params: StatusParams, header: BlockHeader) -> dict[str, obje
     wanted = {
         "status": params.status,
         "exit_code": params.exit_code,
+        "duration_ms": params.duration_ms,
         "is_error": params.is_error,
         "truncated": params.truncated,
         "stop_reason": params.stop_reason,

@@ -30,6 +30,8 @@ class CallBlocks:
     call: str
     result: str
     call_id: str
+    began: float
+    """Reading of the monotonic clock when it began to run."""
     output: list[str] = field(default_factory=list)
     """Output of the command that has been written."""
     kept: KeptOutput = field(default_factory=KeptOutput)
@@ -76,7 +78,7 @@ async def open_result(writer: BlockWriter, call: str, call_id: str) -> CallBlock
         result = await writer.create(BlockKind.TOOL_RESULT, call, after=call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
-        return CallBlocks(call, result, call_id)
+        return CallBlocks(call, result, call_id, writer.kernel.clock.monotonic())
 
     return await run_uninterrupted(create())
 
@@ -128,7 +130,7 @@ async def run_command(
     failed = exit_code != 0
     await writer.finish(blocks.result, Status.DONE, exit_code=exit_code, is_error=failed)
     status = Status.ERROR if failed else Status.DONE
-    await writer.finish(blocks.call, status, exit_code=exit_code)
+    await end_call(writer, blocks, status, exit_code=exit_code)
     output = "".join(blocks.output)
     return ToolOutcome(blocks.call_id, output, failed, exit_code, kept.left_out > 0)
 
@@ -146,6 +148,14 @@ async def _write_rest(writer: BlockWriter, blocks: CallBlocks) -> None:
         writer.describe(blocks.result, truncated=blocks.kept.left_out > 0)
 
 
+async def end_call(
+    writer: BlockWriter, blocks: CallBlocks, status: Status, **fields: object
+) -> None:
+    """End the block of a call and say how long it ran."""
+    seconds = writer.kernel.clock.monotonic() - blocks.began
+    await writer.finish(blocks.call, status, duration_ms=round(seconds * 1000), **fields)
+
+
 async def fail_call(
     writer: BlockWriter, blocks: CallBlocks, message: str, **fields: object
 ) -> ToolOutcome:
@@ -156,5 +166,5 @@ async def fail_call(
         message = f"\n{message}"
     await writer.append(blocks.result, message)
     await writer.finish(blocks.result, Status.ERROR, is_error=True, **fields)
-    await writer.finish(blocks.call, Status.ERROR, is_error=True, **fields)
+    await end_call(writer, blocks, Status.ERROR, is_error=True, **fields)
     return ToolOutcome(blocks.call_id, output + message, is_error=True)

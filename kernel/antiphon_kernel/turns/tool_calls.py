@@ -18,7 +18,13 @@ from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.kept_output import KeptOutput
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
-from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_result, run_command
+from antiphon_kernel.turns.shell_call import (
+    CallBlocks,
+    end_call,
+    fail_call,
+    open_result,
+    run_command,
+)
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import Status
@@ -140,7 +146,7 @@ class ToolCalls:
         truncated = kept.left_out > 0
         await writer.append(blocks.result, text)
         await writer.finish(blocks.result, Status.DONE, truncated=truncated)
-        await writer.finish(blocks.call, Status.DONE)
+        await end_call(writer, blocks, Status.DONE)
         return ToolOutcome(blocks.call_id, text, is_error=False, truncated=truncated)
 
 

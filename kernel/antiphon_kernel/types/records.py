@@ -114,6 +114,8 @@ class BlockHeader:
     input: str | None = None
     """Input of the tool call, a JSON document."""
     exit_code: int | None = None
+    duration_ms: int | None = None
+    """How long the tool ran."""
     is_error: bool = False
     truncated: bool = False
     """Whether there was more output than the block holds."""

@@ -77,14 +77,22 @@ def test_folded_text_has_the_place_of_the_fold() -> None:
 @pytest.mark.parametrize(
     ("fields", "label"),
     [
-        ({"status": "running"}, "running"),
+        ({"status": "running"}, "⠋"),
+        ({"status": "running", "ticks": 12}, "⠹"),
         ({"status": "pending"}, "pending"),
-        ({"exit_code": 0}, "done · 0"),
-        ({"exit_code": 2}, "failed · 2"),
-        ({"is_error": True}, "failed"),
-        ({"status": "error", "stopped_by": "amy"}, "stopped by amy"),
-        ({"status": "error", "stop_reason": "interrupted"}, "interrupted"),
-        ({"status": "error", "stop_reason": "timeout"}, "failed · timeout"),
+        ({"exit_code": 0}, "✓"),
+        ({"exit_code": 0, "duration_ms": 8}, "✓ 0.1 s"),
+        ({"duration_ms": 340}, "✓ 0.3 s"),
+        ({"duration_ms": 41_300}, "✓ 41 s"),
+        ({"duration_ms": 200_000}, "✓ 3 min"),
+        ({"duration_ms": 7_500_000}, "✓ 2 h 5 min"),
+        ({"exit_code": 2, "duration_ms": 900}, "✗ 2"),
+        ({"status": "error", "exit_code": 127, "duration_ms": 1_900}, "✗ 127 · 1.9 s"),
+        ({"is_error": True}, "✗ failed"),
+        ({"status": "error", "stopped_by": "amy"}, "■ stopped by amy"),
+        ({"status": "error", "stop_reason": "interrupted"}, "■ interrupted"),
+        ({"status": "error", "stop_reason": "timeout"}, "✗ timeout"),
+        ({"status": "error"}, "✗ failed"),
     ],
 )
 def test_tool_call_cell_shows_outcome_at_right(fields: dict[str, Any], label: str) -> None:
@@ -95,26 +103,26 @@ def test_tool_call_cell_shows_outcome_at_right(fields: dict[str, Any], label: st
 def test_long_command_wraps_beside_its_status_and_folds_to_one_line() -> None:
     command = "echo one two three four five six seven\necho eight"
     assert shell(command, exit_code=0) == [
-        "$ echo one two three four five  done · 0",
-        "  six seven",
+        "$ echo one two three four five six     ✓",
+        "  seven",
         "  echo eight",
     ]
     assert shell(command, exit_code=0, collapsed=True) == [
-        "$ echo one two three four fiv…  done · 0",
+        "$ echo one two three four five six s…  ✓",
     ]
 
 
 def test_narrow_call_has_its_status_below() -> None:
     assert shell("git log --oneline", 20, status="error", stopped_by="amy") == [
         "$ git log --oneline",
-        "      stopped by amy",
+        "    ■ stopped by amy",
     ]
 
 
 def test_call_without_text_shows_its_input() -> None:
-    assert shell("", input='{"command": "ls"}', exit_code=0) == ["$ ls" + "done · 0".rjust(36)]
+    assert shell("", input='{"command": "ls"}', exit_code=0) == ["$ ls" + "✓".rjust(36)]
     assert lines("tool_call", "", tool_name="read", input='{"path": "a"}', tool_kind="mcp") == [
-        '▪ read path="a"' + "done".rjust(25)
+        '▪ read path="a"' + "✓".rjust(25)
     ]
 
 
@@ -127,7 +135,7 @@ def test_call_that_waits_shows_what_would_run_and_asks_below() -> None:
         collapsed=True,
         question=question,
     )
-    assert shown[:2] == ["$ git push" + "asks".rjust(30), "  rm -rf x"]
+    assert shown[:2] == ["$ git push" + "? asks".rjust(30), "  rm -rf x"]
     assert " ".join(" ".join(shown[2:]).split()) == " ".join(question.split())
 
 
@@ -277,7 +285,7 @@ REPLACEMENT = {
 def test_call_that_edits_shows_removed_and_added_lines() -> None:
     call = edit_call(block_id="brave-fox", operations=[REPLACEMENT])
     assert lines("tool_call", "the arguments", **call) == [
-        "▪ block_edit brave-fox · −1 +2      done",
+        "▪ block_edit brave-fox · −1 +2         ✓",
         "  @ line 1",
         "    same",
         "  - old",
@@ -289,7 +297,7 @@ def test_call_that_edits_shows_removed_and_added_lines() -> None:
 def test_folded_call_that_edits_shows_its_counts_in_one_line() -> None:
     call = edit_call(block_id="fox", operations=[REPLACEMENT])
     assert lines("tool_call", "x", collapsed=True, **call) == [
-        "▪ block_edit fox · −1 +2 …          done"
+        "▪ block_edit fox · −1 +2 …             ✓"
     ]
 
 

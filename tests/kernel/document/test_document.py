@@ -84,6 +84,7 @@ def test_every_header_field_comes_back_on_another_replica(document: Document) ->
         tool_call_id="c1",
         input='{"command": "ls"}',
         exit_code=3,
+        duration_ms=350,
         is_error=True,
         truncated=True,
         collapsed=True,

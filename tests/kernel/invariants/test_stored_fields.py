@@ -69,6 +69,7 @@ def random_header(world: World, number: int, kind: str, order: str) -> BlockHead
         tool_call_id=maybe(word()),
         input=maybe('{"a": "' + alphabet.letter(rng) + '"}'),
         exit_code=maybe(rng.choice((0, 1, -15, 2**31))),
+        duration_ms=maybe(rng.choice((0, 350, 2**31))),
         is_error=rng.random() < 0.5,
         truncated=rng.random() < 0.5,
         source_context=maybe(str(world.context.id)),

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 HEADER_LINE = -1
-"""The line of a cell that is above its first one: its author's name, or a blank."""
+"""The line of a cell right above its first one: its author's name, or a blank."""
+
+TOP_LINE = -2
+"""No line of a cell is above this one, which is a blank above the author's name."""
 
 
 class LineRef(NamedTuple):

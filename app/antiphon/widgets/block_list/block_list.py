@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from antiphon.render.lines import RenderedCell
-from antiphon.widgets.block_list.anchor import HEADER_LINE, Anchor, LineRef
+from antiphon.widgets.block_list.anchor import Anchor, LineRef
 from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
@@ -40,6 +40,9 @@ STREAM_FRAME: Final = 1 / 30
 """Seconds between frames while one author writes; then of several, then of what is not seen."""
 _CROWD_FRAME: Final = 1 / 15
 _UNSEEN_FRAME: Final = 1 / 4
+
+_TICK: Final = 0.4
+"""Seconds between two pictures of a running tool call."""
 
 _READ_AHEAD: Final = 1 / 50
 """Seconds between two bits of a long document that is searched for drafts."""
@@ -105,6 +108,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """Runs while somebody's cursor has moved a moment ago."""
         self.drawn = Signal[()]()
         """A frame has been drawn."""
+        self._ticking: Timer | None = None
+        """Runs while a tool call on the screen is carried out."""
         self._stop_watching = source.changed.listen(self._cells_changed)
 
     def on_mount(self) -> None:
@@ -126,6 +131,12 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     # The picture
 
+    def on_focus(self) -> None:
+        self._request_frame()
+
+    def on_blur(self) -> None:
+        self._request_frame()
+
     def theme_changed(self) -> None:
         self._looks.set_page(self._page.width, self.cell_theme)
         self._request_frame()
@@ -144,6 +155,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self.viewport.follow_if_same()
         unread = self._unread.update()
         self._looks.unread = self._unread.start
+        self._looks.shows_focus = self.has_focus
         self._move_scroll_bar(width, height)
         # The editor first: names that it has no room for stand in the row above it.
         self._place_editor(height)
@@ -153,7 +165,17 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.following = self.viewport.following
         self.unread_lines = unread
         self._fade_later()
+        self._tick_later()
         self.drawn.notify()
+
+    def _tick_later(self) -> None:
+        """Let the signs of running calls move while one is on the screen."""
+        if self._ticking is None and any(map(self.source.is_call_running, self._rows.shown())):
+            self._ticking = self.set_timer(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        self.source.tick(filter(self.source.is_call_running, self._rows.shown()))
 
     def _fade_later(self) -> None:
         seconds = self.source.next_fade
@@ -416,7 +438,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         rows = [
             row
             for row in self.viewport.seen_rows(editor.block)
-            if (place := places[row]) is not None and place.line != HEADER_LINE
+            if (place := places[row]) is not None and place.line >= 0
         ]
         columns = self._looks.columns
         top = rows[0] if rows else height
@@ -468,7 +490,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.focus_cell(place.block, reveal=False)
         if event.chain == 2:
             offset = None
-            if place.line != HEADER_LINE:
+            if place.line >= 0:
                 column = event.x - self._looks.gutters.columns.gutter
                 offset = self.rendering(place.block).offset_at(place.line, column)
             self.post_message(self.EditRequested(place.block, offset))

@@ -117,6 +117,7 @@ class CellModel:
         """Siblings of the first answer that has some, by the message that is answered."""
         self._sibling_marks: Mapping[str, str] = {}
         """By the last block of the message."""
+        self._ticks = 0
         self._queue: Mapping[str, int] = {}
         """Messages that wait for their answer, by their place among those of a model, from 2 on."""
         self._tracks.update_presence(presence())
@@ -360,6 +361,23 @@ class CellModel:
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
 
+    def is_call_running(self, block: str) -> bool:
+        """Return whether this is a tool call that is being carried out."""
+        header = self.document.header(block) if block in self.document else None
+        return (
+            header is not None
+            and header.kind == BlockKind.TOOL_CALL
+            and header.status == Status.RUNNING
+        )
+
+    def tick(self, blocks: Iterable[str]) -> None:
+        """Let the signs of running calls move on."""
+        self._ticks += 1
+        changed = frozenset(blocks)
+        for block in changed:
+            self._increment_version(block)
+        self.changed.notify(CellChange(changed=changed, streamed=True))
+
     @property
     def next_fade(self) -> float | None:
         """Seconds until `fade_flags` changes something; None if nothing does."""
@@ -486,6 +504,8 @@ class CellModel:
             tool_name=header.tool_name,
             input=header.input,
             exit_code=header.exit_code,
+            duration_ms=header.duration_ms,
+            ticks=self._ticks,
             is_error=header.is_error,
             truncated=header.truncated,
             stop_reason=header.stop_reason,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
+from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.lines import RenderedCell
@@ -35,6 +36,12 @@ class CellStyle(NamedTuple):
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
     tints: tuple[AuthorRange, ...]
+    ground: Style
+    """Background of the rows."""
+    is_panel: bool
+    """The background is that of the text only."""
+    names_above: bool
+    """The author's name has a row of its own above the text."""
     hits: tuple[Hit, ...] = ()
     """Occurrences of the text that is looked for."""
     hit: Hit | None = None
@@ -59,9 +66,9 @@ class CellPainter:
             before.detach()
 
     def strip(self, line: int) -> Strip:
-        """The row of a line; `HEADER_LINE` for the one above the first."""
+        """The row of a line; those above the first are below 0."""
         picture = self.look.picture
-        content = None if picture is None or line == HEADER_LINE else picture.strip(line)
+        content = None if picture is None or line < 0 else picture.strip(line)
         known = self._rows.get(line)
         if known is None and self._lender is not None and line not in self._labels:
             known = self._lender.plain_row(line)
@@ -86,6 +93,7 @@ class CellPainter:
             and not other.hits
             and not any(cursor.anchor is not None for cursor in other.cursors)
             and mine.note == other.note
+            and mine.ground == other.ground
             and mine.author == other.author
             and mine.gutters is other.gutters
             and mine.unread_line == other.unread_line
@@ -94,8 +102,12 @@ class CellPainter:
     def _draw(self, line: int, content: Strip | None) -> Strip:
         look = self.look
         columns, theme = look.gutters.columns, look.gutters.theme
-        if line == HEADER_LINE:
-            strip = look.gutters.head(look.author)
+        ground = theme.background
+        if line >= (HEADER_LINE if look.names_above else 0) and not look.is_panel:
+            ground += look.ground
+        if line < 0:
+            is_name = look.names_above and line == HEADER_LINE
+            strip = look.gutters.head(look.author) if is_name else Strip([])
         else:
             strip = self._gutter(line)
             if content is not None:
@@ -103,11 +115,13 @@ class CellPainter:
                 if labels := self._labels.get(line):
                     room = columns.width - strip.cell_length
                     content, self._flags[line] = labelled(content, labels, room)
+                if look.is_panel:
+                    content = content.extend_cell_length(columns.text).apply_style(look.ground)
                 strip = Strip.join([strip, content])
                 if look.note and look.picture and line == look.picture.line_count - 1:
                     start = columns.gutter + columns.text - cell_len(look.note)
                     strip = written_over(strip, start, look.note, theme.dim)
-        return strip.adjust_cell_length(columns.width).apply_style(theme.background)
+        return strip.adjust_cell_length(columns.width).apply_style(ground)
 
     def flags(self, line: int) -> tuple[CursorLabel, ...]:
         """Names of cursors in a line, drawn before, that has no room for them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rich.style import Style
+
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list.anchor import LineRef
@@ -16,9 +18,11 @@ from antiphon.widgets.block_list.render_cache import RenderCache
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import Measured
 from antiphon.widgets.editor import CellEditor
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import BlockKind, Role
 
 _HIDDEN = Measured(0, 0)
+_NO_GROUND = Style()
+_WITHOUT_GAP = frozenset({BlockKind.THINKING, BlockKind.TOOL_CALL, BlockKind.ERROR})
 
 
 class CellPresenter:
@@ -38,6 +42,8 @@ class CellPresenter:
         self.editor: CellEditor | None = None
         """Lies over its block's cell, which has its height."""
         self.focused: str | None = None
+        self.shows_focus = False
+        """The focused cell is what keys go to now."""
         self.unread: LineRef | None = None
         """The first line that was not seen yet."""
         self.tints: Mapping[str, tuple[AuthorRange, ...]] = {}
@@ -91,15 +97,45 @@ class CellPresenter:
                 if finder is not None and hit is not None and hit.block == block
                 else None
             ),
+            ground=self._ground(block),
+            is_panel=self._is_panel(block),
+            names_above=self._names_above(block),
             note=source.delivery(block),
         )
 
+    def _ground(self, block: str) -> Style:
+        header = self._source.header(block)
+        if self.editor is not None and self.editor.block == block:
+            return self.theme.edit_surface
+        if self._has_focus(block):
+            return self.theme.focus_surface
+        if self._is_panel(block):
+            return self.theme.panel
+        is_said = header.role == Role.USER and header.kind == BlockKind.TEXT
+        return self.theme.user_band if is_said else _NO_GROUND
+
+    def _has_focus(self, block: str) -> bool:
+        return self.shows_focus and block == self.focused
+
+    def _is_panel(self, block: str) -> bool:
+        edited = self.editor is not None and self.editor.block == block
+        is_output = self._source.header(block).kind == BlockKind.TOOL_RESULT
+        return is_output and not edited and not self._has_focus(block)
+
     def _header(self, block: str) -> int:
-        if not self._is_named(block):
-            return 0
-        if self.columns.is_wide:
-            return int(self._shown_before(block) is not None)
-        return int(not self._is_inline(block))
+        return int(self._has_gap(block)) + int(self._names_above(block))
+
+    def _names_above(self, block: str) -> bool:
+        return not self.columns.is_wide and self._is_named(block) and not self._is_inline(block)
+
+    def _has_gap(self, block: str) -> bool:
+        """There is a blank row above: thinking and calls of one author stand together."""
+        if self._shown_before(block) is None:
+            return False
+        kind = self._source.header(block).kind
+        if kind == BlockKind.TOOL_RESULT:
+            return False
+        return kind not in _WITHOUT_GAP or self._is_named(block)
 
     def _is_inline(self, block: str) -> bool:
         """Folded thinking has its author's name in the same row, where names have rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.style import Style
 from textual.selection import Selection
@@ -24,6 +24,10 @@ class FrameBuffer:
     def is_shown(self, block: str) -> bool:
         """A row of this cell is on the screen."""
         return block in self._cells
+
+    def shown(self) -> Collection[str]:
+        """Return the cells on the screen."""
+        return self._cells.keys()
 
     def strip(self, y: int) -> Strip | None:
         return self._strips[y] if 0 <= y < len(self._strips) else None
@@ -59,7 +63,7 @@ class FrameBuffer:
         rows: dict[int, tuple[CursorLabel, ...]] = {}
         is_editor_above = False
         for y, place in enumerate(places):
-            is_editor = place is not None and place.block == edited and place.line != HEADER_LINE
+            is_editor = place is not None and place.block == edited and place.line >= 0
             if is_editor and editor is not None:
                 flags = () if is_editor_above else editor.flags_above
             else:

@@ -62,9 +62,7 @@ class GutterPainter:
         self._drawn: dict[tuple[GutterStyle, bool, bool], Strip] = {}
 
     def head(self, look: GutterStyle) -> Strip:
-        """The line above a cell: its author's name, or a blank where the gutter has the names."""
-        if self.columns.is_wide:
-            return Strip([])
+        """The line above a cell with its author's name, where the gutter has no room for it."""
         name = set_cell_size(look.name, min(cell_len(look.name), self.columns.text))
         return Strip([Segment(" "), Segment(name, self.theme.author(look.colour))])
 
@@ -86,11 +84,8 @@ class GutterPainter:
 
     def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
-        bar = (
-            Segment(_FOCUSED_BAR, self.theme.focus)
-            if look.is_focused
-            else Segment(_BAR, Style(color=author.color))
-        )
+        sign = _FOCUSED_BAR if look.is_focused else _BAR
+        bar = Segment(sign, Style(color=author.color))
         gap = Segment(_UNREAD, self.theme.unread) if is_unread else Segment(" ")
         if look.is_inline and is_first:
             name = set_cell_size(look.name, min(cell_len(look.name), self.columns.text // 2))

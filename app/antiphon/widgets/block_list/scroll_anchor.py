@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
+from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
@@ -109,7 +109,7 @@ class ScrollAnchor:
     def _offset_of(self, place: LineRef) -> int | None:
         """A code point that the line shows; None for one that shows no text."""
         block, line = place
-        if line == HEADER_LINE:
+        if line < 0:
             return None
         editor = self._looks.editor
         if editor is not None and editor.block == block:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from antiphon.widgets.block_list.anchor import HEADER_LINE, Anchor, LineRef
+from antiphon.widgets.block_list.anchor import TOP_LINE, Anchor, LineRef
 from antiphon.widgets.block_list.height_index import HeightIndex
 
 
 class Measured(NamedTuple):
-    """Rows of a cell: above its first line (0 or 1), and of its lines. A hidden cell has none."""
+    """Rows of a cell: above its first line (0 to 2), and of its lines. A hidden cell has none."""
 
     head: int
     body: int
@@ -100,7 +100,7 @@ class Viewport:
         anchor = self.anchor
         if anchor is None or anchor.block not in self._heights:
             first = self._heights.first()
-            anchor = None if first is None else Anchor(first, HEADER_LINE, 0)
+            anchor = None if first is None else Anchor(first, TOP_LINE, 0)
         while anchor is not None:
             measured = self.measured(anchor.block)
             if measured.rows:
@@ -112,7 +112,7 @@ class Viewport:
             below = self._heights.next(anchor.block)
             if below is None:
                 return self._last_shown_anchor(anchor.row)
-            anchor = Anchor(below, HEADER_LINE, anchor.row)
+            anchor = Anchor(below, TOP_LINE, anchor.row)
         return None
 
     def _last_shown_anchor(self, row: int) -> Anchor | None:
@@ -142,7 +142,7 @@ class Viewport:
             for number in range(max(line, -measured.head), measured.body):
                 yield LineRef(below, number)
             below = self._heights.next(below)
-            line = HEADER_LINE
+            line = TOP_LINE
 
     def _take_first_as_anchor(self) -> None:
         for row, place in enumerate(self.places):
@@ -235,7 +235,7 @@ class Viewport:
     def scroll_home(self) -> None:
         first = self._heights.first()
         if first is not None:
-            self.anchor_on(first, HEADER_LINE, 0)
+            self.anchor_on(first, -self.measured(first).head, 0)
             self.layout()
 
     def reveal(self, block: str, first: int, last: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, Literal
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -48,6 +49,11 @@ class ComposerEditor(CellEditor):
         super().__init__(draft.local, LOCAL_BLOCK, user=user)
         self._user = user
         self._fitted = 1
+
+    @property
+    def ground(self) -> Style:
+        """Foreground and background of the rows."""
+        return self.cell_theme.background + self.cell_theme.composer
 
     def fit(self, rows: int) -> None:
         """It is about to be so many rows high."""
@@ -108,7 +114,7 @@ class ComposerEditor(CellEditor):
         words = cut_to(PLACEHOLDER if denial is None else denial.instead, self.size.width)
         first, rest = words[:1], words[1:]
         theme = self.cell_theme
-        page, dim = theme.background, theme.background + theme.dim
+        page, dim = self.ground, self.ground + theme.dim
         cursor = page + theme.own_cursor if self.has_focus else dim
         strip = Strip([Segment(first, cursor), Segment(rest, dim)])
         return strip.adjust_cell_length(self.size.width, page)
@@ -151,8 +157,9 @@ class PromptMark(ThemedWidget):
 
     def render_line(self, y: int) -> Strip:
         theme, room = self.cell_theme, self.size.width - len(PROMPT)
+        ground = theme.background + theme.composer
         if y:
-            return Strip.blank(self.size.width, theme.background)
+            return Strip.blank(self.size.width, ground)
         author = theme.dim if self._colour is None else theme.author(self._colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
         style = theme.tool_prompt if self._shell else theme.focus
@@ -161,8 +168,8 @@ class PromptMark(ThemedWidget):
         prompt = ASKING_PROMPT if self._shell and self._asks else PROMPT
         return Strip(
             [
-                Segment(name.ljust(room), theme.background + author),
-                Segment(prompt, theme.background + style),
+                Segment(name.ljust(room), ground + author),
+                Segment(prompt, ground + style),
             ]
         )
 

@@ -132,6 +132,7 @@ class PlainTextArea(TextArea, ThemedWidget):
             width,
             self._others,
             self._hits(),
+            ground=self.ground,
             has_row_above=has_row_above,
         ):
             regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.pop_changed()]
@@ -210,11 +211,12 @@ class PlainTextArea(TextArea, ThemedWidget):
         return ScrollView.render_lines(self, crop)
 
     def render_line(self, y: int) -> Strip:
-        return self._rows.strip(y) or Strip.blank(self.size.width, self._blank)
+        return self._rows.strip(y) or Strip.blank(self.size.width, self.ground)
 
     @property
-    def _blank(self) -> Style:
-        return self.cell_theme.background
+    def ground(self) -> Style:
+        """Foreground and background of the rows."""
+        return self.cell_theme.background + self.cell_theme.edit_surface
 
     def notify_style_update(self) -> None:
         """Styles come from the cell theme."""

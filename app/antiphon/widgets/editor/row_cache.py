@@ -33,6 +33,7 @@ class RowCache:
     """Draws rows, and keeps those drawn to know what changed."""
 
     _theme: CellTheme
+    _ground: Style
 
     def __init__(self) -> None:
         self._drawn: dict[tuple[object, ...], LabelledLine] = {}
@@ -64,19 +65,21 @@ class RowCache:
         others: Sequence[RemoteCursor],
         hits: Sequence[tuple[int, int]] = (),
         *,
+        ground: Style,
         has_row_above: bool,
     ) -> bool:
         """Show the rows from `top` on; True if one looks different.
 
         Args:
             hits: ranges to mark, in order, in code points.
+            ground: foreground and background of the rows.
             has_row_above: whether somebody else shows `flags_above`.
         """
         wrap = area.wrapped_document
         assert isinstance(wrap, CellWrappedDocument)
         if self._drawn and theme is not self._theme:
             self._drawn.clear()
-        self._theme = theme
+        self._theme, self._ground = theme, ground
         self.top = top
         low, high = sorted(area.selection)
         cursor = area.selection.end if area.has_focus else None
@@ -162,7 +165,7 @@ class RowCache:
             strip, flags = labelled(styled(line, marks), tags, width, taken=taken)
             if own is not None:
                 strip = styled(strip, [StyleSpan(own, own + 1, self._theme.own_cursor)])
-            strip = strip.adjust_cell_length(width).apply_style(self._theme.background)
+            strip = strip.adjust_cell_length(width).apply_style(self._ground)
             drawn = self._drawn[key] = LabelledLine(strip, flags)
         return drawn
 

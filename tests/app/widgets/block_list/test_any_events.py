@@ -15,7 +15,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from antiphon.widgets.block_list import CellModel
-from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
+from antiphon.widgets.block_list.anchor import LineRef
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -93,11 +93,11 @@ def check_screen(app: SampleApp) -> None:
             assert after.line == before.line + 1
         else:
             assert ids.index(after.block) == ids.index(before.block) + 1
-            assert after.line in (HEADER_LINE, 0)
+            assert after.line == -cells.viewport.measured(after.block).head
     check_filled(app, ids)
     shown = app.screen_text()
     for row, place in enumerate(cells.viewport.places):
-        if place is None or place.line == HEADER_LINE:
+        if place is None or place.line < 0:
             continue
         if editor is not None and editor.block == place.block:
             expected = [text for rows in editor.wrapped_document.lines for text in rows]

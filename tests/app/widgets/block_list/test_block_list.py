@@ -274,7 +274,7 @@ async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows(sample:
         app.cells.toggle_fold()
         await pilot.pause()
         assert app.screen_text()[-1].endswith("▸ line 0 · 119 lines")
-        assert app.cells.following and "" not in app.screen_text()
+        assert app.cells.following and None not in app.cells.viewport.places
 
 
 async def test_unknown_author_is_named_when_the_document_says_who_it_is() -> None:

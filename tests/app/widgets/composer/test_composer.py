@@ -100,7 +100,7 @@ async def test_command_runs_in_the_project(tmp_path: Path) -> None:
         await there.type("!cat verse.md")
         await there.press("enter")
         await there.sees("$ cat verse.md")
-        await there.sees("done · 0")
+        await there.sees("✓ 0.")
         assert there.message == ""
         assert await draft_in_kernel(here) == []
 
