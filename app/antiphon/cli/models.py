@@ -63,18 +63,22 @@ def _lines(listed: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]]) 
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        answer = answers.get(listed["models"][number - 1]["name"]) if number else None
+        if not number:
+            continue
+        model = listed["models"][number - 1]
+        if "base_url" in model:
+            yield f"    at {model['base_url']}"
+        answer = answers.get(model["name"])
         if answer is not None:
             yield "    answers" if answer["ok"] else f"    {answer['error']}"
 
 
 def _cells(model: Mapping[str, Any]) -> Sequence[str]:
     window, price = model.get("window"), model.get("price")
-    where = f" at {model['base_url']}" if "base_url" in model else ""
     return (
         f"{model['name']}{'*' if model['default'] else ''}",
         model["kind"],
-        f"{model.get('model', '-')}{where}",
+        model.get("model", "-"),
         model.get("key", "-"),
         f"{window['input']:,}" if window else "-",
         f"{price['input']:g}/{price['output']:g}" if price else "-",

@@ -10,11 +10,15 @@ from rich.style import Style
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.view import CellView
-from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS
+from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, REFUSED
 from antiphon_kernel.types.enums import Status
+
+ASKS: Final = "asks"
+"""Label of a call that waits for a decision, and of its model."""
 
 _CUT: Final[Mapping[str | None, str]] = {
     MAX_TOKENS: "cut: it reached the most tokens that an answer may have",
+    REFUSED: "refused: the model would not answer, or go on",
     CUT_OFF: "cut: the connection ended before the answer did",
 }
 """Labels of answers that are not whole, by the stop reason of a block without an error."""
@@ -31,7 +35,7 @@ _TOLD_OF_FAILURES_MS: Final = 1_000
 def status_label(view: CellView, theme: CellTheme) -> tuple[tuple[str, Style], ...]:
     """Return a tool call's right label: `✓ 0.3 s`, `✗ 2`, `■ stopped by …`, `⠋` while it runs."""
     if view.question:
-        return (("? asks", theme.status_running),)
+        return ((f"? {ASKS}", theme.status_running),)
     if view.status == Status.RUNNING:
         return ((_SPINNER[view.ticks % len(_SPINNER)], theme.status_running),)
     if view.status not in (Status.DONE, Status.ERROR):

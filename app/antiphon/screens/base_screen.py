@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import BlockHeader
 
 CONTEXTS_SECONDS: Final = 0.5
 """How long is waited for the list of contexts before something else is done."""
@@ -225,9 +226,12 @@ class BaseScreen(Screen[None]):
     @property
     def asked_call(self) -> str | None:
         """The first call that waits for a decision of the person here."""
-        document, source = self._session.document, self.source
-        known = (block for block in self._asked if block in document)
-        return next((one for one in known if source.may_decide(document.header(one))), None)
+        return next((header.id for header in self._asking()), None)
+
+    def _asking(self) -> Iterator[BlockHeader]:
+        document = self._session.document
+        headers = (document.header(block) for block in self._asked if block in document)
+        return (header for header in headers if self.source.may_decide(header))
 
     def _interrupt_target(self) -> InterruptTarget | None:
         me = self._session.me
@@ -368,7 +372,8 @@ class BaseScreen(Screen[None]):
 
     def _update_participants(self) -> None:
         """Update the people present, in the header and, with their cells, in the sidebar."""
-        people = list(participants(self._session.me, self._session.presence().values()))
+        others, asking = self._session.presence().values(), {one.author for one in self._asking()}
+        people = list(participants(self._session.me, others, asking))
         status = self._session.status
         if status.refused is self._looked_at:
             status = replace(status, refused=None)

@@ -391,6 +391,7 @@ class DocumentScreen(DocumentActions):
                 self.post_message(self.Happened(f"{name} asks to run a tool · {self.label}"))
         if not change.changed.isdisjoint(self._asked):
             self._update()
+            self._update_participants()
 
     def _look_for_model_text(self, change: CellChange) -> None:
         """The tour waits for a model in the middle of a text: somebody to write with."""

@@ -447,6 +447,8 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
     else:
         expected = first["expected"].removeprefix("value error, ")
         message = f"{where} {name}: expected {expected}, found {_kind_of(first['found'])}."
+    if others := len(wrong) - 1:
+        message += " There is one mistake more." if others == 1 else f" There are {others} more."
     raise _Refused(message, tuple(name.split(".")))
 
 

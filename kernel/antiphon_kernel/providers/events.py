@@ -16,7 +16,7 @@ class StopReason(StrEnum):
     END_TURN = "end_turn"
     TOOL_USE = "tool_use"
     MAX_TOKENS = constants.MAX_TOKENS
-    REFUSAL = "refusal"
+    REFUSAL = constants.REFUSED
     TRUNCATED = constants.CUT_OFF
     """The stream ended without its terminator: nothing of it that did not close is complete."""
 

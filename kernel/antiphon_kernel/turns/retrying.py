@@ -46,6 +46,8 @@ class RetryNotice:
         self._prompt = prompt
         self._sleep = sleep
         self._block: str | None = None
+        self._reason = ""
+        """Message of the error that the last attempt ended with."""
 
     async def wait(self, attempt: int, error: ProviderError, seconds: float) -> None:
         """Say why and when the request is sent again, and wait until then."""
@@ -62,9 +64,14 @@ class RetryNotice:
         reason = error.message.rstrip()
         if not reason.endswith((".", "!", "?")):
             reason += "."
-        text = f"{reason} Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
         before = writer.context.document.text(self._block)
-        writer.describe(self._block, text=before + text, excluded=True, metadata={RETRY: said})
+        if reason == self._reason:
+            before, begin = before.removesuffix("\n"), " "
+        else:
+            begin = f"{reason} "
+        self._reason = reason
+        text = f"{before}{begin}Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
+        writer.describe(self._block, text=text, excluded=True, metadata={RETRY: said})
         await self._sleep(seconds)
 
     async def end(self) -> None:
@@ -72,3 +79,4 @@ class RetryNotice:
         if self._block is not None:
             await self._writer.finish(self._block, Status.DONE)
             self._block = None
+            self._reason = ""

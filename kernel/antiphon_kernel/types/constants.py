@@ -29,6 +29,9 @@ INTERRUPTED: Final = "interrupted"
 MAX_TOKENS: Final = "max_tokens"
 """The stop reason of an answer that reached the most tokens it may have."""
 
+REFUSED: Final = "refusal"
+"""Stop reason of an answer that the model, or its provider, would not give."""
+
 CUT_OFF: Final = "truncated"
 """The stop reason of an answer whose connection ended before it did."""
 

@@ -47,11 +47,13 @@ def test_interrupted_text_says_who_stopped_it() -> None:
     assert lines("text", "so", status="error", stop_reason="interrupted") == ["so", "■ interrupted"]
 
 
-@pytest.mark.parametrize("reason", ["max_tokens", "truncated"])
-def test_answer_that_is_not_whole_says_so(reason: str) -> None:
+@pytest.mark.parametrize(
+    ("reason", "said"), [("max_tokens", "cut"), ("truncated", "cut"), ("refusal", "refused")]
+)
+def test_answer_that_is_not_whole_says_so(reason: str, said: str) -> None:
     text, label = lines("text", "so", width=80, stop_reason=reason)
     assert text == "so"
-    assert label.startswith("■ cut: ")
+    assert label.startswith(f"■ {said}: ")
     assert lines("text", "so", status="running", stop_reason=reason) == ["so"]
     assert lines("text", "so", stop_reason="end_turn") == ["so"]
 

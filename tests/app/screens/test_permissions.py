@@ -57,6 +57,7 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
     await ask(here, there)
     assert there.shows("$ touch ran")
     assert any(line.rstrip().endswith("asks") for line in there.lines)
+    assert "aria asks" in there.lines[0]
     assert not has_run(here)
     await there.press("o")
     await until(lambda: has_run(here), "it has run")

@@ -90,6 +90,7 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         ('[models.bad]\nkind = "openai"\nmodle = "m"', 6, "modle. Did you mean model?"),
         ('[models.bad]\nkind = "openai"', 4, "[models.bad] model: expected a value"),
         ("[models.bad]\n", 4, "[models.bad] kind: expected a value"),
+        ("[models.bad]\n", 4, "There is one mistake more."),
         ('[models]\nbad = "openai"', 5, "[models.bad]: expected a table"),
         (MODEL.format(name="bad") + "max_tokens = true", 7, "expected a whole number, found true"),
         (MODEL.format(name="bad") + 'max_tokens = "9"', 7, "expected a whole number, found other"),

@@ -107,6 +107,8 @@ async def test_error_that_does_not_pass_ends_the_turn_after_four_retries(
     await stage.play("Hello?")
     assert waits.seconds == [2, 4, 8, 16]
     assert len(provider.requests) == 5
+    retries = " ".join(f"Retrying in {2**one} s ({one} of 4)." for one in range(1, 5))
+    assert stage.text(stage.headers()[1]) == f"Overloaded (529). {retries}\n"
     assert error_of(stage) == ("Overloaded (529).", "overloaded")
     assert stage.headers()[-1].metadata[CAN_RETRY] is True
     assert not stage.unfinished()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.status_label import ASKS
 from antiphon.render.view import OWN_NAME
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
@@ -28,7 +29,7 @@ class Participant:
     is_me: bool
     is_model: bool
     doing: str
-    """`writing`, `queued`, or nothing in particular."""
+    """`writing`, `queued`, `asks`, or nothing in particular."""
     streaming: bool
     block: str | None
     """The block their cursor is in."""
@@ -37,9 +38,15 @@ class Participant:
 
 
 def participants(
-    me: PresenceState | None, others: Iterable[PresenceState]
+    me: PresenceState | None,
+    others: Iterable[PresenceState],
+    asking: Collection[str] = (),
 ) -> Sequence[Participant]:
-    """Me first, then those who write, then by name. One entry a principal."""
+    """Return me first, then those who write, then by name. One entry a principal.
+
+    Args:
+        asking: ids of models that wait for a decision of the person here.
+    """
     found: dict[str, Participant] = {}
     if me is not None:
         found[me.principal] = _person(me, is_me=True)
@@ -47,6 +54,8 @@ def participants(
         known = found.get(state.principal)
         if known is None or (not known.is_me and not known.streaming and _does_more(state, known)):
             found[state.principal] = _person(state, is_me=False)
+    for one in found.keys() & set(asking):
+        found[one] = replace(found[one], doing=ASKS)
     return sorted(found.values(), key=lambda one: (not one.is_me, not one.is_model, one.name))
 
 
