@@ -86,6 +86,8 @@ class ActionContext:
     """The focused cell can be folded."""
     reading: bool = False
     """The person may read, not write."""
+    private: bool = False
+    """Nobody else sees what is in the composer."""
     refused: bool = False
     """The kernel refused something that was written here."""
     shut_out: bool = False
@@ -143,6 +145,7 @@ class Action:
             again=again,
             goal=goal,
             writer=situation.writer or "",
+            privacy="share" if situation.private else "private",
         )
 
     def shown_keys(self) -> str:
@@ -217,6 +220,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         " there is one; Esc from anywhere. The message stays.",
         _WRITE,
         title="Go to the cells",
+    ),
+    Action(
+        "private",
+        ("ctrl+t",),
+        "{privacy}",
+        "Keep the message and the next ones to yourself until you send them, in a file of yours; or"
+        " show them to the others while you type, as usual.",
+        _WRITE,
+        title="Private draft: {privacy}",
+        mutates=True,
     ),
     # EDIT and NAVIGATE
     Action(

@@ -21,7 +21,7 @@ from textual.theme import BUILTIN_THEMES
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
 from antiphon.locations import config_folder, state_folder, under_home
-from antiphon.options import AppOptions
+from antiphon.options import AppOptions, kernel_name
 from antiphon.palette import PaletteCommands
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
@@ -32,7 +32,7 @@ from antiphon.settings import SETTINGS_FILE, SettingsStore
 from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
-from antiphon.widgets.composer import DraftSync, random_seq
+from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.changes import DocumentChange
@@ -119,8 +119,10 @@ class AntiphonApp(App[None]):
         self._clock = clock
         self._hints = HintLog()
         self._attention = Attention()
-        self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
-        self._draft = self._new_draft(self.session.document)
+        self._new_draft = partial(
+            DraftSync, clock=clock, new_seq=new_seq, notify=self._notify_person
+        )
+        self._draft = self._new_draft(self.session.document, private=self._private_file())
         self._leaving = False
         self._keys = InputQueue(self, self._hand_on)
         self._place = place or place_name(options)
@@ -217,6 +219,12 @@ class AntiphonApp(App[None]):
         await calls.close()
         await self.session.close()
         self.exit(return_code=1, message=sanitize(f"antiphon: {message}"))
+
+    def _private_file(self) -> PrivateDraftFile | None:
+        """Return the file of the private draft; None in a demo, whose kernel is gone with it."""
+        if place_name(self._options) == DEMO:
+            return None
+        return PrivateDraftFile(state_folder(), kernel_name(self._options))
 
     def _open_context(self, context: str, block: str | None = None) -> None:
         work = self._show_context(context, block)
@@ -323,9 +331,11 @@ class AntiphonApp(App[None]):
         """
         while len(self.screen_stack) > 1:
             await self.pop_screen()
-        self._draft = self._new_draft(self.session.document)
         if same_context is not None:
+            self._draft = self._new_draft(self.session.document)
             self._draft.succeed(same_context.composer.draft)
+        else:
+            self._draft = self._new_draft(self.session.document, private=self._private_file())
         before, mode = self.document_screen, f"document-{self.session.document.client_id}"
         self.add_mode(mode, self.get_default_screen)
         await self.switch_mode(mode)

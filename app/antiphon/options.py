@@ -38,3 +38,8 @@ class AppOptions:
             AntiphonError: no_kernel.
         """
         return self.address if self.address is not None else read_address(self.data)
+
+
+def kernel_name(options: AppOptions) -> str:
+    """Return what tells the kernel from others, in the names of files that are kept for it."""
+    return options.address.http if options.address is not None else str(options.data)

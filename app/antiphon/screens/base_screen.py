@@ -46,6 +46,9 @@ CONTEXTS_SECONDS: Final = 0.5
 READING: Final = "READ"
 """In the place of a mode in which others write."""
 
+PRIVATE: Final = "PRIVATE"
+"""In the place of WRITE when nobody else sees what is written."""
+
 
 class BaseScreen(Screen[None]):
     """Composes the widgets; knows what the person can do now, and fills header and sidebar."""
@@ -173,7 +176,10 @@ class BaseScreen(Screen[None]):
     def mode_word(self) -> str:
         """The mode as a person is told it: who may not write is never in a mode for it."""
         writing = self.mode in (Mode.WRITE, Mode.EDIT)
-        return READING if writing and self.user.refusal is not None else self.mode.value
+        if writing and self.user.refusal is not None:
+            return READING
+        is_private = self.mode is Mode.WRITE and self.composer.draft.is_private
+        return PRIVATE if is_private else self.mode.value
 
     @property
     def situation(self) -> ActionContext:
@@ -217,6 +223,7 @@ class BaseScreen(Screen[None]):
             asks=header is not None and self.source.may_decide(header),
             waiting=self.asked_call is not None,
             revising=self._submitter.is_revising,
+            private=self.composer.draft.is_private,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,
             refused=status.refused is not None,

@@ -92,6 +92,18 @@ class DocumentActions(BaseScreen):
     def action_newline(self) -> None:
         self.composer.editor.new_line()
 
+    @requires_write
+    def action_private(self) -> None:
+        draft = self.composer.draft
+        if draft.is_private:
+            draft.make_shared()
+            self.hint("The others see again what you type.")
+        else:
+            seen = " What stood there until now could be seen." if draft.text else ""
+            draft.make_private()
+            self.hint(f"Private: nobody sees what you type until you send it.{seen}")
+        self.composer.show_role()
+
     # Between modes
 
     @on(ComposerEditor.NavigateRequested)

@@ -188,6 +188,7 @@ class DocumentScreen(DocumentActions):
     def on_composer_changed(self, message: Composer.Changed) -> None:
         del message
         self._submitter.draft_changed()
+        self._publish_presence()
         self._update()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -257,7 +258,9 @@ class DocumentScreen(DocumentActions):
         cursor, anchor = None, None
         if editor is not None and block is not None:
             cursor, anchor = editor.cursor_offset, editor.anchor_offset
-        activity = Activity.IDLE if self._typing is None else Activity.TYPING
+        is_seen = self.mode is not Mode.WRITE or not self.composer.draft.is_private
+        is_typing = self._typing is not None and is_seen
+        activity = Activity.TYPING if is_typing else Activity.IDLE
         self._session.replica.set_presence(block, cursor, anchor, activity)
 
     def _view_changed(self) -> None:

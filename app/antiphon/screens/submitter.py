@@ -102,16 +102,15 @@ class MessageSubmitter:
             self._draft.clear()
             return self._send_again(revised, text)
         else:
+            self._draft.share()
             block = self._draft.detach()
             self._cells.show_sending(block)
             return self._submit(block, text)
         return None
 
     def _is_ready(self) -> bool:
-        """Return whether the kernel can be sent the message, which is in a draft block then."""
-        if self._session.is_live:
-            self._draft.share()
-        return self._session.is_live and self._draft.block is not None
+        """Return whether the kernel can be sent the message."""
+        return self._session.is_live and self._draft.is_identified
 
     def _reason_to_ask(self) -> str | None:
         if not self._draft.is_typed_here:

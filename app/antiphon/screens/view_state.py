@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field, ValidationError
 
-from antiphon.options import AppOptions
+from antiphon.options import AppOptions, kernel_name
 from antiphon.widgets.block_list import Anchor, BlockList
 
 _LIMIT: Final = 200
@@ -46,8 +46,8 @@ class ViewStateStore:
     """A file of the user's for each kernel."""
 
     def __init__(self, folder: Path, options: AppOptions) -> None:
-        kernel = options.address.http if options.address is not None else str(options.data)
-        self._file = folder / "places" / f"{sha256(kernel.encode()).hexdigest()[:32]}.json"
+        name = sha256(kernel_name(options).encode()).hexdigest()[:32]
+        self._file = folder / "places" / f"{name}.json"
         self._written: ViewStates | None = None
 
     def read(self) -> ViewStates:

@@ -20,7 +20,10 @@ from antiphon.widgets.status import cut_to
 from antiphon.widgets.themed import ThemedWidget
 
 PLACEHOLDER: Final = "Message, or !command"
+PRIVATE_PLACEHOLDER: Final = "Private: nobody sees this until you send it · Ctrl+T shares"
 PROMPT: Final = "› "
+PRIVATE_PROMPT: Final = "» "
+"""Stands before a message that nobody else sees."""
 ASKING_PROMPT: Final = "? "
 """Stands before a command that Enter does not run before it has asked."""
 
@@ -47,6 +50,7 @@ class ComposerEditor(CellEditor):
 
     def __init__(self, draft: DraftSync, user: LocalUser) -> None:
         super().__init__(draft.local, LOCAL_BLOCK, user=user)
+        self._draft = draft
         self._user = user
         self._fitted = 1
 
@@ -111,7 +115,8 @@ class ComposerEditor(CellEditor):
         if y or self.text:
             return super().render_line(y)
         denial = self._user.denial
-        words = cut_to(PLACEHOLDER if denial is None else denial.instead, self.size.width)
+        words = PRIVATE_PLACEHOLDER if self._draft.is_private else PLACEHOLDER
+        words = cut_to(words if denial is None else denial.instead, self.size.width)
         first, rest = words[:1], words[1:]
         theme = self.cell_theme
         page, dim = self.ground, self.ground + theme.dim
@@ -135,6 +140,7 @@ class PromptMark(ThemedWidget):
         self._user = user
         self._shell = False
         self._asks = False
+        self._private = False
         self._colour: int | None = None
 
     def set_colour(self, slot: int) -> None:
@@ -155,6 +161,12 @@ class PromptMark(ThemedWidget):
             self._shell, self._asks = shell, asks
             self.refresh()
 
+    def show_private(self, private: bool) -> None:
+        """Set whether nobody else sees the message."""
+        if private != self._private:
+            self._private = private
+            self.refresh()
+
     def render_line(self, y: int) -> Strip:
         theme, room = self.cell_theme, self.size.width - len(PROMPT)
         ground = theme.background + theme.composer
@@ -165,7 +177,8 @@ class PromptMark(ThemedWidget):
         style = theme.tool_prompt if self._shell else theme.focus
         style = theme.unread if self._shell and self._asks else style
         style = theme.dim if self._user.denial is not None else style
-        prompt = ASKING_PROMPT if self._shell and self._asks else PROMPT
+        prompt = PRIVATE_PROMPT if self._private else PROMPT
+        prompt = ASKING_PROMPT if self._shell and self._asks else prompt
         return Strip(
             [
                 Segment(name.ljust(room), ground + author),
@@ -183,7 +196,7 @@ class Composer(Horizontal):
     """
 
     class Changed(Message):
-        """There is another text in the composer."""
+        """There is another text in the composer, or others see it."""
 
     def __init__(self, draft: DraftSync, user: LocalUser | None = None) -> None:
         super().__init__()
@@ -205,9 +218,11 @@ class Composer(Horizontal):
         self._mark.set_colour(slot)
 
     def show_role(self) -> None:
-        """Redraw what depends on whether the person may write."""
+        """Redraw what depends on whether the person may write, and who sees it."""
+        self._show_shell()
         self._mark.refresh()
         self.editor.refresh()
+        self.post_message(self.Changed())
 
     @property
     def shows_all(self) -> bool:
@@ -243,4 +258,5 @@ class Composer(Horizontal):
         draft = self.draft
         is_long = self.is_mounted and self.editor.row_count > self._most_rows
         asks = is_long or not draft.is_typed_here
+        self._mark.show_private(draft.is_private)
         self._mark.show_shell(draft.text.startswith(SHELL_MARK), asks=asks)

@@ -2,7 +2,8 @@
 
 The text area edits a document of its own with a single block, which is there before any kernel has
 answered and never has to wait. Its splices are repeated, one for one, in a draft block of the
-shared document as soon as there is one, and what changes in that block (an undo) comes back.
+shared document as soon as there is one, and what changes in that block (an undo) comes back. A
+private draft is in a file of the person's instead, until it is shared or submitted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import random
 from collections.abc import Callable, Collection
 from typing import Final
 
+from antiphon.widgets.composer.private_draft import PrivateDraftFile
 from antiphon.widgets.editor import ORIGIN as TYPED
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
@@ -44,7 +46,14 @@ class DraftSync:
         *,
         clock: Clock | None = None,
         new_seq: Callable[[], int] = random_seq,
+        private: PrivateDraftFile | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
+        """
+        Args:
+            private: keeps a private draft; absent, it is gone with the app.
+            notify: is told when it cannot be kept.
+        """
         self.block: str | None = None
         self._shared = shared
         self._clock = clock or SystemClock()
@@ -55,6 +64,9 @@ class DraftSync:
         self._former: str | None = None
         self._carried = ""
         self._successor: DraftSync | None = None
+        self._is_private = False
+        self._file = private
+        self._notify = notify
         self.local = Document(client_id=1)
         self.local.create_block(
             BlockHeader(LOCAL_BLOCK, BlockKind.TEXT, Role.USER, Status.PENDING, "", "", "")
@@ -78,6 +90,11 @@ class DraftSync:
         return self._typed_here
 
     @property
+    def is_private(self) -> bool:
+        """Return whether what is typed is seen by nobody else."""
+        return self._is_private
+
+    @property
     def is_identified(self) -> bool:
         """Return whether it is known who writes here, so that others see it."""
         return self._principal is not None
@@ -86,6 +103,51 @@ class DraftSync:
         """Stop mirroring; the draft stays in the document."""
         for unwatch in self._unwatch:
             unwatch()
+        if self._file is not None:
+            self._file.close()
+
+    def make_private(self) -> None:
+        """Take the message out of the shared document, and what is typed from now on."""
+        self._is_private = True
+        self._withdraw()
+        self._keep()
+
+    def make_shared(self) -> None:
+        """Show the message to the others, and what is typed from now on."""
+        self._is_private = False
+        self.share()
+        self._keep()
+
+    def _withdraw(self) -> None:
+        """Empty the draft block, which serves again when the message is shared."""
+        block, self.block = self.block, None
+        if block is not None:
+            self._former = block
+            with self._shared.transaction(ORIGIN):
+                self._shared.splice(block, 0, len(self._shared.text(block)), "")
+
+    def _keep(self) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(self.text if self._is_private else "")
+        except OSError as error:
+            self._file_failed(error)
+
+    def _file_failed(self, error: OSError) -> None:
+        self._file = None
+        if self._notify is not None:
+            self._notify(f"Your private draft cannot be kept beyond this window: {error}")
+
+    def _kept_text(self) -> str:
+        """Return the private draft of an earlier session."""
+        if self._file is None or self._file.is_held or self._shared.context is None:
+            return ""
+        try:
+            return self._file.take(self._shared.context)
+        except (OSError, UnicodeError) as error:
+            self._file_failed(OSError(*error.args))
+            return ""
 
     def succeed(self, former: DraftSync) -> None:
         """Show the message of another draft, whose document has been replaced by this one's.
@@ -95,6 +157,8 @@ class DraftSync:
         """
         former._successor = self
         self._former, self._carried = former.block or former._former, former.text
+        self._is_private = former._is_private
+        self._file, former._file = former._file, None
         with self.local.transaction(ORIGIN):
             self.local.splice(LOCAL_BLOCK, 0, 0, former.text)
 
@@ -108,6 +172,14 @@ class DraftSync:
             return
         self._principal = PrincipalId(principal)
         typed = self.text
+        kept = self._kept_text()
+        if kept or self._is_private:
+            self._is_private = True
+            gap = "\n" if kept and typed and not kept.endswith("\n") else ""
+            with self.local.transaction(ORIGIN):
+                self.local.splice(LOCAL_BLOCK, 0, 0, kept + gap)
+            self._keep()
+            return
         if typed and self._carried:
             former = self._former_draft()
             if former is not None and self._shared.text(former) == typed:
@@ -183,7 +255,10 @@ class DraftSync:
         since, other = self.text, self.block
         with self.local.transaction(ORIGIN):
             self.local.splice(LOCAL_BLOCK, 0, 0, text + ("\n" if since else ""))
-        if is_there:
+        if self._is_private:
+            self.block = block if is_there else None
+            self._withdraw()
+        elif is_there:
             self._take_block(block)
             if other is not None:
                 with self._shared.transaction(ORIGIN):
@@ -247,6 +322,9 @@ class DraftSync:
         elif change.origin != TYPED:
             self._typed_here = False
         self._is_copy = False
+        if self._is_private:
+            self._keep()
+            return
         if change.origin == ORIGIN:
             return
         if self.block is None:

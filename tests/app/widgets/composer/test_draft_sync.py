@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.widgets.composer import PrivateDraftFile
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, DraftSync
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
@@ -180,3 +184,125 @@ def test_message_and_draft_are_equal_whoever_writes(
             elsewhere.splice(block, at, deleted, inserted)
             shared.apply_update(elsewhere.update_since(shared.state_vector()), REMOTE)
         assert draft.text == shared.text(block)
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> Callable[[Document], DraftSync]:
+    """Make drafts whose private texts are kept in one folder."""
+
+    def make(shared: Document) -> DraftSync:
+        numbers = count(DRAFT_SEQ_MIN)
+        return DraftSync(
+            shared,
+            clock=ManualClock(),
+            new_seq=lambda: next(numbers),
+            private=PrivateDraftFile(tmp_path, "kernel"),
+        )
+
+    return make
+
+
+Drafts = Callable[[Document], DraftSync]
+
+
+def test_private_draft_is_in_no_shared_block(drafts: Drafts) -> None:
+    shared = shared_document()
+    draft = drafts(shared)
+    draft.attach(ME)
+    type_in(draft, "seen")
+    draft.make_private()
+    type_in(draft, " secret")
+    assert (draft.text, draft.block) == ("seen secret", None)
+    assert [shared.text(block) for block in shared.block_ids()] == [""]
+
+
+def test_private_draft_that_is_shared_is_in_the_block_from_before(drafts: Drafts) -> None:
+    shared = shared_document()
+    draft = drafts(shared)
+    draft.attach(ME)
+    type_in(draft, "seen")
+    before = draft.block
+    draft.make_private()
+    type_in(draft, " again")
+    draft.make_shared()
+    assert draft.block == before
+    assert [shared.text(block) for block in shared.block_ids()] == ["seen again"]
+
+
+def test_private_draft_is_in_a_file_of_its_author_only_and_comes_back(
+    drafts: Drafts, tmp_path: Path
+) -> None:
+    shared = shared_document()
+    before = drafts(shared)
+    before.attach(ME)
+    before.make_private()
+    type_in(before, "secret")
+    (file,) = tmp_path.rglob("*.txt")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("secret", 0o600)
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    before.close()
+    draft = drafts(shared)
+    type_in(draft, "more")
+    draft.attach(ME)
+    assert (draft.text, draft.is_private, len(shared)) == ("secret\nmore", True, 0)
+    draft.clear()
+    assert not list(tmp_path.rglob("*.txt"))
+
+
+def test_private_draft_of_another_window_is_left_alone(drafts: Drafts) -> None:
+    shared = shared_document()
+    first, second = drafts(shared), drafts(shared)
+    first.attach(ME)
+    first.make_private()
+    type_in(first, "first")
+    second.attach(ME)
+    assert (second.text, second.is_private) == ("", False)
+    second.make_private()
+    type_in(second, "second")
+    second.close()
+    third = drafts(shared)
+    third.attach(ME)
+    assert third.text == "second"
+
+
+def test_private_draft_that_was_not_submitted_is_private_again(drafts: Drafts) -> None:
+    shared = shared_document()
+    draft = drafts(shared)
+    draft.attach(ME)
+    draft.make_private()
+    type_in(draft, "secret")
+    draft.share()
+    sent = draft.detach()
+    assert shared.text(sent) == "secret"
+    type_in(draft, "next")
+    draft.restore(sent, "secret")
+    assert (draft.text, draft.block, shared.text(sent)) == ("secret\nnext", None, "")
+
+
+def test_private_draft_goes_on_after_its_document_was_replaced(
+    drafts: Drafts, tmp_path: Path
+) -> None:
+    former = drafts(shared_document())
+    former.attach(ME)
+    former.make_private()
+    type_in(former, "secret")
+    shared = shared_document(8)
+    draft = own_draft(shared)
+    draft.succeed(former)
+    former.close()
+    draft.attach(ME)
+    type_in(draft, "!")
+    (file,) = tmp_path.rglob("*.txt")
+    assert (draft.is_private, file.read_text(), len(shared)) == (True, "secret!", 0)
+
+
+def test_private_draft_that_cannot_be_kept_is_told_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "drafts").write_text("in the way")
+    told: list[str] = []
+    file = PrivateDraftFile(tmp_path, "kernel")
+    draft = DraftSync(shared_document(), private=file, notify=told.append)
+    draft.attach(ME)
+    draft.make_private()
+    type_in(draft, "secret")
+    assert draft.text == "secret"
+    assert len(told) == 1 and "cannot be kept" in told[0]

@@ -1,0 +1,49 @@
+"""Drafts that nobody else sees."""
+
+from __future__ import annotations
+
+from antiphon.locations import state_folder
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+
+async def stored(here: World) -> bytes:
+    """Return everything that the kernel has on disk."""
+    return b"".join(one.read_bytes() for one in here.data.glob("journal.db*"))
+
+
+async def test_private_draft_reaches_the_kernel_only_when_it_is_sent(
+    here: World, there: Opened
+) -> None:
+    await there.press("ctrl+t")
+    await there.sees("PRIVATE")
+    await there.type("classified")
+    await there.sees("Ctrl+T share")
+    await there.app.session.replica.saved()
+    assert b"classified" not in await stored(here)
+    await there.press("enter")
+    await until(lambda: here.aria.prompts == ["classified"], "the model is asked")
+    assert not list(state_folder().rglob("drafts/*.txt"))
+    here.aria.end()
+
+
+async def test_private_draft_is_there_after_a_restart(here: World) -> None:
+    async with opened(here) as there:
+        await there.press("ctrl+t")
+        await there.type("classified")
+    async with opened(here) as there:
+        await until(lambda: there.message == "classified", "the draft")
+        await there.sees("PRIVATE")
+        await there.press("ctrl+t")
+        await there.app.session.replica.saved()
+        document = (await here.context()).document
+        assert [document.text(block) for block in document.block_ids()] == ["classified"]
+
+
+async def test_private_command_is_run_and_never_a_draft(here: World, there: Opened) -> None:
+    await there.press("ctrl+t")
+    await there.type("!echo out$((40 + 2))")
+    await there.press("enter")
+    await there.sees("out42")
+    document = (await here.context()).document
+    assert not any(document.is_draft(block) for block in document.block_ids())
