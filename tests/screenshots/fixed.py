@@ -1,4 +1,4 @@
-"""A clock that stands still and ids that count."""
+"""A clock that goes on only when it is told to, and ids that count."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ NOW_MS: Final = 1_764_000_000_000
 
 
 class FixedClock:
-    """Always the same moment."""
+    """Always the same time of the day; `seconds` have passed since the start."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
 
     def now_ms(self) -> int:
         return NOW_MS
 
     def monotonic(self) -> float:
-        return 0.0
+        return self.seconds
 
 
 class CountingIds:

@@ -21,6 +21,10 @@ Play = Callable[[Scene, AntiphonApp, Pilot[None]], Awaitable[None]]
 async def streaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     """Aria is in the middle of the second section; the guest's cursor is in the first."""
     guest = scene.kernel.open_session(await scene.kernel.principal("guest"), "test")
+    await scene.write_until("Nothing does.")
+    await passes(scene, app, 10)
+    await scene.write_until("somebody types at")
+    await passes(scene, app, 1)
     await scene.write_until("behind this letter")
     scene.show(guest, scene.answer, scene.text.index(GUESTS_PLACE), Activity.IDLE)
     await until(lambda: len(app.session.presence()) == 2, "the guest")
@@ -36,6 +40,14 @@ async def editing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     await pilot.press("delete", "o")
     await scene.write_until('become of it"')
     await settled(scene, app, pilot)
+
+
+async def passes(scene: Scene, app: AntiphonApp, seconds: float) -> None:
+    """Let time go by for an app that shows all that was written."""
+    theirs, ours = scene.context.document, app.session.document
+    await until(lambda: ours.state_vector() == theirs.state_vector(), "the same text")
+    scene.clock.seconds += seconds
+    app.document_screen.source.fade()
 
 
 async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,8 @@ class Scene:
     text: str
     """All that aria is going to write."""
     written: int = 0
+    clock: FixedClock = field(default_factory=FixedClock)
+    """The app's."""
 
     def locate(self) -> KernelAddress:
         return address_of(self.kernel, self.doors)
@@ -60,7 +62,7 @@ class Scene:
         numbers = count(DRAFT_SEQ_MIN)
         return AntiphonApp(
             AppOptions(data=folder, demo=demo, address=self.locate()),
-            clock=FixedClock(),
+            clock=self.clock,
             new_seq=lambda: next(numbers),
             theme=theme,
             place="demo",

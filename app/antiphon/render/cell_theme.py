@@ -68,6 +68,9 @@ CELL_COLOURS: Final = (
 TEXT_CONTRAST: Final = 4.5
 """Text has at least this contrast to its ground."""
 
+INK_STEPS: Final = 4
+"""Looks of new text until it looks as all text."""
+
 _STEPS: Final = 200
 """Colours that are tried between a page and a tint."""
 
@@ -137,6 +140,10 @@ class CellTheme:
     """Somebody's cursor cell and name tag, by colour slot."""
     selections: tuple[Style, ...]
     """Somebody's selection, by colour slot."""
+    ink: tuple[tuple[Style, ...], ...]
+    """New text by colour slot and age; empty in a theme that has one colour for all authors."""
+    ink_unknown: tuple[Style, ...]
+    """New text of nobody in particular by age; empty as `ink`."""
     own_cursor: Style
     own_selection: Style
     focus: Style
@@ -297,9 +304,8 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
     dim = palette.cell("dim", palette.mixed(ink, 0.62))
     heading = palette.cell("heading", palette.primary)
     slots = [palette.author(slot) for slot in range(COLOUR_SLOTS)]
-    marks = [Style()] * COLOUR_SLOTS
-    if len({colour.hex for colour in slots}) < COLOUR_SLOTS:
-        marks = list(_ATTRIBUTES)
+    has_colours = len({colour.hex for colour in slots}) == COLOUR_SLOTS
+    marks = [Style()] * COLOUR_SLOTS if has_colours else list(_ATTRIBUTES)
     return CellTheme(
         name=theme.name,
         dark=theme.dark,
@@ -341,6 +347,8 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
             Style(bgcolor=palette.mixed(colour, 0.28).rich_color) + Style(underline=True)
             for colour in slots
         ),
+        ink=tuple(_fading(colour, ink) for colour in slots) if has_colours else (),
+        ink_unknown=_fading(palette.accent, ink) if has_colours else (),
         own_cursor=Style(color=page.rich_color, bgcolor=ink.rich_color),
         own_selection=Style(
             bgcolor=palette.cell("selection", palette.mixed(palette.primary, 0.35)).rich_color
@@ -364,6 +372,13 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         mode_navigate=_foreground(palette.cell("mode-navigate", palette.accent), bold=True),
         ansi=palette.ansi(),
     )
+
+
+def _fading(colour: Color, text: Color) -> tuple[Style, ...]:
+    """Return the styles of new text on its way to the colour of all text."""
+    if colour.ansi is not None or text.ansi is not None:
+        return (_foreground(colour),) * INK_STEPS
+    return tuple(_foreground(colour.blend(text, step / INK_STEPS)) for step in range(INK_STEPS))
 
 
 def _ground(colour: Color) -> Style:

@@ -78,6 +78,7 @@ class BaseScreen(Screen[None]):
         self.source = CellModel(
             session.document, presence=session.presence, user=session.user, clock=clock
         )
+        self.source.shows_ink = self.settings.ink
         self.composer = Composer(draft, session.user)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells

@@ -359,6 +359,7 @@ class DocumentActions(BaseScreen):
             self.hint("There is nothing to undo here.")
             return
         self._undone_theirs = None
+        self.source.flash(block)
         if await self._kernel.undo(block) and self.mode is not Mode.WRITE:
             self._tour.undone()
 
@@ -388,6 +389,7 @@ class DocumentActions(BaseScreen):
             return
         if self._is_streaming(author):
             await self._kernel.interrupt(InterruptTarget(author, name))
+        self.source.flash(block)
         if await self._kernel.undo_theirs(block, author, name):
             self._undone_theirs = (block, author)
 
@@ -399,7 +401,9 @@ class DocumentActions(BaseScreen):
         theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:
             self.hint("There is nothing to redo here.")
-        elif theirs is not None and theirs[0] == block:
+            return
+        self.source.flash(block)
+        if theirs is not None and theirs[0] == block:
             name, _ = self.source.name(theirs[1])
             await self._kernel.redo_theirs(block, theirs[1], name)
         else:

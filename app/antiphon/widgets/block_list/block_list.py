@@ -184,7 +184,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def _fade(self) -> None:
         self._fading = None
-        self.source.fade_flags()
+        self.source.fade()
         self._fade_later()
 
     def render_line(self, y: int) -> Strip:
@@ -454,6 +454,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             styles.width, styles.height = region.width, region.height
             # A layout that only moves the editor is no event for it.
             self.call_after_refresh(editor.place_terminal_cursor)
+        editor.set_ink(self.source.ink(editor.block))
         editor.show_rows(
             first.line if first is not None else 0,
             len(rows),

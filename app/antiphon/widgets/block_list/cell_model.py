@@ -11,14 +11,15 @@ from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.status_label import permission_question, queue_label, sibling_label
 from antiphon.render.view import OWN_NAME, CellView
+from antiphon.widgets.block_list.ink import Ink
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors, Writer
-from antiphon.widgets.editor import RemoteCursor
+from antiphon.widgets.editor import InkRange, RemoteCursor
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
@@ -28,6 +29,21 @@ from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
 
+
+_WRITTEN = frozenset({BlockKind.TEXT, BlockKind.THINKING, BlockKind.FILE})
+"""Kinds of blocks that people and models write, as opposed to what commands print."""
+
+BULK_TEXTS = 8
+"""Texts that are changed at once by somebody who writes, at most."""
+
+_BULK_TEXT = 4000
+"""So many characters at once were not written a moment ago, but brought from elsewhere."""
+
+_FLASH_SECONDS = 3.0
+"""How long it may take from an undo to its change."""
+
+_FLASH_AROUND = 8
+"""Characters on both sides of removed text that are shown as changed."""
 
 _ANSWER_DEPTH = 2
 """Steps from a block of an answer to the message that it answers: a result is below its call."""
@@ -97,7 +113,14 @@ class CellModel:
         self.user = user or LocalUser()
         self._me = me
         self._presence = presence
+        clock = clock or SystemClock()
+        self._clock = clock
         self._tracks = RemoteCursors(clock)
+        self._ink = Ink(clock)
+        self.shows_ink = True
+        """New text of others is told apart for a moment."""
+        self._flashing: dict[str, float] = {}
+        """Blocks whose next change is shown whoever made it, and until when it may come."""
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
@@ -378,16 +401,25 @@ class CellModel:
             self._increment_version(block)
         self.changed.notify(CellChange(changed=changed, streamed=True))
 
+    def ink(self, block: str) -> tuple[InkRange, ...]:
+        """Return what others have just written in this block."""
+        return self._ink.of(block) if self.shows_ink else ()
+
+    def flash(self, block: str) -> None:
+        """Show what the next change of a block changes, though a person here has asked for it."""
+        self._flashing[block] = self._clock.monotonic() + _FLASH_SECONDS
+
     @property
     def next_fade(self) -> float | None:
-        """Seconds until `fade_flags` changes something; None if nothing does."""
-        return self._tracks.next_fade
+        """Seconds until `fade` changes something; None if nothing does."""
+        fades = (self._tracks.next_fade, self._ink.next_fade)
+        return min((one for one in fades if one is not None), default=None)
 
-    def fade_flags(self) -> None:
-        """Take away the flags of cursors that have not moved for a while."""
-        touched = self._tracks.fade()
+    def fade(self) -> None:
+        """Take away flags of cursors that have not moved for a while, and let new text age."""
+        touched = self._tracks.fade() | self._ink.fade()
         if touched:
-            self.changed.notify(CellChange(changed=frozenset(touched)))
+            self.changed.notify(CellChange(changed=frozenset(touched), streamed=True))
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
@@ -415,6 +447,7 @@ class CellModel:
         texts = tuple(text for text in change.texts if text.section is None)
         for text in texts:
             drafts = drafts or text.block in self._drafts
+            self._follow_ink(text, is_new=change.origin == REMOTE and len(texts) <= BULK_TEXTS)
             streamed = self._follow_text(text) and streamed
         for block in change.touched:
             self._increment_version(block)
@@ -482,6 +515,40 @@ class CellModel:
             self._lengths[text.block] = length
         header = self.document.header(text.block)
         return appended and header.role != Role.USER and header.status == Status.RUNNING
+
+    def _follow_ink(self, text: TextChange, *, is_new: bool) -> None:
+        """Carry new text along; mark what has come now, if somebody has just written it."""
+        block = text.block
+        if is_new and self.shows_ink and not self.is_hidden(block):
+            header = self.document.header(block)
+            is_new = header.kind in _WRITTEN
+            is_running = header.status == Status.RUNNING
+            is_flash = self._flashing.get(block, 0.0) >= self._clock.monotonic()
+        else:
+            is_new = is_running = is_flash = False
+        length = self._lengths.get(block)
+        for splice in text.splices:
+            start, end = splice.offset, splice.offset + len(splice.inserted)
+            colour = self._tracks.colour_at(block, start)
+            self._ink.carry(block, (splice,))
+            is_append = is_running and start == length and not splice.deleted
+            if length is not None:
+                length += end - start - splice.deleted
+            if not is_new or end - start > _BULK_TEXT:
+                continue
+            if is_flash and not is_append:
+                self._flashing.pop(block, None)
+                colour = None
+                if not splice.inserted:
+                    start, end = self._around(block, start)
+            self._ink.add(block, start, end, colour)
+
+    def _around(self, block: str, offset: int) -> tuple[int, int]:
+        """Return the ends of the text beside a place, within its line."""
+        text = self.text(block)
+        low = max(text.rfind("\n", 0, offset) + 1, offset - _FLASH_AROUND)
+        end = text.find("\n", offset)
+        return low, min(len(text) if end < 0 else end, offset + _FLASH_AROUND)
 
     def _increment_version(self, block: str) -> None:
         self._versions[block] = self._versions.get(block, 0) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -15,8 +16,10 @@ from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highl
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.editor import (
     CursorLabel,
+    InkRange,
     RemoteCursor,
     StyleSpan,
+    ink_style,
     labelled,
     styled,
     written_over,
@@ -48,6 +51,8 @@ class CellStyle(NamedTuple):
     """The hit that the person has gone to."""
     note: str = ""
     """At the right of the last line."""
+    ink: tuple[InkRange, ...] = ()
+    """New text."""
 
 
 class CellPainter:
@@ -60,6 +65,10 @@ class CellPainter:
         self._layers = [layer for layer in _layers(look) if layer]
         self._labels: dict[int, list[CursorLabel]] = {}
         self._flags: dict[int, tuple[CursorLabel, ...]] = {}
+        self._ink = Highlights(
+            Highlight(one.start, one.end, ink_style(one, look.gutters.theme)) for one in look.ink
+        )
+        self._inked = set(self._lines_of(look.ink))
         self._overlay_cursors()
         self._lender = before if before is not None and self._may_share(before.look) else None
         if before is not None:
@@ -70,7 +79,7 @@ class CellPainter:
         picture = self.look.picture
         content = None if picture is None or line < 0 else picture.strip(line)
         known = self._rows.get(line)
-        if known is None and self._lender is not None and line not in self._labels:
+        if known is None and self._lender is not None and self._is_plain(line):
             known = self._lender.plain_row(line)
         if known is None or known[0] is not content:
             known = (content, self._draw(line, content))
@@ -78,8 +87,18 @@ class CellPainter:
         return known[1]
 
     def plain_row(self, line: int) -> tuple[Strip | None, Strip] | None:
-        """The text of a line and its row, if it was drawn and nobody's cursor is in it."""
-        return self._rows.get(line) if line not in self._labels else None
+        """The text of a line and its row, if it was drawn, without cursors and new text."""
+        return self._rows.get(line) if self._is_plain(line) else None
+
+    def _is_plain(self, line: int) -> bool:
+        return line not in self._labels and line not in self._inked
+
+    def _lines_of(self, ranges: Sequence[InkRange]) -> Iterator[int]:
+        picture = self.look.picture
+        for one in ranges if picture is not None else ():
+            assert picture is not None
+            first, last = picture.place_of(one.start)[0], picture.place_of(one.end)[0]
+            yield from range(first, last + 1)
 
     def detach(self) -> None:
         """From now on draw what is missing: the rows of older looks can go."""
@@ -148,10 +167,11 @@ class CellPainter:
         return None
 
     def _marks(self, line: int) -> list[StyleSpan]:
-        if not self._layers or self.look.picture is None:
+        layers = [self._ink, *self._layers] if line in self._inked else self._layers
+        if not layers or self.look.picture is None:
             return []
         rendered = self.look.picture.line(line)
-        return [mark for layer in self._layers for mark in layer.marks(rendered)]
+        return [mark for layer in layers for mark in layer.marks(rendered)]
 
     def _overlay_cursors(self) -> None:
         picture, theme = self.look.picture, self.look.gutters.theme

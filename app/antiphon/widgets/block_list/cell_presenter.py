@@ -101,6 +101,7 @@ class CellPresenter:
             is_panel=self._is_panel(block),
             names_above=self._names_above(block),
             note=source.delivery(block),
+            ink=source.ink(block) if self.theme.ink else (),
         )
 
     def _ground(self, block: str) -> Style:

@@ -17,6 +17,9 @@ from antiphon_kernel.types.records import TextSplice
 FLAG_SECONDS: Final = 1.0
 """How long after its last movement the name of a cursor may cover text."""
 
+_LATE_CHARACTERS: Final = 64
+"""So far from its cursor may be what somebody has written of whom it is not known yet."""
+
 
 class Writer(NamedTuple):
     """Somebody who is writing, and the block they are writing in."""
@@ -47,6 +50,20 @@ class RemoteCursors:
     def of(self, block: str) -> Sequence[RemoteCursor]:
         """The cursors in a block."""
         return tuple(self._blocks.get(block, {}).values())
+
+    def colour_at(self, block: str, offset: int) -> int | None:
+        """Return the colour of who seems to have written at a place; None if nobody is there."""
+        cursors = self._blocks.get(block, {}).values()
+        nearest = min(
+            cursors,
+            key=lambda one: (not one.is_writing, abs(one.offset - offset)),
+            default=None,
+        )
+        if nearest is None or (
+            not nearest.is_writing and abs(nearest.offset - offset) > _LATE_CHARACTERS
+        ):
+            return None
+        return nearest.colour
 
     def is_anybody_in(self, block: str) -> bool:
         return block in self._blocks
@@ -90,16 +107,21 @@ class RemoteCursors:
         for client in [client for client in self._reported if client not in states]:
             only_models = False
             touched |= self._drop(client)
+            self._moved_at.pop(client, None)
             self._writers.pop(client, None)
         for client, state in states.items():
             if self._reported.get(client) == state:
                 continue
             only_models = only_models and state.activity == Activity.STREAMING
+            before = self._reported.get(client)
+            has_moved = before is None or _place(before) != _place(state)
+            if has_moved:
+                self._moved_at.pop(client, None)
             touched |= self._drop(client)
             self._reported[client] = state
-            cursor = _cursor(client, state)
+            cursor = _cursor(client, state, has_moved=has_moved or client in self._moved_at)
             if cursor is not None and state.block is not None:
-                if cursor.has_moved:
+                if cursor.has_moved and has_moved:
                     self._moved_at[client] = self._clock.monotonic()
                 self._blocks.setdefault(state.block, {})[client] = cursor
                 touched.add(state.block)
@@ -123,7 +145,6 @@ class RemoteCursors:
 
     def _drop(self, client: int) -> set[str]:
         state = self._reported.pop(client, None)
-        self._moved_at.pop(client, None)
         if state is None or state.block is None:
             return set()
         cursors = self._blocks.get(state.block)
@@ -134,7 +155,11 @@ class RemoteCursors:
         return {state.block}
 
 
-def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
+def _place(state: PresenceState) -> tuple[str | None, int | None, int | None]:
+    return state.block, state.cursor, state.anchor
+
+
+def _cursor(client: int, state: PresenceState, *, has_moved: bool) -> RemoteCursor | None:
     """The cursor to draw; None for one that is nowhere, and for a model that is not writing."""
     if state.cursor is None:
         return None
@@ -150,6 +175,6 @@ def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
         anchor=state.anchor if state.anchor != state.cursor else None,
         streaming=streaming,
         # Names of those who write on and on would cover text all the time.
-        has_moved=not streaming,
+        has_moved=has_moved and not streaming,
         is_writing=state.activity in (Activity.STREAMING, Activity.TYPING),
     )

@@ -39,6 +39,24 @@ class RemoteCursor:
     """Its owner writes there."""
 
 
+class InkRange(NamedTuple):
+    """Text from `start` to `end` (exclusive, code points) that is `step` steps old."""
+
+    start: int
+    end: int
+    colour: int | None
+    """The colour slot of its author; None if it is not known, or if an undo changed it."""
+    step: int
+
+
+def ink_style(ink: InkRange, theme: CellTheme) -> Style:
+    """Return the style of new text."""
+    if not theme.ink:
+        return Style()
+    steps = theme.ink_unknown if ink.colour is None else theme.ink[ink.colour % len(theme.ink)]
+    return steps[min(ink.step, len(steps) - 1)]
+
+
 class StyleSpan(NamedTuple):
     """Columns `start` to `end` (exclusive) of a line get a style on top of their own."""
 
@@ -58,14 +76,16 @@ class CursorLabel(NamedTuple):
     style: Style
     name_style: Style
     may_be_flag: bool = False
-    """The name may stand over the text of the row above, if there is no room behind the line."""
+    """The name may stand over the text of another row: its owner has just moved the cursor."""
+    stays: bool = False
+    """The name is shown as long as there is room for it behind the line."""
 
     @classmethod
     def of(cls, cursor: RemoteCursor, column: int, theme: CellTheme) -> CursorLabel:
         """Return the label of a cursor in the colours of its owner."""
         slot = cursor.colour % len(theme.cursors)
         styles = theme.cursors[slot], theme.authors[slot]
-        return cls(column, cursor.username, *styles, cursor.has_moved)
+        return cls(column, cursor.username, *styles, cursor.has_moved, cursor.streaming)
 
 
 class LabelledLine(NamedTuple):
@@ -98,7 +118,10 @@ def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
 def labelled(
     strip: Strip, labels: Sequence[CursorLabel], width: int, *, taken: int = 0
 ) -> LabelledLine:
-    """Draw cursors on a line and, behind its text, the names that fit whole into `width`.
+    """Draw cursors on a line, and behind its text the names that belong there and fit whole.
+
+    A name belongs there if its cursor stands there, or if it stays. Any other one, and one without
+    room, is a flag if it may be one, else it is left out.
 
     Args:
         taken: columns at the start that no name may stand in, blank or not.
@@ -110,12 +133,14 @@ def labelled(
     flags = []
     for label in (*behind, *inside):
         start = end + 1
-        if label in behind:
+        is_behind = label in behind
+        if is_behind:
             start = max(end, label.column)
             if start < width:
                 strip = written_over(strip, start, END_CURSOR, label.name_style)
                 start = end = start + 1
-        if start + cell_len(label.name) <= width:
+        has_place = label.stays or (is_behind and label.may_be_flag)
+        if has_place and start + cell_len(label.name) <= width:
             strip = written_over(strip, start, label.name, label.name_style)
             end = start + cell_len(label.name)
         elif label.may_be_flag:

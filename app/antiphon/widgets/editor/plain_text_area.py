@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 
 from antiphon.widgets.editor.cell_document import CellDocument, Replaced
 from antiphon.widgets.editor.indent import dedented, indent_unit
-from antiphon.widgets.editor.overlays import CursorLabel, RemoteCursor
+from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
 from antiphon.widgets.editor.row_cache import RowCache
 from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
 from antiphon.widgets.themed import ThemedWidget
@@ -49,6 +49,7 @@ class PlainTextArea(TextArea, ThemedWidget):
         self._text_columns = 0
         self._others: tuple[RemoteCursor, ...] = ()
         self._hits: Callable[[], Sequence[tuple[int, int]]] = tuple
+        self._ink: tuple[InkRange, ...] = ()
         self._rows = RowCache()
         super().__init__(text, tab_behavior="indent", highlight_cursor_line=False)
         self.set_reactive(TextArea.cursor_blink, False)
@@ -112,6 +113,10 @@ class PlainTextArea(TextArea, ThemedWidget):
         self._select([start, end])
         self._changed(by_person=True)
 
+    def set_ink(self, ink: Sequence[InkRange]) -> None:
+        """Text that others have just written in this block."""
+        self._ink = tuple(ink)
+
     @property
     def flags_above(self) -> tuple[CursorLabel, ...]:
         """Names of cursors in the first row shown that stand in the row above it."""
@@ -132,6 +137,7 @@ class PlainTextArea(TextArea, ThemedWidget):
             width,
             self._others,
             self._hits(),
+            self._ink,
             ground=self.ground,
             has_row_above=has_row_above,
         ):
@@ -140,6 +146,8 @@ class PlainTextArea(TextArea, ThemedWidget):
         self.place_terminal_cursor()
 
     def on_focus(self) -> None:
+        # Only from now on there is a cursor to be drawn.
+        self._changed(by_person=False)
         self.place_terminal_cursor()
 
     def on_resize(self) -> None:

@@ -14,10 +14,12 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
+    InkRange,
     LabelledLine,
     RemoteCursor,
     StyleSpan,
     flagged,
+    ink_style,
     labelled,
     styled,
 )
@@ -64,6 +66,7 @@ class RowCache:
         width: int,
         others: Sequence[RemoteCursor],
         hits: Sequence[tuple[int, int]] = (),
+        ink: Sequence[InkRange] = (),
         *,
         ground: Style,
         has_row_above: bool,
@@ -91,20 +94,30 @@ class RowCache:
             )
             for other in others
         ]
+        fresh = [
+            (
+                wrap.document.location_of(one.start),
+                wrap.document.location_of(one.end),
+                ink_style(one, theme),
+            )
+            for one in (ink if theme.ink else ())
+        ]
         lines: list[LabelledLine] = []
+        own_row = None
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
             span = _CachedSpan(wrap, line, section)
-            marks, tags = self._others(span, places, width)
-            marks = [*self._hits(span, wrap, hits), *marks]
+            marks = [mark for new in fresh for mark in span.marks(*new)]
+            selected, tags = self._others(span, places, width)
+            marks = [*marks, *self._hits(span, wrap, hits), *selected]
             marks += span.marks(low, high, self._theme.own_selection)
             own = None
             if cursor is not None and span.holds(cursor):
-                own = min(span.column(cursor), width - 1)
+                own, own_row = min(span.column(cursor), width - 1), row - top
             shown = _shown(span.text, own, self._theme.text)
             lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
         self.flags_above = lines[0].flags if lines and has_row_above else ()
-        strips = self._with_flags(lines, width)
+        strips = self._with_flags(lines, width, own_row)
         before, self._strips = self._strips, strips
         for y in range(max(len(before), len(strips))):
             drawn = before[y] if y < len(before) else None
@@ -169,14 +182,22 @@ class RowCache:
             drawn = self._drawn[key] = LabelledLine(strip, flags)
         return drawn
 
-    def _with_flags(self, lines: Sequence[LabelledLine], width: int) -> list[Strip]:
-        """Write names without room over the rows above theirs, those of the first one below it."""
+    def _with_flags(
+        self, lines: Sequence[LabelledLine], width: int, own: int | None
+    ) -> list[Strip]:
+        """Write flags over the rows above theirs, else below: never over the row `own`.
+
+        Those of the first row are somebody else's to show, if `flags_above` has them.
+        """
         strips = [line.strip for line in lines]
-        flags = dict(enumerate(line.flags for line in lines[1:]))
-        if lines and not self.flags_above:
-            flags[1] = (*lines[0].flags, *flags.get(1, ()))
+        flags: dict[int, tuple[CursorLabel, ...]] = {}
+        for y, line in enumerate(lines):
+            if not line.flags or (not y and self.flags_above):
+                continue
+            row = y - 1 if y and y - 1 != own else y + 1
+            flags[row] = (*flags.get(row, ()), *line.flags)
         for row, names in flags.items():
-            if names and row < len(strips):
+            if row < len(strips) and row != own:
                 strips[row] = flagged(strips[row], names, width)
         return strips
 

@@ -15,6 +15,7 @@ from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.presence import PresenceState
@@ -115,11 +116,11 @@ class Sample:
 class SampleApp(App[None]):
     """A cell area and nothing else."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, clock: Clock | None = None) -> None:
         super().__init__()
         self.sample = sample
         self.present: dict[int, PresenceState] = {}
-        self.source = CellModel(sample.here, me=AMY, presence=self._presence)
+        self.source = CellModel(sample.here, me=AMY, presence=self._presence, clock=clock)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
 

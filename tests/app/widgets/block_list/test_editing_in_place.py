@@ -111,7 +111,7 @@ async def test_editor_shows_cursors_of_others(sample: Sample) -> None:
     async with on_screen(sample) as (app, pilot):
         app.area.edit(block, 15)
         app.set_present(6, ben_at(block, 4, 7))
-        await until(lambda: " ┃ One two three. ben" in app.screen_text(), "the tag")
+        await until(lambda: app.screen_text()[0] == " aria  ben", "the flag")
         app.set_present(6, ben_at(block, 14))
         await until(lambda: " ┃ One two three.▌ben" in app.screen_text(), "at the end")
         await pilot.press("home", "Y")

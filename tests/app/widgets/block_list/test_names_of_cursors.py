@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -38,15 +39,15 @@ def gutter_of(row: str, columns: int) -> str:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("edited", [False, True])
-async def test_cursor_name_without_room_in_line_is_flag_in_row_above(
+async def test_cursor_in_the_text_has_name_in_row_above(
     size: tuple[int, int], edited: bool
 ) -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample)
+    app = SampleApp(sample, ManualClock())
     async with app.run_test(size=size) as pilot:
         if edited:
-            assert app.area.edit(block, 0)
+            assert app.area.edit(block, len(FULL))
         await pilot.pause()
         before = [gutter_of(row, size[0]) for row in app.screen_text()]
         app.set_present(6, ben_at(block, 120))
@@ -64,7 +65,7 @@ async def test_cursor_name_without_room_in_line_is_flag_in_row_above(
 async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
     sample = Sample()
     block = sample.add(FULL * 20)
-    app = SampleApp(sample)
+    app = SampleApp(sample, ManualClock())
     async with app.run_test(size=(80, 24)) as pilot:
         first = app.cells.viewport.places[0]
         assert first is not None
@@ -78,7 +79,7 @@ async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
 async def test_flag_beside_author_name_leaves_that_name() -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample)
+    app = SampleApp(sample, ManualClock())
     async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(6, ben_at(block, 1))
         await pilot.pause()
@@ -121,7 +122,7 @@ async def test_name_of_streaming_model_is_at_its_cursor_or_nowhere(
     rng = random.Random(7)
     sample = Sample()
     block = sample.add("```\n" if fence else "", author=ARIA)
-    app = SampleApp(sample)
+    app = SampleApp(sample, ManualClock())
     async with app.run_test(size=size) as pilot:
         app.set_present(5, aria_writing(block, len(sample.here.text(block))))
         names = 0
@@ -136,26 +137,63 @@ async def test_name_of_streaming_model_is_at_its_cursor_or_nowhere(
         assert names > 30
 
 
-async def test_second_cursor_without_room_is_flag_and_first_name_stays() -> None:
+async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
+    sample = Sample()
+    block = sample.add(FULL)
+    app = SampleApp(sample, ManualClock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert app.area.edit(block, 10)
+        app.set_present(6, ben_at(block, 120))
+        await pilot.pause()
+        picture = app.cells.rendering(block)
+        line, column = picture.place_of(120)
+        row = app.cells.viewport.row_of(block, line)
+        assert row is not None and line == 1
+        assert app.screen_text()[row + 1].find("ben") == column + 3
+
+
+async def test_two_cursors_in_one_line_have_both_names_side_by_side() -> None:
     sample = Sample()
     block = sample.add("x" * 60 + "\n\n" + "y" * 68)
-    app = SampleApp(sample)
+    app = SampleApp(sample, ManualClock())
     async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(5, ben_at(block, 65))
-        await pilot.pause()
-        first = next(row for row in app.screen_text() if row.endswith("y ben"))
-        dana = PresenceState("4" * 32, "dana", "human", 7, "u", block, 80, None, "typing")
+        dana = PresenceState("4" * 32, "dana", "human", 7, "u", block, 66, None, "typing")
         app.set_present(6, dana)
         await pilot.pause()
         rows = app.screen_text()
-        line = rows.index(first)
-        assert rows[line - 1].endswith("dana")
+        line = next(number for number, row in enumerate(rows) if "yyy" in row)
+        assert "bendana" in rows[line - 1]
+
+
+async def test_name_at_the_end_of_a_line_stands_behind_it_and_goes() -> None:
+    sample = Sample()
+    block = sample.add("One two.")
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.set_present(6, ben_at(block, 8))
+        await pilot.pause()
+        assert app.screen_text()[1] == " │ One two.▌ben"
+        while app.screen_text()[1] != " │ One two.▌":
+            await pilot.pause(0.05)
+
+
+async def test_cursor_that_has_not_moved_keeps_its_name_away() -> None:
+    clock = ManualClock()
+    cursors = RemoteCursors(clock)
+    cursors.update_presence({6: ben_at("block", 1)})
+    clock.ms += round(FLAG_SECONDS * 1000)
+    assert cursors.fade() == {"block"}
+    cursors.update_presence({6: replace(ben_at("block", 1), activity="idle")})
+    assert not cursors.of("block")[0].has_moved
+    cursors.update_presence({6: ben_at("block", 2)})
+    assert cursors.of("block")[0].has_moved
 
 
 async def test_gutter_that_names_the_author_keeps_that_name() -> None:
     sample = Sample()
     block = sample.add(FULL, author=AMY)
-    app = SampleApp(sample)
+    app = SampleApp(sample, ManualClock())
     async with app.run_test(size=(110, 24)) as pilot:
         before = app.screen_text()[0][:8]
         for _ in range(2):
@@ -178,7 +216,14 @@ def test_labelled_line_has_each_name_whole_or_as_flag(
 ) -> None:
     strip = Strip([Segment(text)]) if text else Strip([])
     labels = [
-        CursorLabel(data.draw(st.integers(0, strip.cell_length)), name, Style(), Style(), True)
+        CursorLabel(
+            data.draw(st.integers(0, strip.cell_length)),
+            name,
+            Style(),
+            Style(),
+            may_be_flag=True,
+            stays=data.draw(st.booleans()),
+        )
         for name in names
     ]
     line, flags = labelled(strip, labels, width)

@@ -1,0 +1,107 @@
+"""Text that has just been written by others, and for how long that is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from antiphon.render.cell_theme import INK_STEPS
+from antiphon.widgets.editor import InkRange
+from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.records import TextSplice
+
+INK_SECONDS: Final = 2.0
+"""How long new text is drawn differently."""
+
+STEP_SECONDS: Final = INK_SECONDS / INK_STEPS
+
+_TOGETHER: Final = 0.25
+"""Text that came within so many seconds fades together."""
+
+_MOST: Final = 64
+"""Ranges that one block has at most; the oldest go first."""
+
+
+class _Written(NamedTuple):
+    start: int
+    end: int
+    colour: int | None
+    at: float
+
+
+class Ink:
+    """Ranges of new text by block, carried along with what is written around them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._blocks: dict[str, list[_Written]] = {}
+
+    def of(self, block: str) -> tuple[InkRange, ...]:
+        """Return the new text of a block as it is now, in order and apart."""
+        written = self._blocks.get(block)
+        if not written:
+            return ()
+        now = self._clock.monotonic()
+        aged = ((one, int((now - one.at) / STEP_SECONDS)) for one in written)
+        return tuple(
+            InkRange(one.start, one.end, one.colour, step) for one, step in aged if step < INK_STEPS
+        )
+
+    def carry(self, block: str, splices: Sequence[TextSplice]) -> None:
+        """Follow a change of a block's text."""
+        written = self._blocks.get(block)
+        for splice in splices if written else ():
+            written = [part for one in written or () for part in _carried(one, splice)]
+        if written:
+            self._blocks[block] = written
+        else:
+            self._blocks.pop(block, None)
+
+    def add(self, block: str, start: int, end: int, colour: int | None) -> None:
+        """Mark text that is there already as new."""
+        if start >= end:
+            return
+        at = self._clock.monotonic() // _TOGETHER * _TOGETHER
+        written = self._blocks.setdefault(block, [])
+        if written and written[-1] == (written[-1].start, start, colour, at):
+            written[-1] = written[-1]._replace(end=end)
+            return
+        rest = [part for one in written for part in _without(one, start, end)]
+        self._blocks[block] = sorted([*rest, _Written(start, end, colour, at)])[-_MOST:]
+
+    @property
+    def next_fade(self) -> float | None:
+        """Seconds until something looks older; None if nothing does."""
+        now = self._clock.monotonic()
+        ages = [now - one.at for written in self._blocks.values() for one in written]
+        return min((STEP_SECONDS - age % STEP_SECONDS for age in ages), default=None)
+
+    def fade(self) -> set[str]:
+        """Let go of what is not new any more; returns the blocks that look different."""
+        touched = set(self._blocks)
+        oldest = self._clock.monotonic() - INK_SECONDS
+        for block, written in tuple(self._blocks.items()):
+            kept = [one for one in written if one.at > oldest]
+            if kept:
+                self._blocks[block] = kept
+            else:
+                del self._blocks[block]
+        return touched
+
+
+def _carried(one: _Written, splice: TextSplice) -> Iterator[_Written]:
+    """Yield what a splice leaves of new text: what it inserts is no part of it."""
+    end = splice.offset + splice.deleted
+    if one.start < splice.offset:
+        yield one._replace(end=min(one.end, splice.offset))
+    if one.end > end:
+        start = shift_offset(max(one.start, end), splice, stick="right")
+        yield one._replace(start=start, end=start + one.end - max(one.start, end))
+
+
+def _without(one: _Written, start: int, end: int) -> Iterator[_Written]:
+    if one.start < min(one.end, start):
+        yield one._replace(end=min(one.end, start))
+    if max(one.start, end) < one.end:
+        yield one._replace(start=max(one.start, end))
