@@ -109,6 +109,11 @@ class KeyMap:
             if (mode, key) in given or (mode, key) not in kept
         }
 
+    def shown_key(self, name: str) -> str:
+        """Return the first key of an action as people are shown it; empty if it has none."""
+        keys = next(one.keys for one in self.actions if one.name == name)
+        return shown_key(keys[0]) if keys else ""
+
     def translate(self, key: str, mode: Mode) -> str | None:
         """Return the key that is bound to what a key means for the person; None if to nothing."""
         name = self._given.get((mode, key))

@@ -182,6 +182,11 @@ class CellTheme:
         palette = _Palette(theme)
         return _build(theme, palette)
 
+    def mode(self, word: str) -> Style:
+        """Style of a mode's word and rule; one without a colour is dim."""
+        styles = {"WRITE": self.mode_write, "EDIT": self.mode_edit, "READ": self.dim}
+        return styles.get(word, self.mode_navigate)
+
     def author(self, slot: int) -> Style:
         """Style of an author's name; any whole number is a slot."""
         return self.authors[slot % COLOUR_SLOTS]

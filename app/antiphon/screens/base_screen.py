@@ -270,8 +270,25 @@ class BaseScreen(Screen[None]):
         return self.get_selected_text() or "" if editor is None else editor.selected_text
 
     def _update(self) -> None:
-        self._frame.footer.show(self.situation)
+        situation = self.situation
+        self._frame.footer.show(situation)
+        self._frame.notice.show_mode(situation.mode_word)
+        self.composer.show_placeholder(self._placeholder())
         self._suggest()
+
+    def _placeholder(self) -> Sequence[str]:
+        """Return what an empty message says in this mode: what it is for, and the way out."""
+        key = self.keymap.shown_key("write")
+        to_write = (f"{key} to write",) if key else ()
+        match self.mode:
+            case Mode.WRITE:
+                return "Message, or !command", "Esc to the cells"
+            case Mode.EDIT:
+                return "Esc leaves the cell", *to_write
+            case Mode.NAVIGATE:
+                return to_write
+            case _:
+                return ("Esc goes back",)
 
     def _suggest(self) -> None:
         self._frame.notice.suggest(self._tour.hint_text if self._shows_tour else None)

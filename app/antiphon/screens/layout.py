@@ -128,7 +128,8 @@ class DocumentLayout(Container):
         beside = max(0, room - MAX_COLUMNS) // 2
         self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
         self.composer.set_gutter(columns.gutter)
-        for line in (self.header, self.notice, self.live, self.drafts, self.find):
+        self.notice.set_gutter(columns.gutter)
+        for line in (self.header, self.live, self.drafts, self.find):
             line.set_margin(margin)
         return changed
 

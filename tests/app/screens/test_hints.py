@@ -56,8 +56,7 @@ async def test_all_broken_theme_files_are_told(
     themes.mkdir(parents=True)
     for name in ("first.toml", "second.toml"):
         (themes / name).write_text("broken")
-    # Wide enough for the folder's name, which would else be broken between two rows.
-    async with opened(here, size=(220, 30)) as there:
-        await there.sees("first.toml")
+    async with opened(here) as there:
+        await until(lambda: "first.toml" in (there.screen.hint_shown or ""), "the first")
         there.screen.query_one(HintBar).clear_hint()
-        await there.sees("second.toml")
+        await until(lambda: "second.toml" in (there.screen.hint_shown or ""), "the second")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal
 
 from rich.segment import Segment
@@ -13,19 +15,25 @@ from textual.message import Message
 from textual.strip import Strip
 
 from antiphon.local_user import LocalUser
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import cut_to
 from antiphon.widgets.themed import ThemedWidget
 
-PLACEHOLDER: Final = "Message, or !command"
-PRIVATE_PLACEHOLDER: Final = "Private: nobody sees this until you send it · Ctrl+T shares"
+PRIVATE_PLACEHOLDER: Final = ("Private: nobody sees this until you send it", "Ctrl+T shares")
 PROMPT: Final = "› "
 PRIVATE_PROMPT: Final = "» "
 """Stands before a message that nobody else sees."""
+SHELL_PROMPT: Final = "$ "
+ADDRESS_PROMPT: Final = "@ "
+"""Stands before a message that says who is to answer it."""
 ASKING_PROMPT: Final = "? "
 """Stands before a command that Enter does not run before it has asked."""
+
+
+_ADDRESS: Final = re.compile(r"@(\S+)")
 
 
 class ComposerEditor(CellEditor):
@@ -53,6 +61,13 @@ class ComposerEditor(CellEditor):
         self._draft = draft
         self._user = user
         self._fitted = 1
+        self._placeholder: Sequence[str] = ()
+
+    def show_placeholder(self, parts: Sequence[str]) -> None:
+        """Set what an empty message says; the first part is left where there is little room."""
+        if parts != self._placeholder:
+            self._placeholder = parts
+            self.refresh()
 
     @property
     def ground(self) -> Style:
@@ -115,8 +130,11 @@ class ComposerEditor(CellEditor):
         if y or self.text:
             return super().render_line(y)
         denial = self._user.denial
-        words = PRIVATE_PLACEHOLDER if self._draft.is_private else PLACEHOLDER
-        words = cut_to(words if denial is None else denial.instead, self.size.width)
+        parts = PRIVATE_PLACEHOLDER if self._draft.is_private else self._placeholder
+        parts = parts if denial is None else (denial.instead,)
+        words = cut_to(" · ".join(parts), self.size.width)
+        if words.endswith("…"):
+            words = cut_to("".join(parts[:1]), self.size.width)
         first, rest = words[:1], words[1:]
         theme = self.cell_theme
         page, dim = self.ground, self.ground + theme.dim
@@ -126,9 +144,10 @@ class ComposerEditor(CellEditor):
 
 
 class PromptMark(ThemedWidget):
-    """`›` before the first row of the message, after the author's name where there is room.
+    """Sign before the first row of the message, after the author's name where there is room.
 
-    `?` if the message is a command that Enter asks about.
+    It says what Enter does: `›` sends a message, `»` one that nobody sees yet, `@` one to somebody,
+    who is named instead of the author; `$` runs a command and `?` asks before it does.
     """
 
     DEFAULT_CSS = """
@@ -141,6 +160,7 @@ class PromptMark(ThemedWidget):
         self._shell = False
         self._asks = False
         self._private = False
+        self._addressed = ""
         self._colour: int | None = None
 
     def set_colour(self, slot: int) -> None:
@@ -155,10 +175,10 @@ class PromptMark(ThemedWidget):
             self.styles.width = width
             self.refresh()
 
-    def show_shell(self, shell: bool, *, asks: bool) -> None:
-        """Set whether the message is a command, and whether Enter asks before it runs it."""
-        if (shell, asks) != (self._shell, self._asks):
-            self._shell, self._asks = shell, asks
+    def show_purpose(self, *, shell: bool, asks: bool, addressed: str) -> None:
+        """Set whether the message is a command, whether Enter asks first, and who is to answer."""
+        if (shell, asks, addressed) != (self._shell, self._asks, self._addressed):
+            self._shell, self._asks, self._addressed = shell, asks, addressed
             self.refresh()
 
     def show_private(self, private: bool) -> None:
@@ -174,11 +194,16 @@ class PromptMark(ThemedWidget):
             return Strip.blank(self.size.width, ground)
         author = theme.dim if self._colour is None else theme.author(self._colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
-        style = theme.tool_prompt if self._shell else theme.focus
-        style = theme.unread if self._shell and self._asks else style
+        style, prompt = theme.mode_write, PRIVATE_PROMPT if self._private else PROMPT
+        if self._shell and self._asks:
+            style, prompt = theme.unread, ASKING_PROMPT
+        elif self._shell:
+            style, prompt = theme.tool_prompt, SHELL_PROMPT
+        elif self._addressed:
+            prompt = ADDRESS_PROMPT
+            author = theme.mode_write if name else author
+            name = cut_to(f"@{self._addressed}", room - 1) if name else ""
         style = theme.dim if self._user.denial is not None else style
-        prompt = PRIVATE_PROMPT if self._private else PROMPT
-        prompt = ASKING_PROMPT if self._shell and self._asks else prompt
         return Strip(
             [
                 Segment(name.ljust(room), ground + author),
@@ -217,9 +242,13 @@ class Composer(Horizontal):
         """The colour slot of the person who writes here."""
         self._mark.set_colour(slot)
 
+    def show_placeholder(self, parts: Sequence[str]) -> None:
+        """Set what an empty message says; the first part is left where there is little room."""
+        self.editor.show_placeholder(parts)
+
     def show_role(self) -> None:
         """Redraw what depends on whether the person may write, and who sees it."""
-        self._show_shell()
+        self._show_purpose()
         self._mark.refresh()
         self.editor.refresh()
         self.post_message(self.Changed())
@@ -244,19 +273,24 @@ class Composer(Horizontal):
 
     def _text_changed(self) -> None:
         self.post_message(self.Changed())
-        self._show_shell()
+        self._show_purpose()
         # The editor follows the same change; its rows are known after it has.
         self.call_later(self._fit)
 
     def _fit(self) -> None:
         rows = max(1, min(self.editor.row_count, self._most_rows))
         self.editor.fit(rows)
-        self._show_shell()
+        self._show_purpose()
         self.styles.height = rows
 
-    def _show_shell(self) -> None:
+    def _show_purpose(self) -> None:
         draft = self.draft
         is_long = self.is_mounted and self.editor.row_count > self._most_rows
         asks = is_long or not draft.is_typed_here
         self._mark.show_private(draft.is_private)
-        self._mark.show_shell(draft.text.startswith(SHELL_MARK), asks=asks)
+        addressed = _ADDRESS.match(draft.text)
+        self._mark.show_purpose(
+            shell=draft.text.startswith(SHELL_MARK),
+            asks=asks,
+            addressed=displayable_in_a_row(addressed[1]) if addressed else "",
+        )

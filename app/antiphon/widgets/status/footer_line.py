@@ -26,7 +26,7 @@ class FooterLine(StatusLine):
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme, situation = self.cell_theme, self._situation
-        pieces = [StatusSpan(situation.mode_word, theme.focus)]
+        pieces = [StatusSpan(situation.mode_word, theme.mode(situation.mode_word))]
         room = width - 2 - cell_len(situation.mode_word)
         for action in self._keymap.footer_actions(situation):
             key = shown_key(action.keys[0])

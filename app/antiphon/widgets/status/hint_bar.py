@@ -1,4 +1,4 @@
-"""The row above the composer: a hint about what has just happened, else what to try."""
+"""The rule above the composer: a hint about what has just happened, else what to try."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
 from textual.strip import Strip
@@ -51,7 +52,7 @@ class HintLog:
 
 
 class HintBar(StatusLine):
-    """Blank most of the time; always has a row, so that nothing moves when it says little."""
+    """A rule in the colour of the mode, and words on it; more rows for a long hint only."""
 
     DEFAULT_CSS = """
     HintBar { height: auto; }
@@ -66,6 +67,20 @@ class HintBar(StatusLine):
         self._timer: Timer | None = None
         self._is_weighty = False
         self._weighty: deque[str] = deque()
+        self._mode = ""
+        self._gutter = 3
+
+    def show_mode(self, word: str) -> None:
+        """Have the colour of a mode."""
+        if word != self._mode:
+            self._mode = word
+            self.refresh()
+
+    def set_gutter(self, width: int) -> None:
+        """Begin the words in line with the text of the cells."""
+        if width != self._gutter:
+            self._gutter = width
+            self.refresh()
 
     @property
     def hint(self) -> str | None:
@@ -119,25 +134,31 @@ class HintBar(StatusLine):
         return len(self._rows(width)) or 1
 
     def _rows(self, width: int) -> list[str]:
-        rows = _wrap(self._hint or "", max(width - self.margin - 1, 1))
+        rows = _wrap(self._hint or "", max(width - self._gutter - 1, 1))
         return [*rows[: MAX_ROWS - 1], " ".join(rows[MAX_ROWS - 1 :])] if rows[MAX_ROWS:] else rows
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        rows = self._rows(width)
-        if self._hint is None or y >= len(rows):
-            return super().render_line(y)
-        accent = Style(color=self.cell_theme.unread.color)
-        page = self.cell_theme.background
-        return fit([StatusSpan(rows[y], accent)], (), width, page, margin=self.margin)
+        width, theme = self.size.width, self.cell_theme
+        rule = Style(color=theme.mode(self._mode).color)
+        words = self._words(y)
+        if not words:
+            return Strip([Segment("─" * width, theme.background + rule)])
+        lead = "─" * (self._gutter - 1) if y == 0 else " " * (self._gutter - 1)
+        strip = fit([StatusSpan(f"{lead} ", rule), *words], (), width, theme.background, margin=0)
+        end = cell_len(strip.text.rstrip()) + 1
+        if y == 0 and end < width:
+            strip = Strip.join(
+                [strip.crop(0, end), Strip([Segment("─" * (width - end), theme.background + rule)])]
+            )
+        return strip
 
-    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
-        if self._attempt is not None:
-            return [
-                StatusSpan("TRY ", self.cell_theme.focus),
-                StatusSpan(self._attempt, self.cell_theme.text),
-            ], ()
-        return (), ()
+    def _words(self, y: int) -> Sequence[StatusSpan]:
+        theme, rows = self.cell_theme, self._rows(self.size.width)
+        if self._hint is not None and y < len(rows):
+            return [StatusSpan(rows[y], Style(color=theme.unread.color))]
+        if self._hint is None and self._attempt is not None:
+            return [StatusSpan("TRY ", theme.focus), StatusSpan(self._attempt, theme.text)]
+        return ()
 
 
 def _wrap(text: str, width: int) -> list[str]:

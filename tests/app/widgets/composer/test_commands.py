@@ -135,7 +135,7 @@ async def test_command_typed_anew_after_another_came_from_elsewhere_runs(
     await there.press("end", "ctrl+u")
     await until(lambda: there.message == "", "an empty composer")
     await there.type("!touch ran")
-    await there.sees("› !touch ran")
+    await there.sees("$ !touch ran")
     await there.press("enter")
     await runs(here)
     assert not (here.folder / "other").exists()
