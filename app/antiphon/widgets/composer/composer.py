@@ -200,7 +200,7 @@ class PromptMark(ThemedWidget):
         elif self._shell:
             style, prompt = theme.tool_prompt, SHELL_PROMPT
         elif self._addressed:
-            prompt = ADDRESS_PROMPT
+            prompt = PRIVATE_PROMPT if self._private else ADDRESS_PROMPT
             author = theme.mode_write if name else author
             name = cut_to(f"@{self._addressed}", room - 1) if name else ""
         style = theme.dim if self._user.denial is not None else style
