@@ -8,6 +8,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+TYPO: Final = "two chairs"
+"""The demo's model writes it near the beginning; it should be `two choirs`."""
+
+MEND_AT: Final = TYPO.index("airs")
+"""The wrong letter in it: Delete takes it away, and `o` is what belongs there."""
+
 ENOUGH_TYPED: Final = 10
 """Characters after which both have visibly written."""
 
@@ -19,8 +25,10 @@ class TourStep(Enum):
     """Step of the first-minute tour."""
 
     WAITING = None
-    WALK_IN = "↑ then Enter: fix the typo above while {model} writes"
+    WALK_IN = "↑ then Enter: write inside what {model} is writing"
+    MEND = "↑ then Enter: chairs should be choirs, mend it while {model} writes"
     TYPE = "Type. {model} goes on below."
+    TYPE_TYPO = "Press Delete, type o: choirs. {model} goes on below."
     UNDO = "Both stay. Esc, then u undoes only yours, b shows who wrote what."
     JOIN = "Second terminal: `make join`"
     JOINED = "{guest} is here"
@@ -37,6 +45,8 @@ class Tour:
         self._model = "The model"
         self._guest = "guest"
         self.hidden = False
+        self.typo_block: str | None = None
+        """The block with the typo, until it is mended."""
 
     @property
     def hint_text(self) -> str | None:
@@ -47,34 +57,50 @@ class Tour:
         return template.format(model=self._model, guest=self._guest)
 
     def hide(self) -> None:
-        """F1: no more of it."""
+        """No more of it."""
         self.hidden = True
 
     @property
-    def awaits_model(self) -> bool:
-        """Nothing to walk into has been seen yet."""
-        return self.step is TourStep.WAITING
+    def awaits_text(self) -> bool:
+        """The text of models says when the next step is due."""
+        return self.step is TourStep.WAITING or self.typo_block is not None
 
-    def model_wrote(self, name: str, length: int) -> None:
-        """A model's text has so many characters now."""
-        if self.step is TourStep.WAITING and length >= ENOUGH_WRITTEN:
-            self._model = name
+    def model_wrote(self, block: str, name: str, text: str) -> int | None:
+        """Take notice of a model's text; returns where it has the typo when that is first seen."""
+        if block == self.typo_block:
+            if TYPO not in text:
+                self._mended()
+            return None
+        if self.step is not TourStep.WAITING or len(text) < ENOUGH_WRITTEN:
+            return None
+        self._model = name
+        typo = text.find(TYPO)
+        if typo < 0:
             self.step = TourStep.WALK_IN
+            return None
+        self.typo_block = block
+        self.step = TourStep.MEND
+        return typo
 
     def editing(self) -> None:
         """The editor is open on a cell."""
-        if self.step in (TourStep.WAITING, TourStep.WALK_IN):
-            self.step = TourStep.TYPE
+        if self.step in (TourStep.WAITING, TourStep.WALK_IN, TourStep.MEND):
+            self.step = TourStep.TYPE if self.typo_block is None else TourStep.TYPE_TYPO
 
     def typed(self, characters: int) -> None:
         """So many characters were typed into a cell."""
         self._typed += characters
-        if self.step is TourStep.TYPE and self._typed >= ENOUGH_TYPED:
+        if self._typed >= ENOUGH_TYPED and self.step in (TourStep.TYPE, TourStep.TYPE_TYPO):
+            self.step = TourStep.UNDO
+
+    def _mended(self) -> None:
+        self.typo_block = None
+        if self.step in (TourStep.MEND, TourStep.TYPE_TYPO):
             self.step = TourStep.UNDO
 
     def undone(self) -> None:
         """Something was undone."""
-        if self.step in (TourStep.TYPE, TourStep.UNDO):
+        if self.step in (TourStep.TYPE, TourStep.TYPE_TYPO, TourStep.UNDO):
             self.step = TourStep.JOIN
 
     def joined(self, name: str) -> None:
@@ -88,8 +114,10 @@ class Tour:
         if self.step is TourStep.ASK:
             self.hide()
 
-    def models_here(self, present: bool) -> None:
-        """Set whether any model is at work; the last one to leave ends the first minute."""
-        if self._models_here and not present:
+    def models_here(self, name: str | None) -> None:
+        """Name a model that is at work, if any is; the last one to leave ends the first minute."""
+        if self._models_here and name is None:
             self.step = TourStep.ASK
-        self._models_here = present
+        self._models_here = name is not None
+        if name is not None:
+            self._model = name

@@ -1,28 +1,31 @@
 from __future__ import annotations
 
 from antiphon.actions import Mode
-from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, Tour
+from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour
+from antiphon_kernel.providers.events import TextDelta
+from antiphon_kernel.providers.recording import load_recording
+from antiphon_kernel.turns.models import demo_recordings
 from tests.app.opened import World, opened
 from tests.waiting import until
 
+TEXT = f"Sung by {TYPO} of singers.\n" + "x" * ENOUGH_WRITTEN
+PLAIN = "y" * ENOUGH_WRITTEN
 
-def walked_in() -> Tour:
+
+def walked_in(text: str = TEXT) -> Tour:
     tour = Tour()
-    tour.models_here(True)
-    tour.model_wrote("aria", ENOUGH_WRITTEN)
+    tour.models_here("aria")
+    tour.model_wrote("block", "aria", text)
     return tour
 
 
 def test_tour_before_enough_text_shows_no_hint() -> None:
-    tour = Tour()
-    tour.models_here(True)
-    tour.model_wrote("aria", ENOUGH_WRITTEN - 1)
-    assert tour.hint_text is None
+    assert walked_in(PLAIN[1:]).hint_text is None
 
 
 def test_tour_step_follows_each_act() -> None:
-    tour = walked_in()
-    assert tour.hint_text == "↑ then Enter: fix the typo above while aria writes"
+    tour = walked_in(PLAIN)
+    assert tour.hint_text == "↑ then Enter: write inside what aria is writing"
     tour.editing()
     assert tour.hint_text == "Type. aria goes on below."
     tour.typed(ENOUGH_TYPED - 1)
@@ -33,28 +36,49 @@ def test_tour_step_follows_each_act() -> None:
     assert tour.hint_text == "Second terminal: `make join`"
     tour.joined("guest")
     assert tour.hint_text == "guest is here"
-    tour.models_here(False)
+    tour.models_here(None)
     assert tour.hint_text == "Ask something, or !ls"
     tour.sent()
     assert tour.hint_text is None
 
 
+def test_tour_with_a_typo_goes_on_when_it_is_mended() -> None:
+    tour = Tour()
+    assert tour.model_wrote("block", "aria", TEXT) == TEXT.index(TYPO)
+    assert "chairs should be choirs" in str(tour.hint_text)
+    tour.editing()
+    assert str(tour.hint_text).startswith("Press Delete, type o")
+    assert tour.model_wrote("block", "aria", TEXT + "more") is None
+    assert tour.typo_block == "block"
+    tour.model_wrote("block", "aria", TEXT.replace("chairs", "choirs"))
+    assert not tour.awaits_text
+    assert str(tour.hint_text).startswith("Both stay.")
+
+
+def test_typo_of_the_demo_is_mended_by_two_keys() -> None:
+    (*_, last) = load_recording(demo_recordings()[0]).rounds
+    text = "".join(s.event.text for s in last if isinstance(s.event, TextDelta))
+    at = text.index(TYPO) + MEND_AT
+    assert (text[:at] + "o" + text[at + 1 :]).count("two choirs") == text.count("two choirs") + 1
+
+
+def test_every_hint_fits_into_80_columns() -> None:
+    tour = walked_in()
+    for step in type(tour.step):
+        tour.step = step
+        assert len(tour.hint_text or "") <= 80 - len(" TRY ") - 1
+
+
 def test_tour_user_already_editing_gets_next_hint() -> None:
     tour = Tour()
+    tour.models_here("aria")
     tour.editing()
-    assert tour.hint_text == "Type. The model goes on below."
-
-
-def test_f1_hides_it_for_good() -> None:
-    tour = walked_in()
-    tour.hide()
-    tour.editing()
-    assert tour.hint_text is None
+    assert tour.hint_text == "Type. aria goes on below."
 
 
 def test_end_of_the_stream_invites_to_ask() -> None:
     tour = walked_in()
-    tour.models_here(False)
+    tour.models_here(None)
     assert tour.hint_text == "Ask something, or !ls"
 
 
@@ -63,12 +87,21 @@ async def test_tour_leads_through_the_first_minute(here: World) -> None:
         await there.type("go")
         await there.press("enter")
         await until(lambda: here.aria.prompts, "the turn")
-        here.aria.write("This is a rather long line of text with a typo in its midle.\n" * 4)
-        await there.sees("TRY ↑ then Enter: fix the typo above while aria writes")
+        here.aria.write(f"Sung by {TYPO} that answer.\n\n" + "And a line after it.\n\n" * 10)
+        await there.sees("TRY ↑ then Enter: chairs should be choirs")
+        for number in range(20):
+            here.aria.write(f"More of it, {number}.\n\n")
+        await there.sees("aria  More of it")
+        assert there.shows(TYPO)
+        await there.press("f1")
+        await until(lambda: len(there.app.screen_stack) == 2, "the help")
+        await there.press("escape")
+        await there.sees("TRY ↑ then Enter")
         await there.press("up", "enter")
-        await there.sees("TRY Type. aria goes on below.")
-        await there.type("ten letters")
+        await there.sees("TRY Press Delete, type o")
+        await there.press("delete", "o")
         await there.sees("TRY Both stay.")
+        await there.sees("two choirs that answer")
         await there.press("escape")
         await there.mode(Mode.NAVIGATE)
         await there.press("u")
@@ -77,5 +110,3 @@ async def test_tour_leads_through_the_first_minute(here: World) -> None:
             await there.sees("TRY guest is here")
         here.aria.end()
         await there.sees("TRY Ask something, or !ls")
-        await there.press("f1", "escape")
-        await until(lambda: not there.shows("TRY"), "F1 hides it")

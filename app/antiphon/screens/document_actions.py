@@ -23,6 +23,7 @@ from antiphon.screens.modals import (
     RejectedModal,
 )
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
+from antiphon.tour import MEND_AT, TYPO
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import Sidebar
@@ -124,7 +125,14 @@ class DocumentActions(BaseScreen):
         elif self.source.view(block).kind == BlockKind.TOOL_CALL:
             self._compose_command(block)
         else:
-            self.area.edit(block)
+            self.area.edit(block, self._typo_in(block))
+
+    def _typo_in(self, block: str) -> int | None:
+        """Return where the tour asks to write in a block, if it is this one."""
+        if block != self._tour.typo_block:
+            return None
+        at = self.source.text(block).find(TYPO)
+        return None if at < 0 else at + MEND_AT
 
     def action_back(self) -> None:
         self.area.leave()
@@ -499,10 +507,6 @@ class DocumentActions(BaseScreen):
     # The program
 
     def action_help(self) -> None:
-        """All keys; the tour has been seen then."""
-        if self._tour.hint_text is not None:
-            self._tour.hide()
-            self._suggest()
         self.app.push_screen(HelpModal(self.keymap))
 
     def action_show_help(self) -> None:

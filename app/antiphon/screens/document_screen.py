@@ -356,7 +356,8 @@ class DocumentScreen(DocumentActions):
         others = self._session.presence().values()
         if self._session.is_live:
             self._identify()
-            self._tour.models_here(any(one.kind == PrincipalKind.MODEL for one in others))
+            models = (one.username for one in others if one.kind == PrincipalKind.MODEL)
+            self._tour.models_here(next(models, None))
         for one in others:
             if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
                 self._tour.joined(one.username)
@@ -377,7 +378,7 @@ class DocumentScreen(DocumentActions):
         if change.drafts:
             self._show_drafts()
         self._tell_of_questions(change)
-        if self._tour.awaits_model and change.texts:
+        if self._shows_tour and self._tour.awaits_text and change.texts:
             self._look_for_model_text(change)
             self._suggest()
 
@@ -397,9 +398,11 @@ class DocumentScreen(DocumentActions):
             self._update_participants()
 
     def _look_for_model_text(self, change: CellChange) -> None:
-        """The tour waits for a model in the middle of a text: somebody to write with."""
+        """The tour waits for a model in the middle of a text, with a typo to mend if it has one."""
         for text in change.texts:
             header = self._session.document.header(text.block)
             if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
                 view = self.source.view(text.block)
-                self._tour.model_wrote(view.author, len(view.text))
+                typo = self._tour.model_wrote(text.block, view.author, view.text)
+                if typo is not None:
+                    self.cells.hold(text.block, typo)

@@ -23,8 +23,11 @@ from antiphon_kernel.text.mentions import mentions
 
 _log = logging.getLogger(__name__)
 
-OPENING: Final = "Somebody has come in. Begin the conversation."
-"""Message of the kernel that models answer which begin by themselves."""
+OPENING: Final = (
+    "This is antiphon: people and models write on one page, in the same text, at the same time."
+    " aria begins. You need not wait for the end."
+)
+"""Message of the kernel that the demo's model answers; its reader is the person who has come."""
 
 OpenProvider = Callable[[ModelConfig], Provider]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -32,9 +33,14 @@ from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
+from antiphon_kernel.document.changes import TextChange
+from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.signal import Signal
 
 WHEEL_ROWS: Final = 3
+
+HELD_ROW: Final = 3
+"""The row of the view that a held place stays in."""
 
 STREAM_FRAME: Final = 1 / 30
 """Seconds between frames while one author writes; then of several, then of what is not seen."""
@@ -106,6 +112,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._thumb = (0, 0)
         self._fading: Timer | None = None
         """Runs while somebody's cursor has moved a moment ago."""
+        self._held: Anchor | None = None
+        """A place that the view does not follow the tail away from."""
         self.drawn = Signal[()]()
         """A frame has been drawn."""
         self._ticking: Timer | None = None
@@ -151,6 +159,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.viewport.height = height
         self._anchoring.resolve()
         self.viewport.layout()
+        self._keep_held()
         if self._looks.editor is None:
             self.viewport.follow_if_same()
         unread = self._unread.update()
@@ -167,6 +176,33 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._fade_later()
         self._tick_later()
         self.drawn.notify()
+
+    def hold(self, block: str, offset: int) -> None:
+        """Leave the tail rather than lose sight of a place, until the person goes to the tail."""
+        self._held = Anchor(block, 0, HELD_ROW, offset)
+
+    def _keep_held(self) -> None:
+        held = self._held
+        if held is None or held.offset is None or not self.viewport.following:
+            return
+        if not self.has_cell(held.block) or self.source.is_hidden(held.block):
+            return
+        line = self.rendering(held.block).place_of(held.offset)[0]
+        row = self.viewport.row_of(held.block, line)
+        if row is None or row < held.row:
+            self._held = None
+            self.viewport.anchor_on(held.block, line, held.row, held.offset)
+            self.viewport.layout()
+
+    def _follow_held(self, texts: Sequence[TextChange]) -> None:
+        for text in texts:
+            held = self._held
+            if held is None or held.offset is None or text.block != held.block:
+                continue
+            offset = held.offset
+            for splice in text.splices:
+                offset = shift_offset(offset, splice, stick="left")
+            self._held = replace(held, offset=offset)
 
     def _tick_later(self) -> None:
         """Let the signs of running calls move while one is on the screen."""
@@ -240,6 +276,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
                 self._estimator.grow(text, self._looks.columns.text)
         self._anchoring.follow_texts(change.texts)
+        self._follow_held(change.texts)
         if len(change.added) <= BULK:
             self._mark_unread(change)
         if change.drafts or len(change.added) > BULK:
@@ -299,6 +336,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def to_tail(self) -> None:
         """Go to the end and follow it."""
+        self._held = None
         self.viewport.scroll_end()
         self._moved()
         self._focus_seen(at_end=True)
