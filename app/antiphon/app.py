@@ -181,7 +181,7 @@ class AntiphonApp(App[None]):
 
     def _first_frame_drawn(self) -> None:
         """Whatever costs time and is not the first frame."""
-        self.session.start()
+        self.session.start(self._memory.anchored_block(self._options.context or ""))
         if not self.is_headless:
             for number in (signal.SIGHUP, signal.SIGTERM):
                 self._listen_to(number)
@@ -242,7 +242,7 @@ class AntiphonApp(App[None]):
         await self._show_document()
         if block is not None:
             self.document_screen.arrive_at(block)
-        self.session.start()
+        self.session.start(block or self._memory.anchored_block(context))
         await before.close()
 
     def on_document_screen_happened(self, message: DocumentScreen.Happened) -> None:

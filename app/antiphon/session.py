@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from antiphon.context_preview import ContextPreview, read_preview
 from antiphon.join_watcher import JoinWatcher
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
@@ -29,6 +30,10 @@ RESTART_AFTER: Final = 0.3
 
 SILENT_SECONDS: Final = 2.0
 """How long the kernel may leave an edit or a call unanswered before that is said."""
+
+PREVIEW_SECONDS: Final = 1.0
+"""How long the replica waits for the preview: a kernel that opens a long document for it is busy
+with nothing else meanwhile."""
 
 MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again shows it."
 """The message to a person whose document has another epoch."""
@@ -89,6 +94,11 @@ class Session:
             keep=write_report(state_folder() / "refused"),
         )
         self._calls = ToolClient(options.locate, as_name=options.as_name)
+        self.preview: ContextPreview | None = None
+        """Blocks of a long context that are shown until the document is here; None when it is."""
+        self.previewed = Signal[()]()
+        """`preview` is there."""
+        self._previewing: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._restart = options.restart
@@ -125,6 +135,8 @@ class Session:
         if reason is None and not self._was_live:
             reason = self.replica.last_error
         connection = _CONNECTIONS[state]
+        if connection is ConnectionStatus.CONNECTING and self.preview is not None:
+            connection = ConnectionStatus.CATCHING_UP
         if state is ReplicaState.REFUSED and self.replica.rejection_code == CloseCode.KICKED:
             connection = ConnectionStatus.KICKED
         if self._restarting is not None and connection is not ConnectionStatus.LIVE:
@@ -149,10 +161,37 @@ class Session:
         """Everyone else in the context, by awareness client id."""
         return self.replica.presence()
 
-    def start(self) -> None:
-        """Connect, and stay connected until `close`."""
-        self._running = asyncio.create_task(self.replica.run(), name="replica")
+    def start(self, around: str | None = None) -> None:
+        """Connect, and stay connected until `close`.
+
+        Args:
+            around: the block to be seen in the preview; the last ones if None.
+        """
+        self._running = asyncio.create_task(self._run(around), name="replica")
         self._running.add_done_callback(self._ended)
+
+    async def _run(self, around: str | None) -> None:
+        self._previewing = asyncio.create_task(self._read_preview(around), name="preview")
+        # Before the replica: the kernel opens the document for that one.
+        await asyncio.wait({self._previewing}, timeout=PREVIEW_SECONDS)
+        await self.replica.run()
+
+    async def _read_preview(self, around: str | None) -> None:
+        """Ask for some blocks; without them the person waits for the document."""
+        place = {"context": self._options.context or DEFAULT_CONTEXT}
+        if around is not None:
+            place["around"] = around
+        try:
+            page, caller = await asyncio.gather(
+                self._calls.call("context.page", place), self._calls.call("session.whoami", {})
+            )
+            preview = read_preview(page, caller)
+        except (AntiphonError, ValueError):  # the replica will hear the reason
+            return
+        if preview is not None and not self._was_live:
+            self.preview = preview
+            self.previewed.notify()
+            self.changed.notify()
 
     async def close(self) -> None:
         """Send what is still to be sent and let go; nothing is lost that the kernel has."""
@@ -160,6 +199,9 @@ class Session:
         if self._restarting is not None:
             self._restarting.cancel()
         self._await_acknowledgement(is_due=False)
+        if self._previewing is not None:
+            self._previewing.cancel()
+            await asyncio.wait({self._previewing})
         await self.replica.close()
         await self._calls.close()
         if self._running is not None:
@@ -217,6 +259,7 @@ class Session:
         self._await_acknowledgement(is_due=state is ReplicaState.LIVE and self.replica.unsaved > 0)
         if state is ReplicaState.LIVE:
             self._was_live = True
+            self.preview = None
             self._failure = None
         if state is ReplicaState.OFFLINE and self._restart is not None and self._was_live:
             if self._restarting is None:

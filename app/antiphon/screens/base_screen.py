@@ -28,7 +28,7 @@ from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.settings import Settings
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellModel, DocumentView
+from antiphon.widgets.block_list import CellModel, DocumentView, NavigableBlockList, PreviewView
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import ContextName, participant_rows
@@ -116,6 +116,8 @@ class BaseScreen(Screen[None]):
         self._focused_before_find: Widget | None = None
         """Widget that had the focus before the search."""
         self._memory = memory
+        self._preview: PreviewView | None = None
+        """Blocks of the context that are shown until the document is here."""
         self._came_back = False
         """The view is where it was when this context was left."""
         self._retired = False
@@ -130,6 +132,11 @@ class BaseScreen(Screen[None]):
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
         self._stops: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def shown_cells(self) -> NavigableBlockList:
+        """The cells on the screen: those of the preview until the document is here."""
+        return self.cells if self._preview is None else self._preview.cells
 
     def compose(self) -> ComposeResult:
         yield self._frame

@@ -259,23 +259,23 @@ class DocumentActions(BaseScreen):
         self.cells.last_cell()
 
     def action_half_page_down(self) -> None:
-        self.cells.half_page(1)
+        self.shown_cells.half_page(1)
 
     def action_half_page_up(self) -> None:
-        self.cells.half_page(-1)
+        self.shown_cells.half_page(-1)
 
     def action_page_down(self) -> None:
-        self.cells.page(1)
+        self.shown_cells.page(1)
 
     def action_page_up(self) -> None:
-        self.cells.page(-1)
+        self.shown_cells.page(-1)
 
     @on(UnreadBadge.Clicked)
     def action_tail(self) -> None:
         if self.area.editor is not None:
             self.area.editor.action_text_end()
         else:
-            self.cells.to_tail()
+            self.shown_cells.to_tail()
 
     @on(LiveStrip.Clicked)
     def action_to_writer(self) -> None:

@@ -16,7 +16,7 @@ from antiphon.keymap import bindings, takes_keys, works_in
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
 from antiphon.session import ConnectionStatus, SessionStatus
-from antiphon.widgets.block_list import CellChange, DocumentView
+from antiphon.widgets.block_list import CellChange, CellModel, DocumentView, PreviewView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import DraftPreview
@@ -79,6 +79,7 @@ class DocumentScreen(DocumentActions):
             self._live.changed.listen(self._update),
             self._session.changed.listen(self._status_changed),
             self._session.replica.watch_presence(self._presence_changed),
+            self._session.previewed.listen(self._show_preview),
         )
         self._update_participants()
         if self._status.connection is ConnectionStatus.LIVE:
@@ -133,10 +134,37 @@ class DocumentScreen(DocumentActions):
         context = self._session.document.context
         if context is not None and not self._came_back:
             self._came_back = True
-            if self._arriving is not None and self.cells.has_cell(self._arriving):
+            if self._preview is not None:
+                self._preview.hand_over(self.cells)
+            elif self._arriving is not None and self.cells.has_cell(self._arriving):
                 self.cells.focus_cell(self._arriving)
             else:
                 self._memory.go_back(context, self.cells)
+
+    def _show_preview(self) -> None:
+        """Show some blocks of a long context, if they are those that the document will show."""
+        preview = self._session.preview
+        if preview is None or self._preview is not None or len(self._session.document):
+            return
+        block = self._arriving or self._memory.anchored_block(preview.context)
+        if block is not None and block not in preview.document:
+            return
+        source = CellModel(preview.document, me=preview.me, user=self.user)
+        view = self._preview = PreviewView(source)
+        self._frame.cover_page(view)
+        self.call_after_refresh(self._place_preview, view, preview.context)
+
+    def _place_preview(self, view: PreviewView, context: str) -> None:
+        if self._arriving is not None:
+            view.cells.focus_cell(self._arriving)
+        else:
+            self._memory.go_back(context, view.cells)
+
+    def _hide_preview(self) -> None:
+        """Show the document instead, or nothing if it cannot be had."""
+        preview, self._preview = self._preview, None
+        if preview is not None:
+            preview.remove()
 
     def _keep_view(self) -> None:
         context = self._session.document.context
@@ -284,6 +312,8 @@ class DocumentScreen(DocumentActions):
             self._came_live()
         if status.is_rejected != before.is_rejected:
             self._role_changed()
+        if status.is_rejected:
+            self._hide_preview()
         if status.reason is not None and status.reason != before.reason:
             self.hint(status.reason, weighty=status.is_rejected)
         if status.is_rejected and status.refused is not None:
@@ -308,6 +338,9 @@ class DocumentScreen(DocumentActions):
         self._list_contexts()
         self.run_in_background(self._fetch_models(), "models")
         self._restore_view()
+        if self._preview is not None:
+            self.cells.draw()
+            self.call_after_refresh(self._hide_preview)
 
     def _identify(self) -> None:
         """The kernel may have said who the person is, or that their role is another."""

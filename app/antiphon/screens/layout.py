@@ -7,6 +7,7 @@ from typing import Final
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
+from textual.widget import Widget
 from textual.widgets import Static
 
 from antiphon.keymap import KeyMap
@@ -61,7 +62,7 @@ class DocumentLayout(Container):
     DocumentLayout { layers: base cover; width: 100%; height: 100%; layout: vertical; }
     DocumentLayout #body { height: 1fr; }
     DocumentLayout #main { width: 1fr; }
-    DocumentLayout #page { height: 1fr; layers: base above; align: right bottom; }
+    DocumentLayout #page { height: 1fr; layers: base preview above; align: right bottom; }
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class DocumentLayout(Container):
         self.footer = FooterLine(keymap)
         self._too_small = TooSmall()
         self._main = Vertical(id="main")
+        self._page = Container(id="page")
         self._wants_sidebar: bool | None = None
 
     def compose(self) -> ComposeResult:
@@ -93,7 +95,7 @@ class DocumentLayout(Container):
             yield self.sidebar
             with self._main:
                 yield self.header
-                with Container(id="page"):
+                with self._page:
                     yield self.area
                     yield self.unread
                 yield self.live
@@ -103,6 +105,11 @@ class DocumentLayout(Container):
                 yield self.composer
         yield self.footer
         yield self._too_small
+
+    def cover_page(self, preview: Widget) -> None:
+        """Show a widget over the document."""
+        preview.styles.layer = "preview"
+        self._page.mount(preview)
 
     @property
     def has_sidebar(self) -> bool:

@@ -128,6 +128,11 @@ class ViewStateController:
             self._fail(error)
             return None
 
+    def anchored_block(self, context: str) -> str | None:
+        """The cell at the view's anchor when this context was left; None if that was the tail."""
+        kept = self._places().get(context)
+        return kept.block if kept is not None else None
+
     def go_back(self, context: str, cells: BlockList) -> None:
         """Show what was on screen when this context was left."""
         kept = self._places().get(context)

@@ -12,6 +12,8 @@ from antiphon.widgets.block_list.cell_model import (
 from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.highlights import AuthorRange
+from antiphon.widgets.block_list.navigation import NavigableBlockList
+from antiphon.widgets.block_list.preview_view import PreviewView
 from antiphon.widgets.block_list.remote_cursors import Writer
 from antiphon.widgets.block_list.text_finder import Hit, HitPlace, TextFinder
 
@@ -27,6 +29,8 @@ __all__ = [
     "Hit",
     "HitPlace",
     "MessageLocation",
+    "NavigableBlockList",
+    "PreviewView",
     "Siblings",
     "TextFinder",
     "Writer",
