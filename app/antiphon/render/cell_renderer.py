@@ -8,15 +8,17 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.code_lines import CodeCutter, file_cell
 from antiphon.render.collapsed import SEEN, FoldedOutput, summary
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.highlight import language_of_path
+from antiphon.render.highlight import LONGEST_COLOURED, language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
-from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
-from antiphon.render.plain import PlainStream
+from antiphon.render.markdown import TEXT_WIDTH
+from antiphon.render.markdown_segments import MarkdownCutter
+from antiphon.render.plain import PlainCutter
+from antiphon.render.segments import Cutter, SegmentedText
 from antiphon.render.sgr import SgrStyles
 from antiphon.render.status_label import count_of, cut_label, end_label
-from antiphon.render.terminal_line import TerminalDecoder
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
@@ -35,7 +37,7 @@ class CellRenderer:
         self._theme = theme
         self._sgr = SgrStyles(theme, theme.dim)
         self._style: tuple[object, ...] = ()
-        self._text: MarkdownStream | PlainStream | None = None
+        self._text: SegmentedText | None = None
 
     def update(self, view: CellView) -> RenderedCell:
         """The picture of the view."""
@@ -82,24 +84,27 @@ class CellRenderer:
 
     def _markdown(self, view: CellView) -> RenderedCell:
         newlines = view.role == Role.USER
-        style = ("markdown", newlines)
-        stream = self._text
-        if self._style != style or not isinstance(stream, MarkdownStream):
-            stream = MarkdownStream(self._text_width, self._theme, newlines=newlines)
-            self._text, self._style = stream, style
-        return stream.update(view.text)
+        cutter = MarkdownCutter(self._text_width, self._theme, newlines=newlines)
+        return self._drawn(("markdown", newlines), cutter, view.text)
 
     def _plain(
         self, text: str, style: Style, lead: WrapPiece | None = None, *, is_output: bool = False
     ) -> RenderedCell:
         """Text as it is; output is read as a terminal does."""
-        key = ("plain", style, lead, is_output)
-        stream = self._text
-        if self._style != key or not isinstance(stream, PlainStream):
-            decoder = TerminalDecoder(self._sgr) if is_output else None
-            stream = PlainStream(self._text_width, style, lead=lead, decoder=decoder)
-            self._text, self._style = stream, key
-        return stream.update(text)
+        styles = self._sgr if is_output else None
+        cutter = PlainCutter(self._text_width, style, lead=lead, styles=styles)
+        return self._drawn(("plain", style, lead, is_output), cutter, text)
+
+    def _drawn(self, key: tuple[object, ...], cutter: Cutter, text: str) -> RenderedCell:
+        """The text by the same renderer as before, if it was of this kind then."""
+        if self._style != key or self._text is None:
+            self._text, self._style = SegmentedText(cutter), key
+        return self._text.update(text)
+
+    @property
+    def lines_drawn(self) -> int:
+        """Lines of text that were drawn so far."""
+        return 0 if self._text is None else self._text.lines_drawn
 
     def _thinking(self, view: CellView) -> RenderedCell:
         if view.collapsed:
@@ -144,11 +149,13 @@ class CellRenderer:
         return summary(opened, len(view.text), words, width, self._theme)
 
     def _file(self, view: CellView) -> RenderedCell:
-        from antiphon.render.code_lines import file_cell
-
         language = view.language or (language_of_path(view.path) if view.path else "")
         name = sanitize_for_display(view.path or "file").replace("\n", " ").replace("\t", " ")
-        cell = file_cell(view.text, language, self._text_width, self._theme)
+        if len(view.text) > LONGEST_COLOURED:
+            cutter = CodeCutter(self._text_width, self._theme)
+            cell = self._drawn(("file",), cutter, view.text)
+        else:
+            cell = file_cell(view.text, language, self._text_width, self._theme)
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:

@@ -12,6 +12,8 @@ from antiphon.render.cell_theme import CellTheme, CodeTheme
 from antiphon.render.display import SourceLines
 from antiphon.render.highlight import highlighted_lines
 from antiphon.render.lines import RenderedCell, RenderedLine
+from antiphon.render.plain import PlainCutter
+from antiphon.render.segments import SegmentStart, TextStream
 from antiphon.render.wrap import WrapPiece, expand_tabs, wrap
 
 MARGIN: Final = " "
@@ -57,3 +59,26 @@ def file_cell(text: str, language: str, width: int, theme: CellTheme) -> Rendere
             canvas.row(row, fill=theme.code.plain)
     rendered: list[RenderedLine] = canvas.lines
     return RenderedCell.of_lines(rendered)
+
+
+class CodeStream:
+    """Renderer of a part of a file that is too long to be coloured."""
+
+    def __init__(self, width: int, theme: CellTheme) -> None:
+        self._width = width
+        self._theme = theme
+
+    def update(self, text: str) -> RenderedCell:
+        """Draw the text."""
+        return file_cell(text, "", self._width, self._theme)
+
+
+class CodeCutter(PlainCutter):
+    """Cuts a file behind a line."""
+
+    def __init__(self, width: int, theme: CellTheme) -> None:
+        super().__init__(width, theme.text)
+        self._theme = theme
+
+    def stream(self, start: SegmentStart) -> TextStream:
+        return CodeStream(self._width, self._theme)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CodeRole = Literal["plain", "keyword", "name", "string", "number", "comment", "removed"]
 
-_LONGEST: Final = 60_000
+LONGEST_COLOURED: Final = 60_000
 """Code points of one piece of code beyond which it is not coloured: it would take too long."""
 
 
@@ -71,7 +71,7 @@ def _role(token_type: object) -> CodeRole:
 @functools.lru_cache(maxsize=128)
 def code_roles(code: str, language: str) -> tuple[tuple[str, CodeRole], ...] | None:
     """The code in parts by role, which joined are the code; None if it stays plain."""
-    if not language or not code or len(code) > _LONGEST:
+    if not language or not code or len(code) > LONGEST_COLOURED:
         return None
     lexer = _lexer(language)
     if lexer is None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from copy import copy
+from typing import Final, NamedTuple, Protocol, overload
 
 from textual.strip import Strip
 
@@ -60,6 +61,36 @@ class RenderedLine(NamedTuple):
         )
 
 
+class LineGroup(Protocol):
+    """Consecutive lines of a cell whose runs count offsets from `start`."""
+
+    start: int
+    first_line: int
+
+    @property
+    def end_line(self) -> int:
+        """Number of the line below the last one."""
+
+    @property
+    def drawn_count(self) -> int:
+        """Lines that there is a picture of."""
+
+    def line(self, number: int) -> RenderedLine:
+        """Return a line, counted from the first one."""
+
+    def strip(self, number: int) -> Strip:
+        """Return the picture of a line."""
+
+    def moved(self, start: int, first_line: int) -> LineGroup:
+        """Return the same lines at another place of the text and the cell."""
+
+    def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
+        """Return the last run that starts at or before `offset`, with its line."""
+
+    def first_run(self) -> tuple[int, SourceRun] | None:
+        """Return the first run of all, with its line."""
+
+
 class LineChunk:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
@@ -75,6 +106,16 @@ class LineChunk:
     @property
     def end_line(self) -> int:
         return self.first_line + len(self.lines)
+
+    @property
+    def drawn_count(self) -> int:
+        return len(self.lines)
+
+    def line(self, number: int) -> RenderedLine:
+        return self.lines[number]
+
+    def strip(self, number: int) -> Strip:
+        return self.lines[number].strip
 
     def moved(self, start: int, first_line: int) -> LineChunk:
         """The same lines at another place of the text and the cell."""
@@ -112,7 +153,7 @@ class RenderedCell:
 
     def __init__(
         self,
-        live: Sequence[LineChunk],
+        live: Sequence[LineGroup],
         frozen: list[LineChunk] | None = None,
         frozen_count: int = 0,
         head: Sequence[RenderedLine] = (),
@@ -156,14 +197,14 @@ class RenderedCell:
         if 0 <= line < len(self._head):
             return self._head[line].strip
         section, within = self._find_line(line)
-        return section.lines[within].strip
+        return section.strip(within)
 
     def line(self, line: int) -> RenderedLine:
         """A line with its runs in offsets of the block's text."""
         if 0 <= line < len(self._head):
             return self._head[line]
         section, within = self._find_line(line)
-        return section.lines[within].shifted(section.start)
+        return section.line(within).shifted(section.start)
 
     def place_of(self, offset: int) -> tuple[int, int]:
         """Line and column of a code point; never moves back as `offset` grows.
@@ -171,18 +212,93 @@ class RenderedCell:
         Text that is not shown has the place of what is shown before it or, at the start of a
         paragraph, of what it introduces. The column may be one behind the last of the line.
         """
-        top = len(self._head)
-        index = self._section_of_offset(offset)
-        for at in range(index, -1, -1):
+        found = self.run_before(offset)
+        if found is not None:
+            line, run = found
+            return line, run.column_of(offset)
+        first = self.first_run()
+        return (first[0], first[1].column) if first is not None else (len(self._head), 0)
+
+    def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
+        """The last run that starts at or before `offset`, with its line."""
+        for at in range(self._section_of_offset(offset), -1, -1):
             section = self._section(at)
             if found := section.run_before(offset - section.start):
-                line, run = found
-                return top + section.first_line + line, run.column_of(offset - section.start)
+                return self._placed(section, found)
+        return None
+
+    def first_run(self) -> tuple[int, SourceRun] | None:
+        """The first run of all, with its line."""
         for at in range(self._section_count):
             section = self._section(at)
             if found := section.first_run():
-                return top + section.first_line + found[0], found[1].column
-        return top, 0
+                return self._placed(section, found)
+        return None
+
+    def _placed(self, section: LineGroup, found: tuple[int, SourceRun]) -> tuple[int, SourceRun]:
+        line, run = found
+        line += len(self._head) + section.first_line
+        return line, run._replace(offset=run.offset + section.start)
+
+    @property
+    def drawn_count(self) -> int:
+        """Lines that there is a picture of; the others have guessed numbers and nothing to show."""
+        sections = (self._section(at) for at in range(self._section_count))
+        return len(self._head) + sum(section.drawn_count for section in sections)
+
+    def settled(self, line: int, rows: int) -> tuple[RenderedCell, int]:
+        """The cell with the lines within `rows` of a line drawn, and the line's number in it.
+
+        A line that was guessed is one about as far down in its part of the text.
+        """
+        if not any(isinstance(section, CellChunk) for section in self._live):
+            return self, line
+        chunks = list(self._live)
+        top = len(self._head)
+        wanted = max(0, min(line, self.line_count - 1) - top)
+        at = self._index_of_line(wanted)
+        within, outside = wanted - chunks[at].first_line, line - top - wanted
+        before = chunks[at].end_line - chunks[at].first_line
+        is_changed = self._draw(chunks, at)
+        after = chunks[at].end_line - chunks[at].first_line
+        if is_changed and after != before:
+            within = after - 1 if within == before - 1 else within * after // before
+            within = max(0, within)
+        above = within
+        low = at
+        while above < rows and low:
+            low -= 1
+            is_changed |= self._draw(chunks, low)
+            above += chunks[low].end_line - chunks[low].first_line
+        below = after - within
+        high = at
+        while below < rows and high + 1 < len(chunks):
+            high += 1
+            is_changed |= self._draw(chunks, high)
+            below += chunks[high].end_line - chunks[high].first_line
+        if not is_changed:
+            return self, line
+        _release_far(chunks, low, high)
+        number = 0
+        for index, chunk in enumerate(chunks):
+            chunks[index] = chunk.moved(chunk.start, number)
+            number = chunks[index].end_line
+        cell = RenderedCell(chunks, head=self._head)
+        return cell, top + chunks[at].first_line + within + outside
+
+    def settled_at(self, offset: int, rows: int) -> tuple[RenderedCell, int]:
+        """The cell with the lines around a code point drawn, and the number of its line."""
+        cell, _ = self.settled(self.place_of(offset)[0], 0)
+        return cell.settled(cell.place_of(offset)[0], rows)
+
+    @staticmethod
+    def _draw(chunks: list[LineGroup], at: int) -> bool:
+        """Draw a chunk if it is not drawn."""
+        chunk = chunks[at]
+        if not isinstance(chunk, CellChunk) or chunk.cell is not None:
+            return False
+        chunks[at] = chunk.drawn()
+        return True
 
     def offset_at(self, line: int, column: int) -> int | None:
         """Offset of the code point shown nearest; None only if the cell shows no text at all."""
@@ -203,16 +319,20 @@ class RenderedCell:
     def _section_count(self) -> int:
         return self._frozen_count + len(self._live)
 
-    def _section(self, index: int) -> LineChunk:
+    def _section(self, index: int) -> LineGroup:
         if index < self._frozen_count:
             return self._frozen[index]
         return self._live[index - self._frozen_count]
 
-    def _find_line(self, line: int) -> tuple[LineChunk, int]:
+    def _find_line(self, line: int) -> tuple[LineGroup, int]:
         """The section that holds a line below the head, and which of its lines it is."""
         if not len(self._head) <= line < self.line_count:
             raise IndexError(f"line {line} of a cell of {self.line_count} lines")
         line -= len(self._head)
+        section = self._section(self._index_of_line(line))
+        return section, line - section.first_line
+
+    def _index_of_line(self, line: int) -> int:
         low, high = 0, self._section_count
         while high - low > 1:
             middle = (low + high) // 2
@@ -220,8 +340,7 @@ class RenderedCell:
                 low = middle
             else:
                 high = middle
-        section = self._section(low)
-        return section, line - section.first_line
+        return low
 
     def _section_of_offset(self, offset: int) -> int:
         low, high = 0, self._section_count
@@ -232,6 +351,75 @@ class RenderedCell:
             else:
                 high = middle
         return low if high else -1
+
+
+class CellChunk:
+    """Lines of a part of a text that is drawn when it is looked at."""
+
+    def __init__(self, start: int, first_line: int, line_count: int, length: int) -> None:
+        """`line_count` is guessed while there is no cell; `length` is that of the text."""
+        self.start = start
+        self.first_line = first_line
+        self.cell: RenderedCell | None = None
+        self._line_count = line_count
+        self._length = length
+
+    def drawn(self) -> CellChunk:
+        """Return the same part with its cell."""
+        raise NotImplementedError
+
+    def released(self) -> CellChunk:
+        """Return the same part without its cell."""
+        raise NotImplementedError
+
+    def moved(self, start: int, first_line: int) -> CellChunk:
+        moved = copy(self)
+        moved.start, moved.first_line = start, first_line
+        return moved
+
+    @property
+    def end_line(self) -> int:
+        return self.first_line + self._line_count
+
+    @property
+    def drawn_count(self) -> int:
+        return self._line_count if self.cell is not None else 0
+
+    def line(self, number: int) -> RenderedLine:
+        if self.cell is not None:
+            return self.cell.line(number)
+        offset = number * self._length // max(self._line_count, 1)
+        return RenderedLine(Strip([]), (SourceRun(0, 0, offset, 0),))
+
+    def strip(self, number: int) -> Strip:
+        return Strip([]) if self.cell is None else self.cell.strip(number)
+
+    def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
+        if self.cell is not None:
+            return self.cell.run_before(offset)
+        line = max(0, offset) * self._line_count // max(self._length, 1)
+        return max(0, min(line, self._line_count - 1)), SourceRun(0, 0, max(0, offset), 0)
+
+    def first_run(self) -> tuple[int, SourceRun] | None:
+        return self.cell.first_run() if self.cell is not None else self.run_before(0)
+
+
+_MOST_DRAWN: Final = 24
+"""Parts of a text that stay drawn although they are not near any more."""
+
+
+def _release_far(chunks: list[LineGroup], low: int, high: int) -> None:
+    """Let go of the pictures that are farthest from those between two places."""
+    drawn = [
+        at
+        for at, chunk in enumerate(chunks)
+        if isinstance(chunk, CellChunk) and chunk.cell is not None and not low <= at <= high
+    ]
+    drawn.sort(key=lambda at: low - at if at < low else at - high)
+    for at in drawn[_MOST_DRAWN:]:
+        chunk = chunks[at]
+        if isinstance(chunk, CellChunk):
+            chunks[at] = chunk.released()
 
 
 class _Lines(Sequence[RenderedLine]):

@@ -40,11 +40,22 @@ _UNDER_TABLE_HEAD: Final = re.compile(r"[ \t]*[-:|][-:| \t]*")
 class MarkdownStream:
     """Draws a text again and again as it changes; the result is that of drawing it afresh."""
 
-    def __init__(self, width: int, theme: CellTheme, *, newlines: bool = False) -> None:
-        """`newlines`: every newline in a paragraph is a line break (what people type)."""
+    def __init__(
+        self,
+        width: int,
+        theme: CellTheme,
+        *,
+        newlines: bool = False,
+        start: Checkpoint = START,
+    ) -> None:
+        """Args:
+        newlines: whether every newline in a paragraph is a line break (what people type).
+        start: what is known at the start of the text.
+        """
         self._width = min(width, TEXT_WIDTH)
         self._theme = theme
         self._newlines = newlines
+        self._start = start
         self._text = ""
         self._sections: list[LineChunk] = []
         self._cuts: list[Checkpoint] = []
@@ -59,7 +70,7 @@ class MarkdownStream:
             self._forget(text)
         self._text = text
         live = self._draw()
-        if not self._sections and not live:
+        if not self._sections and not live and self._start.is_first:
             live = [LineChunk(0, 0, [compose([WrapPiece("", self._theme.text, 0)])])]
         self._shown = {
             number: line
@@ -93,7 +104,7 @@ class MarkdownStream:
         while True:
             window = self._leftover.window() if self._leftover else None
             end = len(self._text) if window is None else window
-            cut = self._cuts[-1] if self._cuts else START
+            cut = self._cuts[-1] if self._cuts else self._start
             source = SourceLines(self._text[cut.offset : end], cut.offset)
             fence = cut.fence
             live = self._draw_fence(source, fence) if fence else self._draw_blocks(source, cut)
@@ -167,6 +178,12 @@ class MarkdownStream:
         unfinished = len(source) - 1
         for number, line in enumerate(source.lines):
             start = source.starts[number]
+            if fence.is_closed_by(line) and fence.start < 0:
+                if number == unfinished:
+                    return []
+                behind = source.starts[number + 1]
+                self._freeze(start, [], Checkpoint(behind, behind, is_first=False))
+                return None
             if fence.is_closed_by(line):
                 count = len(self._sections)
                 while count and self._sections[count - 1].start >= fence.start:
@@ -183,7 +200,8 @@ class MarkdownStream:
             return []
         start = source.starts[unfinished]
         lines = self._fence_lines(source, unfinished, fence, start)
-        return [self._section(start, self._sections[-1], lines)]
+        above = self._sections[-1] if self._sections else None
+        return [self._section(start, above, lines)]
 
     def _fence_lines(
         self, source: SourceLines, number: int, fence: Fence, base: int

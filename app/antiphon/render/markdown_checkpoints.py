@@ -16,7 +16,7 @@ class Fence:
     """An open fence that starts at the margin."""
 
     start: int
-    """Offset of its first line in the text."""
+    """Offset of its first line in the text; below 0 if that is in an earlier segment."""
     markup: str
     language: str
 

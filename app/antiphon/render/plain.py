@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 from rich.style import Style
 
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import LineChunk, RenderedCell, RenderedLine
-from antiphon.render.sgr import PLAIN, SgrState
+from antiphon.render.segments import (
+    NEWLINE,
+    SEGMENT,
+    SegmentStart,
+    TextStream,
+    end_of_long_line,
+    guess_rows,
+)
+from antiphon.render.sgr import PLAIN, SgrState, SgrStyles, states_after
 from antiphon.render.terminal_line import TAB, TerminalDecoder
 from antiphon.render.wrap import WrapPiece, compose, expand_tabs, wrap
 from antiphon_kernel.text.affixes import common_prefix
+
+_RETURN: Final = re.compile(r"[\r\n]")
 
 _CHUNK: Final = 50
 """Lines that are drawn, and dropped after an edit, together."""
@@ -97,3 +108,55 @@ class PlainStream:
         for row in wrap(pieces, width):
             yield compose([*before, *row])
             before = [WrapPiece(" " * len(lead.text), self._style)] if lead else []
+
+
+class PlainCutter:
+    """Cuts text behind a line, and a line that is too long anywhere."""
+
+    initial: Final[Hashable] = PLAIN
+
+    def __init__(
+        self,
+        width: int,
+        style: Style,
+        *,
+        lead: WrapPiece | None = None,
+        styles: SgrStyles | None = None,
+        size: int = SEGMENT,
+    ) -> None:
+        """Args:
+        lead: stands before the first row, and as many spaces before the others.
+        styles: those of output, which is read as a terminal does; None for other text.
+        size: code points from which a segment ends.
+        """
+        self._width = width
+        self._style = style
+        self._lead = lead
+        self._styles = styles
+        self._size = size
+
+    def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
+        """Implement `Cutter`."""
+        offset = text.find("\n", start.offset + self._size) + 1
+        breaks = NEWLINE if self._styles is None else _RETURN
+        long = end_of_long_line(text, start.offset, offset or len(text), breaks)
+        offset = long or offset
+        if not offset or offset == len(text):
+            return None
+        state = start.state
+        if self._styles is not None and isinstance(state, SgrState):
+            state = states_after(text, state, start.offset, offset)
+        return SegmentStart(offset, min(offset + SEGMENT, len(text)) if long else offset, state)
+
+    def stream(self, start: SegmentStart) -> TextStream:
+        """Implement `Cutter`."""
+        lead = self._lead
+        if lead is not None and start.offset:
+            lead = WrapPiece(" " * len(lead.text), self._style)
+        decoder = None if self._styles is None else TerminalDecoder(self._styles)
+        state = start.state if isinstance(start.state, SgrState) else PLAIN
+        return PlainStream(self._width, self._style, lead=lead, decoder=decoder, state=state)
+
+    def guess(self, text: str, start: int, end: int) -> int:
+        """Implement `Cutter`."""
+        return guess_rows(text, start, end, self._width)

@@ -181,7 +181,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_nothing_but_styles_reaches_the_terminal(text: str) -> None:
     for cell in (drawn(text), drawn(f"a\r{text}b\n{text}"), drawn(f"\x1b[1m{text}\x1b[31mz")):
         for line in cell.lines:
@@ -193,11 +193,21 @@ def test_sequence_that_is_no_style_is_shown() -> None:
     assert rows("\x1b[31") == ["␛[31"]
 
 
-def test_hundred_thousand_sequences_show_one_letter() -> None:
-    text = "\x1b[31m\x1b[1;38;5;7m" * 100_000 + "x"
+def test_hundreds_of_sequences_show_one_letter() -> None:
+    text = "\x1b[31m\x1b[1;38;5;7m" * 500 + "x"
     cell = drawn(text)
     assert plain(cell) == ["  x"]
     assert cell.place_of(len(text) - 1) == (0, 2)
+
+
+def test_flood_of_sequences_is_drawn_by_parts() -> None:
+    text = "\x1b[31m\x1b[1;38;5;7m" * 100_000 + "x"
+    renderer = CellRenderer(40, THEME)
+    cell = renderer.update(view(text))
+    assert renderer.lines_drawn == 0
+    cell, last = cell.settled(cell.line_count - 1, 20)
+    assert cell.strip(last).text == "  x"
+    assert cell.drawn_count < 100
 
 
 # Growing

@@ -97,7 +97,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.source = source
         self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.ids())
         self._looks = CellPresenter(source, self._heights)
-        self.viewport = Viewport(self._heights, self._looks.measure)
+        self.viewport = Viewport(self._heights, self._looks.measure, self._looks.settle)
         self._anchoring = ScrollAnchor(source, self._looks, self.viewport)
         self._unread = Unread(self._heights, self.viewport)
         self._page = Size(80, 0)
@@ -136,6 +136,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     def renderings_drawn(self) -> int:
         """Cells drawn so far; a cell is drawn again when it changes."""
         return self._looks.pictures.drawn
+
+    @property
+    def lines_drawn(self) -> int:
+        """Lines of text drawn so far."""
+        return self._looks.pictures.lines_drawn
 
     # The picture
 
@@ -506,7 +511,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def place_of(self, block: str, offset: int) -> LineRef:
         """The line of a cell that shows a place of its text."""
-        return LineRef(block, self.rendering(block).place_of(offset)[0])
+        pictures = self._looks.pictures
+        return LineRef(block, pictures.line_at(block, offset, self.viewport.margin))
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
         """Implement `EditorHost.editor_changed`."""

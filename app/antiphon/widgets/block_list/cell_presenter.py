@@ -68,6 +68,12 @@ class CellPresenter:
             return Measured(self._header(block), self.editor.row_count)
         return Measured(self._header(block), self.pictures.rendering(block).line_count)
 
+    def settle(self, block: str, line: int, rows: int) -> int:
+        """Make the lines of a cell within `rows` of a line exact; return its number from now on."""
+        if self.editor is not None and self.editor.block == block:
+            return line
+        return self.pictures.settle(block, line, rows)
+
     def style_for(self, block: str) -> CellStyle:
         """Everything that the rows of a cell depend on."""
         source = self._source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from antiphon.render.cell_renderer import CellRenderer
@@ -36,6 +37,8 @@ class RenderCache:
         self._lines = 0
         self.drawn = 0
         """How often a cell was drawn; for measuring."""
+        self.lines_drawn = 0
+        """Lines of text that were drawn; for measuring."""
 
     @property
     def width(self) -> int:
@@ -63,6 +66,7 @@ class RenderCache:
             self._kept.move_to_end(block)
             return kept.picture
         stream = CellRenderer(self._width, self._theme) if kept is None else kept.stream
+        before = stream.lines_drawn
         try:
             picture = stream.update(self._source.view(block))
         except Exception as error:
@@ -72,14 +76,40 @@ class RenderCache:
             stream = CellRenderer(self._width, self._theme)
             picture = stream.failed(error)
         self.drawn += 1
-        self._lines += picture.line_count - (kept.picture.line_count if kept else 0)
-        self._kept[block] = _CachedRendering(version, stream, picture)
+        self.lines_drawn += max(0, stream.lines_drawn - before)
+        self._keep(block, _CachedRendering(version, stream, picture))
+        return picture
+
+    def settle(self, block: str, line: int, rows: int) -> int:
+        """Draw the lines of a long cell within `rows` of a line; return its number from now on."""
+        return self._settled(block, lambda cell: cell.settled(line, rows))
+
+    def line_at(self, block: str, offset: int, rows: int) -> int:
+        """Return the line that shows a code point, and draw those of a long cell around it."""
+        return self._settled(block, lambda cell: cell.settled_at(offset, rows))
+
+    def _settled(
+        self, block: str, settle: Callable[[RenderedCell], tuple[RenderedCell, int]]
+    ) -> int:
+        before = self.rendering(block)
+        kept = self._kept[block]
+        drawn = kept.stream.lines_drawn
+        picture, line = settle(before)
+        if picture is not before:
+            self.lines_drawn += kept.stream.lines_drawn - drawn
+            self._keep(block, kept._replace(picture=picture))
+        return line
+
+    def _keep(self, block: str, rendering: _CachedRendering) -> None:
+        before = self._kept.get(block)
+        self._lines += rendering.picture.drawn_count
+        self._lines -= before.picture.drawn_count if before else 0
+        self._kept[block] = rendering
         self._kept.move_to_end(block)
         self._drop_oldest()
-        return picture
 
     def _drop_oldest(self) -> None:
         while self._lines > _MAX_LINES and len(self._kept) > 1:
             block, kept = self._kept.popitem(last=False)
-            self._lines -= kept.picture.line_count
+            self._lines -= kept.picture.drawn_count
             self._source.forget(block)

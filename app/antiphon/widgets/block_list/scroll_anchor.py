@@ -104,7 +104,7 @@ class ScrollAnchor:
         editor = self._looks.editor
         if editor is not None and editor.block == block:
             return editor.row_of(offset)
-        return self._looks.pictures.rendering(block).place_of(offset)[0]
+        return self._looks.pictures.line_at(block, offset, self._viewport.margin)
 
     def _offset_of(self, place: LineRef) -> int | None:
         """A code point that the line shows; None for one that shows no text."""

@@ -28,9 +28,21 @@ class Measured(NamedTuple):
 class Viewport:
     """The view as a window of rows over cells of known and guessed heights."""
 
-    def __init__(self, heights: HeightIndex, measure: Callable[[str], Measured]) -> None:
+    def __init__(
+        self,
+        heights: HeightIndex,
+        measure: Callable[[str], Measured],
+        settle: Callable[[str, int, int], int] = lambda block, line, rows: line,
+    ) -> None:
+        """Args:
+        heights: of all cells.
+        measure: tells the height of a cell, of which a part may be guessed.
+        settle: makes the height exact for so many lines around a line of a cell, and tells the
+            number that the line has then.
+        """
         self._heights = heights
         self._measure = measure
+        self._settle = settle
         self.height = 0
         """Rows on screen."""
         self.following = True
@@ -54,11 +66,24 @@ class Viewport:
         self._heights.set(block, measured.rows)
         return measured
 
+    @property
+    def margin(self) -> int:
+        """Lines around a place that are exact, so that the view can be laid out anywhere near."""
+        return 2 * self.height
+
+    def _settled_end(self, block: str) -> int:
+        """The line below the last one of a cell, of which the end is exact."""
+        body = self.measured(block).body
+        if body <= 0:
+            return body
+        self._settle(block, body - 1, self.margin)
+        return self.measured(block).body
+
     def _from_tail(self) -> list[LineRef | None]:
         last = self._heights.last()
         places: list[LineRef | None] = []
         if last is not None:
-            for place in self._up(last, self.measured(last).body):
+            for place in self._up(last, self._settled_end(last)):
                 places.append(place)
                 if len(places) == self.height:
                     break
@@ -105,6 +130,8 @@ class Viewport:
             measured = self.measured(anchor.block)
             if measured.rows:
                 line = max(-measured.head, min(anchor.line, measured.body - 1))
+                if measured.body > 0:
+                    line = self._settle(anchor.block, line, self.margin)
                 if line != anchor.line:
                     anchor = replace(anchor, line=line)
                 self.anchor = anchor
@@ -132,7 +159,7 @@ class Viewport:
             for number in range(line - 1, -measured.head - 1, -1):
                 yield LineRef(above, number)
             above = self._heights.previous(above)
-            line = self.measured(above).body if above is not None else 0
+            line = self._settled_end(above) if above is not None else 0
 
     def _down(self, block: str, line: int) -> Iterator[LineRef]:
         """The places from a line of a cell on, downwards."""
@@ -143,6 +170,8 @@ class Viewport:
                 yield LineRef(below, number)
             below = self._heights.next(below)
             line = TOP_LINE
+            if below is not None and self.measured(below).body > 0:
+                self._settle(below, 0, self.margin)
 
     def _take_first_as_anchor(self) -> None:
         for row, place in enumerate(self.places):
@@ -200,6 +229,8 @@ class Viewport:
             return
         row, place = first
         self.following = False
+        settled = self._settle(place.block, place.line, abs(rows) + self.margin)
+        place = place._replace(line=settled)
         if rows < 0:
             wanted = row - rows
             available = sum(1 for _, _ in zip(range(wanted), self._up(*place), strict=False))

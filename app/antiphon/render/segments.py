@@ -1,0 +1,235 @@
+"""Long texts in segments, of which only those that are looked at are drawn.
+
+A text is cut where drawing can start afresh, at places that depend on nothing but the text before
+them: a text that grows is cut as one that is drawn when it is whole. A segment that was never drawn
+has a guessed number of lines; `RenderedCell.settled` draws what a view needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Final, NamedTuple, Protocol
+
+from antiphon.render.lines import CellChunk, RenderedCell
+from antiphon_kernel.text.affixes import common_prefix, common_suffix
+
+SEGMENT: Final = 8_192
+"""Code points from which a segment ends at the next good place."""
+
+
+LONGEST_LINE: Final = 2 * SEGMENT
+"""Code points of a line behind which it is cut."""
+
+
+NEWLINE: Final = re.compile(r"\n")
+_LOOK_AHEAD: Final = 80
+
+
+class SegmentStart(NamedTuple):
+    """The place where a segment starts."""
+
+    offset: int
+    witness: int
+    """The text up to here decides that a segment starts there."""
+    state: Hashable
+    """All that has to be known of the text before it."""
+
+
+class TextStream(Protocol):
+    """Renderer of a text that grows and is edited."""
+
+    def update(self, text: str) -> RenderedCell:
+        """Draw the text."""
+
+
+class Cutter(Protocol):
+    """Way to cut texts of one kind, and to draw what is between two cuts."""
+
+    @property
+    def initial(self) -> Hashable:
+        """The state at the start of a text."""
+
+    def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
+        """Return the start of the following segment; None while that is not known for certain."""
+
+    def stream(self, start: SegmentStart) -> TextStream:
+        """Return a renderer of a segment's text, which counts offsets from its start."""
+
+    def guess(self, text: str, start: int, end: int) -> int:
+        """Guess how many lines a part of the text takes."""
+
+
+def end_of_long_line(
+    text: str, start: int, end: int, breaks: re.Pattern[str] = NEWLINE
+) -> int | None:
+    """Return where to cut a line that goes on too long, between `breaks`; None if none does.
+
+    What follows the cut within a few characters has to be known: it is never inside a sequence that
+    sets styles and, where there are spaces, not inside a word.
+    """
+    while end - start >= LONGEST_LINE + _LOOK_AHEAD:
+        found = breaks.search(text, start, end)
+        stop = end if found is None else found.start()
+        if stop - start >= LONGEST_LINE + _LOOK_AHEAD:
+            cut = start + LONGEST_LINE
+            escape = text.rfind("\x1b", cut - _LOOK_AHEAD, cut)
+            if escape > start:
+                return escape
+            space = text.rfind(" ", cut - _LOOK_AHEAD, cut) + 1
+            return space or cut
+        start = stop + 1
+    return None
+
+
+def guess_rows(text: str, start: int, end: int, width: int) -> int:
+    """Guess how many rows of a width a part of a text takes."""
+    lines = text.count("\n", start, end)
+    return lines + max(0, end - start - lines * width // 2) // width
+
+
+class TextSegment:
+    """A part of a text and, if it is looked at, its picture."""
+
+    def __init__(self, text: SegmentedText, start: SegmentStart) -> None:
+        self._text = text
+        self.start = start
+        self.end: int | None = None
+        """Behind the last code point; None for the last segment, which grows."""
+        self._stream: TextStream | None = None
+        self.cell: RenderedCell | None = None
+        self.line_count = 0
+        """Guessed, unless it was drawn before."""
+        self._is_known = False
+
+    def draw(self) -> RenderedCell:
+        """Draw it, if it is not drawn."""
+        if self.cell is None:
+            if self._stream is None:
+                self._stream = self._text.cutter.stream(self.start)
+            self.cell = self._stream.update(self._text.part(self))
+            self._text.lines_drawn += self.cell.line_count
+            self.line_count, self._is_known = self.cell.line_count, True
+        return self.cell
+
+    def release(self) -> None:
+        """Let go of the picture; its height stays known."""
+        self.cell = self._stream = None
+
+    def changed(self) -> None:
+        """The text is another: a picture that is looked at is drawn again."""
+        self._is_known = False
+        if self.cell is not None:
+            self.cell = None
+            self.draw()
+
+    def guess(self) -> None:
+        """Guess the number of lines, if it is not known."""
+        if not self._is_known:
+            self.line_count = self._text.guess(self)
+
+    def move(self, distance: int) -> None:
+        """Follow text that came or went in front of it."""
+        offset, witness, state = self.start
+        self.start = SegmentStart(offset + distance, witness + distance, state)
+        if self.end is not None:
+            self.end += distance
+
+
+class SegmentedText:
+    """Renders a text again and again as it changes; a short one is a single segment."""
+
+    def __init__(self, cutter: Cutter) -> None:
+        self.cutter = cutter
+        self.lines_drawn = 0
+        """Lines that were drawn so far, for measuring."""
+        self._content = ""
+        self._segments = [TextSegment(self, SegmentStart(0, 0, cutter.initial))]
+
+    def update(self, text: str) -> RenderedCell:
+        """Draw a short text; of a long one, again what was drawn before and is another now."""
+        old, self._content = self._content, text
+        changed = self._segments[-1]
+        followers: list[TextSegment] = []
+        edit_end = 0
+        if not text.startswith(old):
+            kept = common_prefix(old, text)
+            edit_end = len(old) - common_suffix(old, text, kept)
+            count = 1
+            while count < len(self._segments) and self._segments[count].start.witness <= kept:
+                count += 1
+            followers = self._segments[count:]
+            del self._segments[count:]
+            changed = self._segments[-1]
+            changed.end = None
+        self._cut(followers, edit_end, len(text) - len(old))
+        if old != text:
+            changed.changed()
+        segments = self._segments
+        if len(segments) == 1:
+            segments[0].draw()
+        for segment in segments:
+            segment.guess()
+        return self.cell()
+
+    def _cut(self, followers: list[TextSegment], edit_end: int, distance: int) -> None:
+        """Cut what follows the last segment; old segments behind the edit are taken over."""
+        by_start = {
+            (one.start.offset + distance, one.start.state): at
+            for at, one in enumerate(followers)
+            if one.start.offset >= edit_end
+        }
+        while True:
+            last = self._segments[-1]
+            start = self.cutter.next_start(self._content, last.start)
+            if start is None:
+                return
+            last.end = start.offset
+            at = by_start.get((start.offset, start.state))
+            if at is not None:
+                for segment in followers[at:]:
+                    segment.move(distance)
+                    self._segments.append(segment)
+                by_start = {}
+            else:
+                self._segments.append(TextSegment(self, start))
+
+    def cell(self) -> RenderedCell:
+        """The picture of the segments as they are now."""
+        if len(self._segments) == 1:
+            return self._segments[0].draw()
+        chunks: list[CellChunk] = []
+        line = 0
+        for segment in self._segments:
+            chunks.append(SegmentChunk(segment, self._end(segment) - segment.start.offset, line))
+            line = chunks[-1].end_line
+        return RenderedCell(chunks)
+
+    def part(self, segment: TextSegment) -> str:
+        """The text of a segment."""
+        return self._content[segment.start.offset : segment.end]
+
+    def guess(self, segment: TextSegment) -> int:
+        """Guess how many lines a segment takes."""
+        start, end = segment.start.offset, self._end(segment)
+        return max(1, self.cutter.guess(self._content, start, end))
+
+    def _end(self, segment: TextSegment) -> int:
+        return len(self._content) if segment.end is None else segment.end
+
+
+class SegmentChunk(CellChunk):
+    """A segment as it was when the cell was made."""
+
+    def __init__(self, segment: TextSegment, length: int, first_line: int) -> None:
+        super().__init__(segment.start.offset, first_line, segment.line_count, length)
+        self.cell = segment.cell
+        self._segment = segment
+
+    def drawn(self) -> CellChunk:
+        self._segment.draw()
+        return SegmentChunk(self._segment, self._length, self.first_line)
+
+    def released(self) -> CellChunk:
+        self._segment.release()
+        return SegmentChunk(self._segment, self._length, self.first_line)

@@ -1,0 +1,186 @@
+"""Long texts that are drawn where they are looked at."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.render.cell_renderer import CellRenderer
+from antiphon.render.lines import RenderedCell
+from antiphon.render.markdown import MarkdownStream
+from antiphon.render.markdown_segments import MarkdownCutter
+from antiphon.render.plain import PlainCutter, PlainStream
+from antiphon.render.segments import LONGEST_LINE, Cutter, SegmentedText, SegmentStart
+from antiphon.render.sgr import SgrStyles
+from antiphon.render.terminal_line import TerminalDecoder
+from antiphon.render.view import CellView
+from tests.app.render.markdown_texts import markdown_texts
+from tests.app.render.notation import THEME, plain, written
+
+WIDTH = 60
+ROWS = 40
+"""Lines around a place that a view needs."""
+
+
+def whole(cell: RenderedCell) -> RenderedCell:
+    """The cell with every line drawn."""
+    return cell.settled(0, cell.line_count + 1_000_000)[0]
+
+
+def view(kind: str, text: str) -> CellView:
+    return CellView("b", kind, "model", "done", text)
+
+
+PARAGRAPHS = "".join(f"Paragraph **{n}** of *some* length, `code` too.\n\n" for n in range(2_000))
+LINES = "".join(f"line {n} of the output\n" for n in range(35_000))
+ONE_LINE = "words and words " * 62_500
+FENCE = "```python\n" + "".join(f"value_{n} = {n}\n" for n in range(35_000)) + "```\n\nBehind.\n"
+LIST = "".join(f"- item {n}\n" for n in range(35_000))
+
+LONG = {
+    "paragraphs": ("text", PARAGRAPHS * 10),
+    "output": ("tool_result", LINES),
+    "thinking": ("thinking", LINES),
+    "text of one line": ("text", ONE_LINE),
+    "output of one line": ("tool_result", ONE_LINE),
+    "fence": ("text", FENCE),
+    "list": ("text", LIST),
+    "file": ("file", LINES),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_cell_is_drawn_by_the_window(name: str) -> None:
+    kind, text = LONG[name]
+    assert len(text) > 600_000 or text.count("\n") >= 35_000
+    renderer = CellRenderer(WIDTH, THEME)
+    cell = renderer.update(view(kind, text))
+    assert renderer.lines_drawn == 0, "nothing is drawn before it is looked at"
+    for line in (0, cell.line_count // 2, cell.line_count - 1):
+        before = renderer.lines_drawn
+        cell, line = cell.settled(line, ROWS)
+        assert renderer.lines_drawn - before < 2_000
+        seen = range(max(0, line - ROWS), min(cell.line_count, line + ROWS))
+        assert sum(bool(cell.line(one).text) for one in seen) >= len(seen) // 2
+    offset = len(text) // 3
+    cell, line = cell.settled_at(offset, ROWS)
+    assert cell.place_of(offset)[0] == line
+    assert cell.drawn_count < 20_000
+
+
+def test_number_of_lines_that_stay_drawn_is_bounded() -> None:
+    renderer = CellRenderer(WIDTH, THEME)
+    cell = renderer.update(view("tool_result", LINES))
+    most = 0
+    for line in range(0, 35_000, 2_000):
+        cell, _ = cell.settled(line, ROWS)
+        most = max(most, cell.drawn_count)
+    assert most < 12_000
+
+
+def test_line_stays_the_same_while_others_are_drawn_above_it() -> None:
+    cell = CellRenderer(WIDTH, THEME).update(view("text", PARAGRAPHS))
+    cell, line = cell.settled_at(50_000, ROWS)
+    shown = cell.line(line)
+    for other in (0, 30_000, 80_000, 10_000):
+        cell, _ = cell.settled_at(other, ROWS)
+        cell, line = cell.settled_at(50_000, ROWS)
+        assert cell.line(line) == shown
+
+
+def test_appending_to_a_long_text_draws_its_end_only() -> None:
+    renderer = CellRenderer(WIDTH, THEME)
+    text = PARAGRAPHS
+    cell = renderer.update(view("text", text))
+    cell, _ = cell.settled(cell.line_count - 1, ROWS)
+    before = renderer.lines_drawn
+    for _ in range(20):
+        text += "More.\n\n"
+        cell = renderer.update(view("text", text))
+    cell, last = cell.settled(cell.line_count - 1, ROWS)
+    assert cell.line(last).text == "More."
+    assert renderer.lines_drawn - before < 20 * 1_000
+
+
+def cold(cutter: Cutter, text: str) -> RenderedCell:
+    return whole(SegmentedText(cutter).update(text))
+
+
+blocks = st.sampled_from(
+    [
+        "A paragraph of words\nthat goes on.\n",
+        "# Heading\n",
+        "- one\n- two\n  - inner\n- three\n",
+        "1. one\n2. two\n\n   more of it\n\n3. three\n",
+        "* loose\n\n* items\n",
+        "```python\nx = 1\n\ny = 2\n```\n",
+        "- with code\n\n  ```\n  x\n\n  y\n  ```\n",
+        "~~~\n```\nnot a fence\n\n~~~\n",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n",
+        "> quoted\n>\n> ```\n> x\n> ```\n",
+        "    indented code\n",
+        "---\n",
+        "Title\n=====\n",
+    ]
+)
+
+
+@given(parts=st.lists(blocks, min_size=4, max_size=12), width=st.integers(20, 60))
+def test_markdown_in_segments_looks_as_in_one_piece(parts: list[str], width: int) -> None:
+    text = "\n".join(parts)
+    expected = MarkdownStream(width, THEME).update(text)
+    cutter = MarkdownCutter(width, THEME, size=70)
+    assert written(cold(cutter, text)) == written(expected)
+
+
+@given(data=st.data(), size=st.integers(10, 80))
+def test_markdown_that_changes_looks_as_drawn_afresh(data: st.DataObject, size: int) -> None:
+    cutter = MarkdownCutter(30, THEME, size=size)
+    stream, text = SegmentedText(cutter), ""
+    for _ in range(5):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, len(text)))
+        text = text[:start] + data.draw(markdown_texts) + text[end:]
+        cell = stream.update(text)
+        if data.draw(st.booleans()):
+            cell = cell.settled_at(data.draw(st.integers(0, len(text))), 5)[0]
+        fresh = cold(cutter, text)
+        assert list(whole(cell).lines) == list(fresh.lines)
+
+
+@given(text=markdown_texts, size=st.integers(10, 80))
+def test_markdown_that_grows_is_cut_as_drawn_afresh(text: str, size: int) -> None:
+    cutter = MarkdownCutter(30, THEME, size=size)
+    stream = SegmentedText(cutter)
+    for end in range(0, len(text) + 1, 7):
+        assert plain(whole(stream.update(text[:end]))) == plain(cold(cutter, text[:end]))
+
+
+outputs = st.lists(
+    st.sampled_from(["a", "bc\n", "\n", "\r", "\x1b[31m", "\x1b[0m", "字", "\t", "word word\n"]),
+    max_size=60,
+).map("".join)
+
+
+@given(pieces=st.lists(outputs, max_size=5), size=st.integers(5, 60))
+def test_output_in_segments_looks_as_in_one_piece(pieces: list[str], size: int) -> None:
+    styles = SgrStyles(THEME, THEME.dim)
+    stream = SegmentedText(PlainCutter(20, THEME.dim, styles=styles, size=size))
+    text = ""
+    for piece in pieces:
+        text += piece
+        streamed = whole(stream.update(text))
+        fresh = PlainStream(20, THEME.dim, decoder=TerminalDecoder(styles)).update(text)
+        assert list(streamed.lines) == list(fresh.lines)
+        for offset in range(len(text) + 1):
+            assert streamed.place_of(offset) == fresh.place_of(offset)
+
+
+def test_sequence_is_never_cut_in_two() -> None:
+    cutter = PlainCutter(WIDTH, THEME.dim, styles=SgrStyles(THEME, THEME.dim))
+    for lead in range(LONGEST_LINE - 20, LONGEST_LINE + 5):
+        text = "x" * lead + "\x1b[31;1;4mred" + "y" * LONGEST_LINE
+        start = cutter.next_start(text, SegmentStart(0, 0, cutter.initial))
+        assert start is not None
+        assert not lead < start.offset < lead + len("\x1b[31;1;4m")
