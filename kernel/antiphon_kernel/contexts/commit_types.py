@@ -108,3 +108,17 @@ class CommitHandle:
 
         self.on_disk.add_done_callback(saved)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedChange:
+    """Change of a context that is on disk, without what it wrote."""
+
+    version: int
+    """The version of the context that it made."""
+    time: int
+    """Milliseconds since the epoch."""
+    principal: str
+    operation: str
+    blocks: Mapping[str, int]
+    """For the id of each block that changed, the version of the block that it made."""

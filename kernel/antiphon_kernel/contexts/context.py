@@ -24,6 +24,7 @@ from antiphon_kernel.contexts.commit_types import (
     Broadcast,
     ClientOrigin,
     CommitHandle,
+    CommittedChange,
     PendingCommit,
 )
 from antiphon_kernel.contexts.context_layout import ContextLayout
@@ -193,6 +194,25 @@ class Context:
     async def changes(self, block: str) -> list[BlockChangeRow]:
         """Every change of a block that is on disk, in order."""
         return await self._journal.changes_of(self.row, self.number(block))
+
+    async def changes_after(self, seq: int, limit: int) -> list[CommittedChange]:
+        """Return the first changes after a version that are on disk, in order.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        found = await self._journal.changes(self.row, seq, limit)
+        ids = {row.number: block for block, row in self._blocks.items()}
+        return [
+            CommittedChange(
+                one.seq,
+                one.time,
+                one.principal,
+                one.operation,
+                {ids[number]: to for number, to in one.versions.items() if number in ids},
+            )
+            for one in found
+        ]
 
     async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
         """Every change after a version of the context that is on disk, by block.

@@ -12,6 +12,7 @@ from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
     Blob,
     BlockChangeRow,
+    ContextChangeRow,
     ContextRow,
     ForkOrigin,
     InheritedRun,
@@ -295,6 +296,28 @@ class JournalReader:
                     context, f"its record cannot be read ({error})", seq
                 ) from error
         return blocks
+
+    async def changes(self, context: ContextRow, after: int, limit: int) -> list[ContextChangeRow]:
+        """Return the first `limit` transactions behind `after`, in order, without their content.
+
+        Raises:
+            CorruptContextError: if a record cannot be read.
+        """
+        sql = (
+            "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
+            " JOIN principals p ON p.number = o.principal"
+            " WHERE o.id BETWEEN ? AND ? ORDER BY o.id LIMIT ?"
+        )
+        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+        found: list[ContextChangeRow] = []
+        for seq, touched, *rest in await self._database.select(sql, (*behind, limit)):
+            try:
+                found.append(ContextChangeRow(seq, versions_of(touched), *rest))
+            except (ValueError, AttributeError) as error:
+                raise CorruptContextError(
+                    context, f"its record cannot be read ({error})", seq
+                ) from error
+        return found
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """Every change of the block with this number, in order, without what it wrote."""

@@ -232,6 +232,18 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextChangeRow:
+    """One committed transaction as the history of a context shows it."""
+
+    seq: int
+    versions: Mapping[int, int]
+    """For the number of each block that it touched, the version of the block that it made."""
+    time: int
+    principal: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
 class BlockChangeRow:
     """One committed transaction as the history of one block shows it."""
 

@@ -73,6 +73,7 @@ from antiphon_kernel.tools.session import set_display_name, tools, whoami
 from antiphon_kernel.tools.sources import add, list_sources
 from antiphon_kernel.tools.sources import read as read_sources
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
+from antiphon_kernel.tools.timeline import context_history, timeline
 from antiphon_kernel.tools.usage import kernel_usage
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -104,6 +105,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     redo,
     blame,
     history,
+    timeline,
+    context_history,
     restore,
     subscribe,
     unsubscribe,

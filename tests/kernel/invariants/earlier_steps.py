@@ -96,6 +96,14 @@ class EarlierSteps(ToolSteps):
         found = [(one["version"], one["operation"]) for one in (told or {})["versions"]]
         if found != [(op.versions[block], op.operation) for op in oracle.changes[block]]:
             raise Violation(f"the history of {block} is {found}")
+        line = await self.tried((), "bo", "block.timeline", block_id=block)
+        shown = "".join(
+            one["text"]
+            for one in (line or {})["texts"]
+            if one["since"] <= version < one.get("until", version + 1)
+        )
+        if shown != due:
+            raise Violation(f"the timeline shows {shown!r} as version {version}: {due!r}")
 
     async def restore(self) -> None:
         name = self.rng.choice(NAMES)

@@ -105,8 +105,9 @@ async def forms_of_every_id(door: Door, answers: list[Answer | None]) -> dict[st
 
 
 def shortest(one: str, among: dict[str, str]) -> str:
-    """The shortest start of an id that no other one has."""
+    """Return the shortest start of an id with which no other one begins or ends."""
     for length in range(1, 33):
-        if sum(other.startswith(one[:length]) for other in among) == 1:
-            return one[:length]
+        start = one[:length]
+        if sum(other.startswith(start) or other.endswith(start) for other in among) == 1:
+            return start
     return one

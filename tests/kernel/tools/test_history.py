@@ -60,8 +60,39 @@ async def test_block_versions_read_equal_after_restart(open_kernel: OpenKernel, 
             await kernel.close()
             kernel = await open_kernel()
             amy = kernel.open_session(kernel.owner, "test")
+        line = (await kernel.call(amy, "block.timeline", {"block_id": block}))["texts"]
         for version, text in texts.items():
             assert await content(kernel, amy, block, version) == text
+            assert "".join(one["text"] for one in line if held(one, version)) == text
+        runs = (await kernel.call(amy, "block.blame", {"block_id": block}))["runs"]
+        written = [run["principal"] for run in runs for _ in range(run["start"], run["end"])]
+        last = (one for one in line if "until" not in one)
+        assert [one["principal"] for one in last for _ in one["text"]] == written
+
+
+def held(one: dict[str, Any], version: int) -> bool:
+    return bool(one["since"] <= version < one.get("until", version + 1))
+
+
+async def test_context_history_names_changed_blocks_in_pages(
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
+) -> None:
+    first, second = await make("one\n"), await make("two\n")
+    begun = (await call("context.history"))["versions"][-1]["version"]
+    await kernel.call(bo, "block.splice", {"block_id": first, "offset": 0, "insert": "X"})
+    await call("block.append", block_id=second, text="more")
+    seen, after = [], begun
+    while True:
+        page = await call("context.history", after_version=after, limit=1)
+        seen += page["versions"]
+        if not page["truncated"]:
+            break
+        after = page["next"]
+    assert [(one["version"], one["username"], one["operation"]) for one in seen] == [
+        (begun + 1, "bo", "splice"),
+        (begun + 2, "amy", "append"),
+    ]
+    assert [one["blocks"] for one in seen] == [{first: 2}, {second: 2}]
 
 
 async def test_history_names_who_when_and_how(

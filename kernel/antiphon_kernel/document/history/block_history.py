@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -61,6 +61,18 @@ class Run:
 
     length: int
     stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class TimedText:
+    """Characters in a row that one principal wrote and that were there at the same versions."""
+
+    text: str
+    principal: str
+    since: int
+    """The first version of the block that has them."""
+    until: int | None
+    """The first version after it that has them no more; None if they are there now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +321,24 @@ class BlockHistory:
                     length += runs.pop().length
                 runs.append(Run(length, stamp))
         return runs
+
+    def timeline(self, section: str | None = None) -> list[TimedText]:
+        """Return everything that a text has ever held, in the order of the text."""
+        found: list[TimedText] = []
+        for segment in list(self.sequence(section) or ()):
+            since = self._stamps[segment.inserted_at].version
+            until = None if segment.alive else self._stamps[segment.deleted_at].version
+            if not segment.size or since == until:
+                continue
+            at = 0
+            for original in self._items.originals(segment):
+                text = str(segment.content)[at : at + original.size]
+                new = TimedText(text, self._author(original).principal, since, until)
+                at += original.size
+                if found and found[-1] == replace(new, text=found[-1].text):
+                    new = replace(new, text=found.pop().text + text)
+                found.append(new)
+        return found
 
     def _author(self, original: Segment) -> Stamp:
         if original.author is not None:
