@@ -63,9 +63,7 @@ class ServerLimits:
     time_slice: float = 0.002
     """How long one connection may keep the event loop busy."""
     tick: float = 0.005
-    """Pause after a broadcast of several changes, and the longest one after any broadcast."""
-    tick_each: float = 0.0001
-    """Pause for each client of the room after a broadcast of one change."""
+    """Pause after a broadcast of several changes, and before a fast writer is read again."""
     presence_tick: float = 0.04
     """Pause between two broadcasts of who is where; the first is sent at once."""
     merged_updates: int = 100

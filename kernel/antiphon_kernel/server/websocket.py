@@ -30,6 +30,11 @@ _EARLY: Final = 64 * 2**10
 """Bytes that are read of a client before it is authenticated."""
 
 
+_SMALL: Final = 2**10
+_AHEAD: Final = 64
+"""Messages of so many bytes at most that are read ahead of the application."""
+
+
 class AcceptQueue:
     """Lets one client in at a turn."""
 
@@ -95,6 +100,20 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     def _accept(self, event: Request) -> None:
         if not self.transport.is_closing():
             super().handle_connect(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """Pass a message on, and go on reading as long as little waits.
+
+        The library pauses reading after each message and resumes it for the next, which takes
+        longer than reading it.
+        """
+        is_small = sum(map(len, self.frames)) <= _SMALL
+        paused, self.read_paused = self.read_paused, True
+        super().send_receive_event_to_app()
+        self.read_paused = paused
+        if not (paused or (is_small and self.queue.qsize() < _AHEAD)):
+            self.read_paused = True
+            self.transport.pause_reading()
 
     async def receive(self) -> Any:
         message = await super().receive()

@@ -1,4 +1,4 @@
-"""Updates that only go on typing where the one before stopped, as one update.
+"""Updates in which one client only goes on typing, as one update.
 
 A fast writer sends many such updates at once. Each costs the same to check, to apply and to store,
 whether it brings a character or a page.
@@ -7,6 +7,7 @@ whether it brings a character or a page.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.yjs.reader import Reader
@@ -24,27 +25,51 @@ from antiphon_kernel.yjs.varint import write_var_uint
 _ONE: Final = b"\x01"
 _NONE: Final = b"\x00"
 
+_PLACES: Final = 8
+"""Places from which on they are joined: fewer are undone one by one."""
+
 
 def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
-    """An update that says what the first of `updates` says, and those behind it that continue it.
+    """An update that says what the first of `updates` says, and those behind it that go on typing.
+
+    Where the client types on is mostly where the one before stopped. If there are so many other
+    places that no person has typed them, these are one update too.
 
     Returns:
         the update, and for how many of `updates` it stands: one at least.
     """
-    first = _typed(updates[0])
-    if first is None:
-        return updates[0], 1
-    texts, end = [str(first.content)], first.clock + first.length
-    for update in updates[1:]:
-        text = _continuation(update, first, end)
-        if text is None:
+    runs: list[_Run] = []
+    for update in updates:
+        text = _continuation(update, runs[-1].first, runs[-1].end) if runs else None
+        if text is not None:
+            runs[-1].texts.append(text)
+            runs[-1].end += utf16_length(text)
+            continue
+        first = _typed(update)
+        if first is None:
             break
-        texts.append(text)
-        end += utf16_length(text)
-    if len(texts) == 1 or end > MAX_CLOCK:
+        if runs and (first.client, first.clock) != (runs[-1].first.client, runs[-1].end):
+            break
+        runs.append(_Run(first, [str(first.content)], first.clock + first.length))
+    if len(runs) < _PLACES:
+        del runs[1:]
+    count = sum(len(run.texts) for run in runs)
+    if count < 2 or runs[-1].end > MAX_CLOCK:
         return updates[0], 1
-    joined = first._replace(length=end - first.clock, content="".join(texts))
-    return encode_update([joined], ()), len(texts)
+    return encode_update([run.joined() for run in runs], ()), count
+
+
+@dataclass(slots=True)
+class _Run:
+    """Text that was typed on at one place."""
+
+    first: Struct
+    texts: list[str]
+    end: int
+
+    def joined(self) -> Struct:
+        length = self.end - self.first.clock
+        return self.first._replace(length=length, content="".join(self.texts))
 
 
 def _typed(update: bytes) -> Struct | None:

@@ -10,6 +10,7 @@ from logging import Logger
 from antiphon_kernel.contexts import Broadcast, Context
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import SyncConnection
+from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import UpdateFrame
 from antiphon_kernel.server.sync.writer import presence_frame
 from antiphon_kernel.types.errors import AntiphonError
@@ -40,6 +41,7 @@ class Broadcaster:
         self._announcing: asyncio.Task[None] | None = None
         self._announced: dict[int, AwarenessEntry] = {}
         self._flush_timer: asyncio.Handle | None = None
+        self._pause = BatchPause(limits.tick, limits.merged_updates + 1, self._loop.time)
         self._next_flush = float("-inf")
         """The earliest time of the next broadcast."""
 
@@ -95,16 +97,7 @@ class Broadcaster:
             self._flush_timer = self._loop.call_soon(self._flush)
         elif self._announced:
             self._send_presence()
-        self._next_flush = self._loop.time() + self._pause(len(batch))
-
-    def _pause(self, sent: int) -> float:
-        """Return how long to collect changes before they are sent.
-
-        Where they come one at a time there is nothing to collect, and sending costs little in a
-        small room.
-        """
-        limits = self._limits
-        return limits.tick if sent > 1 else min(limits.tick, limits.tick_each * len(self._clients))
+        self._next_flush = self._loop.time() + (self._pause.after(len(batch)) if batch else 0.0)
 
     def _send_changes(self, batch: Sequence[Broadcast]) -> None:
         sources = {commit.source for commit in batch}

@@ -20,6 +20,7 @@ from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
 from antiphon_kernel.server.sync.coalesce import UpdateBatch, coalesce
 from antiphon_kernel.server.sync.connection import CloseFrame, ProtocolError, SyncConnection
+from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.writer import ask, broadcast, presence_frame, send
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.awareness import decode_awareness
@@ -42,6 +43,9 @@ _GOODBYE_SECONDS: Final = 5.0
 
 _LARGE: Final = 8 * 2**10
 """Bytes of an update that may take longer than a keystroke should."""
+
+_ENOUGH: Final = 16
+"""Messages that come at once from which on the next are not waited for."""
 
 
 class Room:
@@ -115,6 +119,7 @@ class Room:
 
     async def _read(self, client: SyncConnection) -> None:
         turn_ends = self._loop.time() + self._limits.time_slice
+        pause = BatchPause(self._limits.tick, _ENOUGH, self._loop.time)
         async for message in client:
             messages = [message, *await client.arrived(self._limits.merged_updates)]
             if client.joined and not self.context.structure.ready:
@@ -138,6 +143,8 @@ class Room:
                 if self._loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = self._loop.time() + self._limits.time_slice
+            if (seconds := pause.after(len(messages))) > 0:
+                await asyncio.sleep(seconds)
 
     def _is_write(self, message: bytes) -> bool:
         """Return whether a message has to be checked against every item of the document."""
