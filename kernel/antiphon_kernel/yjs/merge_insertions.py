@@ -38,7 +38,7 @@ def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
     Returns:
         the update, and for how many of `updates` it stands: one at least.
     """
-    runs: list[_Run] = []
+    runs: list[_TypedRun] = []
     for update in updates:
         text = _continuation(update, runs[-1].first, runs[-1].end) if runs else None
         if text is not None:
@@ -50,7 +50,7 @@ def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
             break
         if runs and (first.client, first.clock) != (runs[-1].first.client, runs[-1].end):
             break
-        runs.append(_Run(first, [str(first.content)], first.clock + first.length))
+        runs.append(_TypedRun(first, [str(first.content)], first.clock + first.length))
     if len(runs) < _PLACES:
         del runs[1:]
     count = sum(len(run.texts) for run in runs)
@@ -60,7 +60,7 @@ def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
 
 
 @dataclass(slots=True)
-class _Run:
+class _TypedRun:
     """Text that was typed on at one place."""
 
     first: Struct
