@@ -213,6 +213,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         mutates=True,
     ),
     Action(
+        "command",
+        ("slash",),
+        "command",
+        "At the start of a message: a command by name, as in /theme or /help; what can be typed is"
+        " listed.",
+        _WRITE,
+        enabled=lambda now: not now.composing,
+        footer=None,
+        typed=True,
+    ),
+    Action(
         "navigate",
         ("up", "escape"),
         "{goal}",
@@ -228,7 +239,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Keep the message and the next ones to yourself until you send them, in a file of yours; or"
         " show them to the others while you type, as usual.",
         _WRITE,
-        title="Private draft: {privacy}",
+        footer=lambda now: now.private,
+        title="Private draft on or off",
         mutates=True,
     ),
     # EDIT and NAVIGATE

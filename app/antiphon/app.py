@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from rich.console import Console
-from textual import events
+from textual import events, on
 from textual.app import App
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
@@ -251,7 +251,8 @@ class AntiphonApp(App[None]):
         if call and self._driver is not None:
             self._driver.write(call)
 
-    def on_document_screen_theme_chosen(self, message: DocumentScreen.ThemeChosen) -> None:
+    @on(DocumentScreen.ThemeChosen)
+    def _theme_chosen(self, message: DocumentScreen.ThemeChosen) -> None:
         """Show a theme, now and in later runs."""
         self.theme = message.name
         try:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Final, TypeVar
 
 from textual import on, work
+from textual.message import Message
+from textual.theme import BUILTIN_THEMES
 
 from antiphon.actions import Mode
 from antiphon.clipboard import copy_text
-from antiphon.file_mentions import complete_mention
+from antiphon.completion import (
+    Completion,
+    SlashCommand,
+    complete_address,
+    complete_command,
+    parse_command,
+)
 from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
@@ -54,6 +62,13 @@ def requires_write(action: Callable[[S], object]) -> Callable[[S], None]:
 class DocumentActions(BaseScreen):
     """Methods behind keys, the palette and messages of widgets."""
 
+    class ThemeChosen(Message):
+        """The person has chosen a theme, to be kept."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
     # Writing
 
     def action_write(self) -> None:
@@ -62,25 +77,11 @@ class DocumentActions(BaseScreen):
         else:
             self.composer.editor.focus()
 
-    @on(ComposerEditor.CompletionRequested)
-    def _complete_mention(self, event: ComposerEditor.CompletionRequested) -> None:
-        session = self._session
-        names = {one.username for one in session.document.members()}
-        names.update(one.username for one in session.presence().values())
-        names.update(self.models.names)
-        found = complete_mention(event.before, names, session.project)
-        if found is None:
-            return
-        if not found.choices:
-            self.hint(f"No name here and no file of the project begins with {found.begun}.")
-            return
-        self.composer.editor.complete(found.begun, found.common)
-        if len(found.choices) > 1:
-            self.hint(join_names(found.choices))
-
     @on(ComposerEditor.SendRequested)
     @requires_write
     def action_send(self) -> None:
+        if self._run_command(self.composer.draft.text):
+            return
         submitting = self._submitter.send()
         if submitting is not None:
             self.cells.to_tail()
@@ -92,6 +93,80 @@ class DocumentActions(BaseScreen):
     @requires_write
     def action_newline(self) -> None:
         self.composer.editor.new_line()
+
+    def complete(self, before: str, is_first_line: bool) -> Completion | None:
+        """Return what a line of the message can be completed to."""
+        if is_first_line and before.startswith("/"):
+            return complete_command(before, self.commands())
+        document, models = self._session.document, set(self.models.names)
+        known = {one.username: one.kind for one in document.members()}
+        known |= {one.username: one.kind for one in self._session.presence().values()}
+        people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
+        models |= {name for name, kind in known.items() if kind == PrincipalKind.MODEL}
+        return complete_address(before, people, models, self._session.project)
+
+    def commands(self) -> Mapping[str, SlashCommand]:
+        """Return the commands that can be typed now, by name: those of the palette, and more."""
+        themes = sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys())
+        labels = {one.label: one.id for one in self.contexts}
+        with_arguments = (
+            SlashCommand("theme", "Show another theme.", self.choose_theme, "a theme", themes),
+            SlashCommand(
+                "model", "Choose who answers here.", self.choose_model, "a model", self.models.names
+            ),
+            SlashCommand(
+                "context",
+                "Open another context.",
+                lambda label: self._switch_context(labels.get(label, label), None),
+                "a context",
+                sorted(labels),
+            ),
+            SlashCommand("rename", "Rename this context.", self._rename, "a name"),
+        )
+        plain = (
+            SlashCommand(
+                action.name.replace("_", "-"),
+                action.palette_title(self.situation),
+                partial(self._run_plain, action.name),
+            )
+            for action in self.keymap.palette_actions(self.situation)
+        )
+        return {one.name: one for one in (*with_arguments, *plain)}
+
+    def _run_plain(self, action: str, argument: str) -> None:
+        """Do what a command without an argument does."""
+        if argument:
+            self.hint(f"/{action.replace('_', '-')} takes nothing behind it.")
+        else:
+            getattr(self, f"action_{action}")()
+
+    def _rename(self, label: str) -> None:
+        self.run_in_background(self._kernel.rename_context(label))
+
+    def choose_theme(self, name: str) -> None:
+        """Show a theme, now and in later runs."""
+        self.post_message(self.ThemeChosen(name))
+
+    def _run_command(self, text: str) -> bool:
+        """Do what a message says that is a command; whether it is one."""
+        found = parse_command(text)
+        if found is None:
+            return False
+        name, argument = found
+        command = self.commands().get(name)
+        if command is None:
+            self.hint(
+                f"There is no command /{name}: / lists them. A space before the / sends a message."
+            )
+        elif command.argument and (
+            not argument or (command.choices and argument not in command.choices)
+        ):
+            known = f": {join_names(command.choices)}" if command.choices else ""
+            self.hint(f"/{name} takes {command.argument}{known}.")
+        else:
+            self.composer.draft.clear()
+            command.run(argument)
+        return True
 
     @requires_write
     def action_private(self) -> None:

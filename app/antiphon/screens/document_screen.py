@@ -58,17 +58,11 @@ class DocumentScreen(DocumentActions):
             super().__init__()
             self.text = text
 
-    class ThemeChosen(Message):
-        """The person has chosen a theme, to be kept."""
-
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
-
     _at_work: frozenset[str] = frozenset()
     """Usernames of the models whose turns were played when that was looked at last."""
 
     def on_mount(self) -> None:
+        self.composer.editor.completer = self.complete
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
         self.set_interval(LOOK_SECONDS, self._look)
@@ -170,10 +164,6 @@ class DocumentScreen(DocumentActions):
         context = self._session.document.context
         if context is not None and self._came_back:
             self._memory.keep(context, self.cells)
-
-    def choose_theme(self, name: str) -> None:
-        """Show a theme, now and in later runs."""
-        self.post_message(self.ThemeChosen(name))
 
     # Keys and messages
 

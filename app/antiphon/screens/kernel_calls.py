@@ -260,6 +260,14 @@ class KernelActions:
             return
         self._hint(f"{name} answers here now, unless a message names another.")
 
+    async def rename_context(self, label: str) -> None:
+        """Give this context another name."""
+        params = {"context": self._session.document.context, "label": label}
+        try:
+            await self._session.call("context.rename", params)
+        except AntiphonError as error:
+            self._hint(f"Not renamed: {error.message}")
+
     async def models(self) -> ModelsHere | None:
         """Return the models that answer here; None if the kernel does not say."""
         context = {"context": self._session.document.context}

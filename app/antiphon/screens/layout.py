@@ -98,6 +98,7 @@ class DocumentLayout(Container):
                 with self._page:
                     yield self.area
                     yield self.unread
+                    yield self.composer.completions
                 yield self.live
                 yield self.drafts
                 yield self.notice
@@ -136,6 +137,7 @@ class DocumentLayout(Container):
         self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
         self.composer.set_gutter(columns.gutter)
         self.notice.set_gutter(columns.gutter)
+        self.composer.completions.set_margin(max(0, columns.gutter - 2))
         for line in (self.header, self.live, self.drafts, self.find):
             line.set_margin(margin)
         return changed

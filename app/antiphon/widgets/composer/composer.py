@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Literal
 
 from rich.segment import Segment
@@ -14,9 +14,11 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.strip import Strip
 
+from antiphon.completion import Completion
 from antiphon.local_user import LocalUser
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
+from antiphon.widgets.composer.completion_list import CompletionList
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import cut_to
@@ -31,6 +33,10 @@ ADDRESS_PROMPT: Final = "@ "
 """Stands before a message that says who is to answer it."""
 ASKING_PROMPT: Final = "? "
 """Stands before a command that Enter does not run before it has asked."""
+
+Completer = Callable[[str, bool], Completion | None]
+"""Makes the completion of a line up to the cursor; the other argument is whether it is the
+message's first."""
 
 
 _ADDRESS: Final = re.compile(r"@(\S+)")
@@ -48,16 +54,13 @@ class ComposerEditor(CellEditor):
     class NavigateRequested(CellEditor.EditorMessage):
         """↑ on the first row of the message."""
 
-    class CompletionRequested(CellEditor.EditorMessage):
-        """Tab behind an `@`."""
-
-        def __init__(self, editor: CellEditor, before: str) -> None:
-            super().__init__(editor)
-            self.before = before
-            """The line up to the cursor."""
-
-    def __init__(self, draft: DraftSync, user: LocalUser) -> None:
+    def __init__(self, draft: DraftSync, user: LocalUser, completions: CompletionList) -> None:
         super().__init__(draft.local, LOCAL_BLOCK, user=user)
+        self.completer: Completer | None = None
+        """Makes the completion of a text before the cursor."""
+        self._completions = completions
+        self._declined: str | None = None
+        """The beginning for which the person has closed the list."""
         self._draft = draft
         self._user = user
         self._fitted = 1
@@ -85,7 +88,10 @@ class ComposerEditor(CellEditor):
         return self._fitted
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "enter" and not self._at_backslash():
+        if self._complete_by(event.key):
+            event.stop()
+            event.prevent_default()
+        elif event.key == "enter" and not self._at_backslash():
             event.stop()
             event.prevent_default()
             self.post_message(self.SendRequested(self))
@@ -96,17 +102,63 @@ class ComposerEditor(CellEditor):
         elif event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
-            row, column = self.selection.end
-            if event.key == "tab" and self.selection.is_empty:
-                before = self.document.get_line(row)[:column]
-                self.post_message(self.CompletionRequested(self, before))
 
-    def complete(self, begun: str, whole: str) -> None:
-        """Put the rest of a word at the cursor, if its beginning still stands before it."""
+    # Completion
+
+    def _changed(self, *, by_person: bool) -> None:
+        super()._changed(by_person=by_person)
+        self._offer()
+
+    def _offer(self) -> None:
+        """Show the choices for the text before the cursor."""
+        found = self._completion()
+        if found is None or (self._declined is not None and self._declined in found.begun):
+            if found is None:
+                self._declined = None
+            self._completions.show(None)
+        else:
+            self._completions.show(found)
+
+    def _completion(self) -> Completion | None:
+        if self.completer is None or not self.has_focus or not self.selection.is_empty:
+            return None
         row, column = self.selection.end
-        if self.document.get_line(row)[:column].endswith(f"@{begun}"):
-            start = row, column - len(begun)
-            self.replace(whole, start, (row, column), maintain_selection_offset=False)
+        before = self.document.get_line(row)[:column]
+        found = self.completer(before, row == 0)
+        if found is None or not found.choices:
+            return None
+        return None if [one.text for one in found.choices] == [found.begun] else found
+
+    def _complete_by(self, key: str) -> bool:
+        """Do what a key does in the list of choices; whether it does anything there."""
+        shown = self._completions
+        if shown.completion is None:
+            return False
+        if key in ("up", "down"):
+            shown.move(1 if key == "down" else -1)
+        elif key == "escape":
+            self._declined = shown.completion.begun
+            shown.show(None)
+        elif key == "tab" or (key == "enter" and (shown.has_moved or shown.completion.is_command)):
+            self._take(shown, is_whole=shown.has_moved or key == "enter")
+        else:
+            return False
+        return True
+
+    def _take(self, shown: CompletionList, *, is_whole: bool) -> None:
+        """Write the choice, or what all choices begin with, over what has been typed of it."""
+        completion, chosen = shown.completion, shown.chosen
+        if completion is None or chosen is None:
+            return
+        text = chosen.text
+        if not is_whole and completion.common != completion.begun:
+            text = completion.common
+        row, column = self.selection.end
+        start = row, column - len(completion.begun)
+        self.replace(text, start, (row, column), maintain_selection_offset=False)
+
+    def on_blur(self) -> None:
+        self._completions.show(None)
 
     def new_line(self) -> None:
         """A line end at the cursor, instead of the backslash before it if there is one."""
@@ -227,7 +279,9 @@ class Composer(Horizontal):
         super().__init__()
         user = user or LocalUser()
         self.draft = draft
-        self.editor = ComposerEditor(draft, user)
+        self.completions = CompletionList()
+        """Choices for what is typed; stands elsewhere on the screen."""
+        self.editor = ComposerEditor(draft, user, self.completions)
         self._mark = PromptMark(user)
         self._unwatch = draft.local.watch(lambda change: self._text_changed())
 

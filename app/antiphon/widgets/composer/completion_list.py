@@ -1,0 +1,89 @@
+"""The choices for what is being typed, over the end of the document."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.geometry import Size
+from textual.strip import Strip
+
+from antiphon.completion import Completion, CompletionChoice
+from antiphon.render.display import displayable_in_a_row
+from antiphon.widgets.status import StatusSpan, cut_to
+from antiphon.widgets.status.line import fit
+from antiphon.widgets.themed import ThemedWidget
+
+MOST_ROWS = 8
+
+_DETAIL_COLUMN = 24
+
+
+class CompletionList(ThemedWidget):
+    """A few rows; not there while nothing can be completed."""
+
+    DEFAULT_CSS = """
+    CompletionList { layer: above; dock: bottom; width: 100%; height: auto; display: none; }
+    CompletionList.-open { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.completion: Completion | None = None
+        self.has_moved = False
+        """Whether the person has chosen a line; else the first is only the likely one."""
+        self._at = 0
+        self._margin = 1
+
+    @property
+    def is_open(self) -> bool:
+        return self.completion is not None
+
+    @property
+    def chosen(self) -> CompletionChoice | None:
+        """The choice that Tab takes."""
+        return None if self.completion is None else self.completion.choices[self._at]
+
+    def set_margin(self, margin: int) -> None:
+        """Begin in this column."""
+        self._margin = margin
+
+    def show(self, completion: Completion | None) -> None:
+        """Show the choices; None if there are none."""
+        if completion == self.completion:
+            return
+        self.completion, self._at, self.has_moved = completion, 0, False
+        self.set_class(completion is not None, "-open")
+        self.refresh(layout=True)
+
+    def move(self, step: int) -> None:
+        """Choose the next line, around the ends."""
+        if self.completion is not None:
+            self._at = (self._at + step) % len(self.completion.choices)
+            self.has_moved = True
+            self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        count = 0 if self.completion is None else len(self.completion.choices)
+        return max(1, min(MOST_ROWS, count, container.height - 1))
+
+    def render_line(self, y: int) -> Strip:
+        width, theme = self.size.width, self.cell_theme
+        ground = theme.background + theme.panel
+        choices = () if self.completion is None else self.completion.choices
+        top = max(0, min(self._at - self.size.height // 2, len(choices) - self.size.height))
+        if top + y >= len(choices):
+            return Strip.blank(width, ground)
+        choice = choices[top + y]
+        is_chosen = top + y == self._at
+        text = displayable_in_a_row(choice.text.rstrip())
+        gap = " " * max(2, _DETAIL_COLUMN - cell_len(text))
+        mark = "▸ " if is_chosen else "  "
+        room = width - self._margin - 1
+        left = [
+            StatusSpan(mark, theme.focus),
+            StatusSpan(cut_to(text, room - 2), theme.focus if is_chosen else theme.text),
+            StatusSpan(gap + displayable_in_a_row(choice.detail), theme.dim),
+        ]
+        more = len(choices) - self.size.height
+        is_last = y == self.size.height - 1 and more > 0
+        count = [StatusSpan(f"{self._at + 1}/{len(choices)}", theme.dim)] if is_last else []
+        return fit(left, count, width, ground, margin=self._margin)

@@ -1,0 +1,99 @@
+"""Completion of addresses and commands in the composer."""
+
+from __future__ import annotations
+
+from antiphon.actions import Mode
+from tests.app.opened import Opened, World
+from tests.waiting import until
+
+
+def open_list(there: Opened) -> list[str]:
+    """Return what the list offers."""
+    completion = there.screen.composer.completions.completion
+    return [] if completion is None else [one.text for one in completion.choices]
+
+
+async def test_at_sign_offers_people_models_and_files(here: World, there: Opened) -> None:
+    (here.folder / "notes.md").write_text("")
+    await until(lambda: "aria" in there.screen.models.names, "the models")
+    await there.type("@")
+    assert open_list(there) == ["@amy", "@aria", "@data/", "@kernel.sock", "@notes.md"]
+    await there.sees("person")
+    await there.type("ar")
+    assert open_list(there) == ["@aria"]
+    await there.press("tab")
+    assert (there.message, open_list(there)) == ("@aria", [])
+
+
+async def test_enter_sends_what_is_typed_unless_a_line_was_chosen(
+    here: World, there: Opened
+) -> None:
+    await until(lambda: "aria" in there.screen.models.names, "the models")
+    await there.type("@a")
+    await there.press("down", "enter")
+    assert there.message == "@aria"
+    await there.type(" see @da")
+    await there.press("enter")
+    await until(lambda: here.aria.prompts == ["@aria see @da"], "sent as it was typed")
+    here.aria.end()
+
+
+async def test_escape_closes_the_list_and_stays_in_the_message(there: Opened) -> None:
+    await there.type("/th")
+    await there.sees("Show another theme")
+    await there.press("escape")
+    assert (open_list(there), there.screen.mode) == ([], Mode.WRITE)
+    await there.type("e")
+    assert open_list(there) == []
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+
+
+async def test_slash_command_is_completed_with_its_argument_and_run(there: Opened) -> None:
+    await there.type("/the")
+    await there.press("enter")
+    assert there.message == "/theme "
+    await there.type("antiphon-l")
+    await there.press("enter")
+    assert there.message == "/theme antiphon-light"
+    await there.press("enter")
+    await until(lambda: there.app.theme == "antiphon-light", "the theme")
+    assert there.message == ""
+
+
+async def test_slash_command_of_the_palette_is_run(there: Opened) -> None:
+    await there.type("/help")
+    await there.press("enter")
+    await there.sees("Esc closes this page")
+
+
+async def test_renamed_context_has_its_new_name_in_the_header(here: World, there: Opened) -> None:
+    made = await here.call("context.create", label="other")
+    there.screen.open_context(made["context_id"])
+    await until(lambda: there.app.session.document.label == "other", "the other context")
+    await there.live()
+    await there.type("/rename better")
+    await there.press("enter")
+    await there.sees("better")
+
+
+async def test_argument_that_is_none_of_the_choices_is_told_and_stays(there: Opened) -> None:
+    await there.type("/theme nowhere")
+    await there.press("enter")
+    await there.sees("/theme takes a theme")
+    assert there.message == "/theme nowhere"
+
+
+async def test_unknown_command_is_told_and_stays(here: World, there: Opened) -> None:
+    await there.type("/nothing")
+    await there.press("enter")
+    await there.sees("There is no command /nothing")
+    assert there.message == "/nothing"
+    assert here.aria.prompts == []
+
+
+async def test_path_at_the_start_of_a_message_is_sent(here: World, there: Opened) -> None:
+    await there.type("/usr/bin is full")
+    await there.press("enter")
+    await until(lambda: here.aria.prompts == ["/usr/bin is full"], "sent")
+    here.aria.end()
