@@ -27,6 +27,9 @@ class AppOptions:
     """Play the demo's first minute: the recording starts by itself and the TRY line is shown."""
     address: KernelAddress | None = None
     """A kernel elsewhere, where there is no data folder to read the address from."""
+    is_hosted: bool = False
+    """The app runs on the kernel's machine for somebody elsewhere: it leaves the files and programs
+    of this machine alone."""
     restart: Callable[[], None] | None = None
     """Starts the kernel again after it died; blocks until it answers, and works once: a second
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
@@ -42,4 +45,6 @@ class AppOptions:
 
 def kernel_name(options: AppOptions) -> str:
     """Return what tells the kernel from others, in the names of files that are kept for it."""
-    return options.address.http if options.address is not None else str(options.data)
+    if options.address is None:
+        return str(options.data)
+    return options.address.kernel or options.address.http

@@ -40,6 +40,7 @@ PRINTING = {
     "export": ["export", "--format", "markdown"],
     "import": ["import", "EXPORT", "--label", "LABEL"],
     "invite": ["invite", "--role", "viewer"],
+    "share": ["share", "--list"],
     "backup": ["backup", "NEW"],
     "restore": ["restore", "BACKUP", "--data", "OTHER"],
     "doctor": ["doctor"],

@@ -26,6 +26,7 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
+from antiphon.cli.share import share
 from antiphon.locations import project_root
 from antiphon_kernel.client.usage import CommandGroup, exit_code
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
@@ -81,6 +82,7 @@ for _room in (chat, run, models, transfer, inspect, keys, maintenance):
     for _command in _room.COMMANDS:
         antiphon.add_command(_command)
 antiphon.add_command(invite)
+antiphon.add_command(share)
 antiphon.add_command(bench)
 
 

@@ -107,6 +107,11 @@ def run_with_kernel(
 
 
 def _chosen(data: Path | None, url: str | None) -> KernelTarget:
+    given = click.get_current_context().find_object(KernelTarget)
+    if given is not None:
+        if data is not None or url is not None:
+            raise click.UsageError("the kernel is chosen already: leave out --data and --url")
+        return given
     if data is not None and url is not None:
         typed = {name for name in ("data", "url") if is_typed(name)}
         if len(typed) != 1:

@@ -101,10 +101,14 @@ def stated_address(data: Path) -> KernelAddress:
         raise _no_kernel(data, f"{reason} {path}") from error
 
 
-def lock_holder(data: Path) -> int | None:
-    """Return the process that holds the lock of a data folder now, None if none does."""
+def lock_holder(data: Path, name: str = LOCK_FILE) -> int | None:
+    """Return the process that holds the lock of a data folder now, None if none does.
+
+    Args:
+        name: of the file that is locked; by default the kernel's.
+    """
     try:
-        handle = os.open(data / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = os.open(data / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:

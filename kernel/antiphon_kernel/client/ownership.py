@@ -18,7 +18,7 @@ SOCKET_FILE: Final = "kernel.sock"
 LONGEST_PATH: Final = 480
 """Bytes of a data folder's absolute path: SQLite takes 511 with the name of a file in it."""
 
-_KNOWN: Final = ("journal.db", "auth.db", "kernel.", "folder.id", "guest")
+_KNOWN: Final = ("journal.db", "auth.db", "kernel.", "folder.id", "guest", "ssh.")
 """The names of our files in a data folder begin like this."""
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH

@@ -66,7 +66,10 @@ class KeyInfo(Result):
 
 
 class KeyListParams(Params):
-    """Nothing to say."""
+    """Keys to list."""
+
+    fingerprint: str | None = Field(default=None, max_length=200)
+    """Only the key of this fingerprint; none if there is no such key."""
 
 
 class KeyListResult(Result):
@@ -108,8 +111,13 @@ async def add_key(call: Call, params: KeyAddParams) -> KeyInfo:
 @tool("key.list", needs=Permission.OWN)
 async def list_keys(call: Call, params: KeyListParams) -> KeyListResult:
     """List the SSH keys that let somebody in, or did."""
+    only = params.fingerprint
     keys = call.kernel.invitations.ssh_keys()
-    return KeyListResult(keys=[_info(call, one.fingerprint) for one in keys])
+    return KeyListResult(
+        keys=[
+            _info(call, one.fingerprint) for one in keys if only is None or one.fingerprint == only
+        ]
+    )
 
 
 @tool("key.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])

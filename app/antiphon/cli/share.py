@@ -1,0 +1,312 @@
+"""`antiphon share`: guests over SSH."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.invite import Duration
+from antiphon.cli.kernel_option import DATA
+from antiphon.cli.signals import run
+from antiphon.time_format import to_the_minute
+from antiphon_kernel.types.constants import ExitCode
+
+if TYPE_CHECKING:
+    from antiphon.ssh.files import SshAddress
+    from antiphon_kernel.client.tool_client import ToolClient
+
+Result = TypeVar("Result")
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+@click.command()
+@click.option(
+    "--role",
+    type=click.Choice(["editor", "viewer"]),
+    help="What those whose keys are named now may do: write, or only read.  [default: editor]",
+)
+@click.option(
+    "--github",
+    "users",
+    metavar="USER",
+    multiple=True,
+    help="Let this user of GitHub in, by the keys at https://github.com/USER.keys.",
+)
+@click.option(
+    "--keys",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Let in whoever's public keys are in this file, as in authorized_keys.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Username of whoever has these keys.  [default: USER, or each key's comment]",
+)
+@click.option("--ask", is_flag=True, help="Ask in the app about keys that are not known.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    show_default=True,
+    help="Port to listen on; 0 takes the last one again, or any free one.",
+)
+@click.option(
+    "--bind",
+    metavar="ADDRESS",
+    default=LOOPBACK,
+    show_default=True,
+    help="Interface to listen on; 0.0.0.0 is all of them.",
+)
+@click.option(
+    "--expires",
+    "minutes",
+    type=Duration(),
+    default="never",
+    show_default=True,
+    help="When it ends by itself: 30m, 12h, 7d, 2w or never.",
+)
+@click.option("--list", "lists", is_flag=True, help="Say who is here, and which keys let in whom.")
+@click.option("--end", "session", metavar="SESSION", help="End a session that --list names.")
+@click.option("--stop", is_flag=True, help="End the sharing, with every session over SSH.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one line of JSON.")
+@DATA
+def share(
+    role: str | None,
+    users: tuple[str, ...],
+    files: tuple[Path, ...],
+    name: str | None,
+    ask: bool,
+    port: int,
+    bind: str,
+    minutes: int,
+    lists: bool,
+    session: str | None,
+    stop: bool,
+    as_json: bool,
+    data: Path | None,
+) -> None:
+    """Let people in over SSH by their keys; print the line that they come in with.
+
+    They need nothing but ssh. Nobody comes in whose key you have not named, here or with --ask in
+    the app. It ends with --stop, with the kernel, or when its time is over.
+
+    Exit codes: 0 done, 1 it failed or was refused, 2 wrong arguments, 3 no kernel could be reached
+    or started.
+    """
+    from antiphon.cli.launcher import ensure_kernel
+    from antiphon_kernel.types.errors import AntiphonError
+
+    try:
+        folder = ensure_kernel(data)
+        if stop:
+            _stop(folder, as_json)
+        elif session is not None:
+            ended = _ask(folder, lambda calls: calls.call("session.end", {"session": session}))
+            _print(ended, as_json, [f"Ended {_count(ended['ended'], 'connection')}."])
+        elif lists:
+            _list(folder, as_json)
+        else:
+            added = _add_keys(folder, users, files, name, role)
+            until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
+            _share(folder, added, ask, bind, port, until, as_json)
+    except AntiphonError as error:
+        raise call_error(error, as_json=as_json) from error
+
+
+def _share(
+    folder: Path,
+    added: list[dict[str, Any]],
+    ask: bool,
+    bind: str,
+    port: int,
+    until: int | None,
+    as_json: bool,
+) -> None:
+    from antiphon.ssh.files import is_loopback, running_host
+
+    _require_library()
+    from antiphon.ssh.launcher import start_host
+
+    keys = _ask(folder, lambda calls: calls.call("key.list", {}))["keys"]
+    good = [one for one in keys if one["state"] == "good"]
+    running = running_host(folder)
+    if running is None and not is_loopback(bind) and not good:
+        raise CommandError(
+            f"listening on {bind} lets other machines connect, and nobody's key is known yet: name"
+            " some with --github or --keys.",
+            ExitCode.USAGE,
+        )
+    if running is not None and (
+        (port and port != running.port)
+        or (bind not in (LOOPBACK, running.bind))
+        or (ask and not running.ask)
+    ):
+        raise CommandError(
+            f"this project is shared already, on {running.bind} port {running.port}"
+            f" {'with' if running.ask else 'without'} --ask: `antiphon share --stop` ends that.",
+            ExitCode.USAGE,
+        )
+    address, _ = start_host(folder, bind=bind, port=port, ask=ask, until=until)
+    line = _line(address, added)
+    fields = {
+        "line": line,
+        **address.model_dump(exclude_none=True),
+        "keys": [one for one in keys if one["state"] == "good"],
+    }
+    _print(fields, as_json, _described(address, line, good))
+
+
+def _line(address: SshAddress, added: list[dict[str, Any]]) -> str:
+    """Return what a guest types. The user name says nothing; it is there to be recognised."""
+    from antiphon.ssh.files import is_loopback
+
+    names = {one["username"] for one in added}
+    user = f"{names.pop()}@" if len(names) == 1 else ""
+    host = "localhost" if is_loopback(address.bind) else address.bind
+    if host in ("0.0.0.0", "::", ""):
+        host = socket.gethostname()
+    return f"ssh -p {address.port} {user}{host}"
+
+
+def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
+    from antiphon.ssh.files import is_loopback
+
+    lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
+    who = [f"{one['username']} ({one['role']})" for one in good]
+    names = ", ".join(dict.fromkeys(who))
+    if address.ask:
+        names += ("; " if names else "") + "others: you are asked in the app"
+    lines.append(f"  comes in   {names or 'nobody yet: name keys with --github or --keys'}")
+    if is_loopback(address.bind):
+        lines.append("  reached    from this machine only; docs/ssh.md says how from elsewhere")
+    until = f" at {to_the_minute(_iso(address.until))}," if address.until is not None else ""
+    lines.append(f"  ends       with{until} antiphon share --stop, or with the kernel")
+    return lines
+
+
+def _iso(milliseconds: int) -> str:
+    from antiphon_kernel.types.clock import iso_time
+
+    return iso_time(milliseconds)
+
+
+def _stop(folder: Path, as_json: bool) -> None:
+    from antiphon.ssh.launcher import stop_host
+
+    stopped = stop_host(folder)
+    words = "Not shared any more." if stopped else "It was not shared."
+    _print({"stopped": stopped}, as_json, [words])
+
+
+def _list(folder: Path, as_json: bool) -> None:
+    from antiphon.ssh.files import running_host
+
+    async def ask(calls: ToolClient) -> tuple[Any, Any]:
+        members = (await calls.call("kernel.members", {}))["members"]
+        return members, (await calls.call("key.list", {}))["keys"]
+
+    members, keys = _ask(folder, ask)
+    here = [
+        {"username": one["username"], "role": one["role"], **session}
+        for one in members
+        if one["kind"] == "human"
+        for session in one["sessions"]
+        if "within" not in session
+    ]
+    running = running_host(folder)
+    fields = {
+        "shared": running.model_dump(exclude_none=True) if running is not None else None,
+        "sessions": here,
+        "keys": keys,
+    }
+    wide = max((len(one["username"]) for one in here), default=0)
+    lines = [
+        f"{one['username']:{wide}}  {one['role']:6}  over {one['via']:4}  since"
+        f" {to_the_minute(one['since'])}  session {one['session'][-8:]}"
+        for one in here
+    ] or ["Nobody is here."]
+    lines += [f"{one['fingerprint']}  {one['username']}  {one['state']}" for one in keys]
+    _print(fields, as_json, lines)
+
+
+def _add_keys(
+    folder: Path,
+    users: tuple[str, ...],
+    files: tuple[Path, ...],
+    name: str | None,
+    role: str | None,
+) -> list[dict[str, Any]]:
+    """Let the kernel know every key that the command line names."""
+    from antiphon.ssh.forge_keys import keys_in_file, keys_of_user
+    from antiphon_kernel.types.ids import as_name
+    from antiphon_kernel.types.public_keys import parse_public_key
+
+    found: list[tuple[str, str]] = []
+    for user in users:
+        found += [(line, name or as_name(user)) for line in keys_of_user(user)]
+    for file in files:
+        for line in keys_in_file(file):
+            comment = parse_public_key(line).comment.partition("@")[0]
+            found.append((line, name or as_name(comment) or "guest"))
+    if not found:
+        if role is not None or name is not None:
+            raise click.UsageError("--role and --name go with keys: --github USER or --keys FILE")
+        return []
+
+    async def add(calls: ToolClient) -> list[dict[str, Any]]:
+        added: list[dict[str, Any]] = []
+        for line, username in found:
+            # Of several keys of one person, those behind the first are of somebody known by now.
+            known = name is not None or any(one["username"] == username for one in added)
+            asked = {"key": line, "name": username, "known": known}
+            added.append(await calls.call("key.add", asked | ({"role": role} if role else {})))
+        return added
+
+    return _ask(folder, add)
+
+
+def _ask(folder: Path, ask: Callable[[ToolClient], Awaitable[Result]]) -> Result:
+    from antiphon_kernel.client.address import read_address
+    from antiphon_kernel.client.tool_client import ToolClient
+
+    async def asked() -> Result:
+        calls = ToolClient(lambda: read_address(folder))
+        try:
+            return await ask(calls)
+        finally:
+            await calls.close()
+
+    return run(asked)
+
+
+def _require_library() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("asyncssh") is None:
+        raise CommandError(
+            "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'.",
+        )
+
+
+def _print(fields: dict[str, Any], as_json: bool, lines: list[str]) -> None:
+    from antiphon.cli.call import dump_json_line
+    from antiphon_kernel.text.sanitize import sanitize
+
+    if as_json:
+        click.echo(dump_json_line(fields))
+        return
+    for line in lines:
+        click.echo(sanitize(line))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

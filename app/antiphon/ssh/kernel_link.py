@@ -1,0 +1,108 @@
+"""The SSH host's connections to its kernel, which decides about everybody who comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon_kernel.client.address import KernelAddress, read_address
+from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_WAIT_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A session that the kernel has opened for a guest."""
+
+    session: str
+    username: str
+    address: KernelAddress
+    """The kernel, with the token of this session."""
+
+
+class KernelLink:
+    """Calls as the owner, over the kernel's unix socket."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._calls = ToolClient(self._locate)
+        self._watch = ToolClient(self._locate)
+        self._host = ""
+        """The session that all sessions of guests end with."""
+        self.project = ""
+        """Name of the project, as people call it."""
+
+    def _locate(self) -> KernelAddress:
+        return read_address(self._data)
+
+    async def start(self) -> None:
+        """Connect.
+
+        Raises:
+            AntiphonError: no_kernel.
+        """
+        self._host = str((await self._watch.call("session.whoami", {}))["session"])
+        self.project = str((await self._calls.call("kernel.info", {}))["label"])
+
+    async def close(self) -> None:
+        """Let go of the kernel, which ends all sessions of guests."""
+        await self._watch.close()
+        await self._calls.close()
+
+    async def is_known(self, fingerprint: str) -> bool:
+        """Return whether somebody comes in with a key now. Known or not, it takes as long."""
+        listed = await self._calls.call("key.list", {"fingerprint": fingerprint})
+        return any(one["state"] == "good" for one in listed["keys"])
+
+    async def open(self, fingerprint: str) -> OpenedSession:
+        """Begin the session of a guest whose key has been verified.
+
+        Raises:
+            AntiphonError: permission_denied, saying why; no_kernel.
+        """
+        asked = {"host": self._host, "fingerprint": fingerprint}
+        opened = await self._calls.call("ssh.open", asked)
+        there = self._locate()
+        address = KernelAddress(
+            pid=0, kernel=there.kernel, sync=there.sync, http=there.http, token=opened["token"]
+        )
+        return OpenedSession(opened["session"], opened["username"], address)
+
+    async def end(self, session: str) -> None:
+        """Say that a session is over; a kernel that has gone knows it already."""
+        try:
+            await self._calls.call("ssh.close", {"host": self._host, "session": session})
+        except AntiphonError as error:
+            if error.code is not ErrorCode.NO_KERNEL:
+                raise
+
+    async def watch(self, ended: Callable[[str, str], None]) -> str:
+        """Report each session that the kernel ends, with the reason, until the kernel goes away.
+
+        Returns:
+            Why there is no kernel any more.
+        """
+        try:
+            while True:
+                answer = await self._watch.call("ssh.ended", {"wait": _WAIT_SECONDS})
+                for one in answer["ended"]:
+                    ended(one["session"], one["reason"])
+        except AntiphonError as error:
+            return error.message
+
+    async def ask(self, key: str, name: str, seconds: float) -> str | None:
+        """Ask the owners about an unknown key; the role that they give, None for no.
+
+        Raises:
+            AntiphonError: rate_limited, no_kernel.
+        """
+        calls = self._calls.another()
+        try:
+            asked = {"key": key, "name": name[:1_000], "wait": seconds}
+            role = (await calls.call("key.ask", asked)).get("role")
+            return None if role is None else str(role)
+        finally:
+            await calls.close()

@@ -1,0 +1,307 @@
+"""What a guest over SSH can and cannot do, tried with the real OpenSSH client."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from tests.e2e.sharing import SharedProject, lines_of, message, needs_openssh
+from tests.processes import memory_of
+from tests.waiting import wait_until
+
+pytestmark = needs_openssh
+
+DENIED = "Permission denied (publickey)."
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedProject]:
+    one = SharedProject(tmp_path_factory.mktemp("shared"))
+    one.let_in("ed")
+    one.let_in("vera", "viewer")
+    yield one
+    one.close()
+
+
+def test_unknown_key_is_refused_like_a_password(project: SharedProject) -> None:
+    project.key("eve")
+    for options in (
+        (),
+        ("-oPubkeyAuthentication=no", "-oBatchMode=yes"),
+        ("-oPreferredAuthentications=password,keyboard-interactive", "-oNumberOfPasswordPrompts=1"),
+    ):
+        done = project.guest("eve", *options, "tail")
+        assert (done.returncode, done.stdout) == (255, "")
+        assert DENIED in done.stderr, options
+
+
+def test_known_and_unknown_user_names_take_the_same_path(project: SharedProject) -> None:
+    project.key("eve")
+    told = {}
+    for name in ("ed", "vera", "root", "nobody-of-this-name"):
+        done = project.guest("eve", "-v", "tail", user=name)
+        assert done.returncode == 255
+        told[name] = [line.replace(f"'{name}'", "NAME") for line in lines_of(done.stderr)]
+    assert told["ed"]
+    assert all(said == told["ed"] for said in told.values())
+
+
+def test_user_name_of_the_line_is_no_claim_of_identity(project: SharedProject) -> None:
+    assert project.guest("ed", "send", stdin=b"from whom?", user="vera").returncode == 0
+    (*_, last) = project.tool("block.list")["blocks"]
+    people = {
+        one["principal"]: one["username"] for one in project.tool("kernel.members")["members"]
+    }
+    assert people[last["author"]] == "ed"
+    assert project.guest("vera", "send", stdin=b"x", user="ed").returncode == 1
+
+
+def test_certificate_of_an_unknown_authority_lets_nobody_in(project: SharedProject) -> None:
+    authority, key = project.key("authority"), project.key("carl")
+    sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", "carl", "-n", "ed,carl"]
+    subprocess.run([*sign, f"{key}.pub"], check=True, capture_output=True)
+    assert DENIED in project.guest("carl", f"-oCertificateFile={key}-cert.pub", "tail").stderr
+    project.let_in("carl")
+    done = project.guest("carl", f"-oCertificateFile={key}-cert.pub", "export")
+    assert done.returncode == 0
+
+
+def test_revoked_key_ends_the_session_and_lets_nobody_in(project: SharedProject) -> None:
+    project.let_in("gus")
+    with project.guest_terminal("gus") as terminal:
+        terminal.wait_for("WRITE")
+        project.tool("key.revoke", principal="gus")
+        assert terminal.wait_for_end() == 1
+        assert "revoked the key" in terminal.text
+    assert DENIED in project.guest("gus", "tail").stderr
+
+
+def test_viewer_reads_and_writes_nothing_by_any_verb(project: SharedProject) -> None:
+    project.tool("block.create", **message("for all to read"))
+    assert "for all to read" in project.guest("vera", "export", "--format", "markdown").stdout
+    refused = project.guest("vera", "send", stdin=b"from a viewer")
+    assert refused.returncode == 1 and "viewer" in refused.stderr
+    acting = project.guest("vera", "send --as ed", stdin=b"from a viewer")
+    assert acting.returncode != 0
+    with project.guest_terminal("vera") as terminal:
+        terminal.wait_for("for all to read")
+        terminal.wait_for("viewer")
+        terminal.type("x")
+        terminal.wait_for("You are a viewer")
+    assert "from a viewer" not in project.guest("vera", "export").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls",
+        "sh -c id",
+        "antiphon",
+        "antiphon serve",
+        "call block.list",
+        "join",
+        "share --list",
+        "tail --data /tmp",
+        "export --url ws://127.0.0.1:1/sync",
+        "send --as vera",
+        "import /etc/passwd",
+        "tail 'unfinished",
+        "scp -f /etc/passwd",
+        "rsync --server . .",
+    ],
+)
+def test_exec_of_anything_but_three_commands_is_refused(
+    project: SharedProject, command: str
+) -> None:
+    done = project.guest("ed", command, stdin=b"x")
+    assert done.returncode in (1, 2)
+    assert done.stdout == "" and done.stderr.startswith(("antiphon: ", "Usage: "))
+
+
+def test_command_words_are_no_shell(project: SharedProject, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    project.guest("ed", f"export; touch {made}")
+    project.guest("ed", f"export $(touch {made})")
+    assert not made.exists()
+
+
+def test_session_without_a_terminal_is_told_so(project: SharedProject) -> None:
+    done = project.guest("ed", "-T")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "antiphon: The app needs a terminal: use ssh -t, or run one of the commands tail, send,"
+        " export.\n"
+    )
+
+
+def test_subsystem_and_forwardings_of_openssh_are_refused(project: SharedProject) -> None:
+    assert "subsystem request failed" in project.guest("ed", "-s", "sftp").stderr
+    forwarded = project.guest("ed", "-W127.0.0.1:22", "-oBatchMode=yes")
+    assert forwarded.returncode == 255 and "forwarding failed" in forwarded.stderr
+    remote = project.guest("ed", "-R0:127.0.0.1:22", "-oExitOnForwardFailure=yes", "tail")
+    assert remote.returncode == 255 and "forward" in remote.stderr
+    tunnel = project.guest("ed", "-w0:0", "-oExitOnForwardFailure=yes", "-v", "export")
+    assert tunnel.returncode == 255 or "Tunnel" in tunnel.stderr
+
+
+async def test_every_other_channel_and_forwarding_is_refused(project: SharedProject) -> None:
+    async with _connected(project, "ed") as connection:
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.open_connection("127.0.0.1", project.port)
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.open_unix_connection(str(project.data / "kernel.sock"))
+        with pytest.raises(asyncssh.ChannelListenError):
+            await connection.forward_remote_port("", 0, "localhost", 1)
+        with pytest.raises(asyncssh.ChannelListenError):
+            await connection.forward_remote_path("/tmp/never.sock", "/tmp/nowhere.sock")
+        with pytest.raises(asyncssh.Error):
+            await connection.start_sftp_client()
+
+
+def test_environment_of_the_client_reaches_no_session(project: SharedProject) -> None:
+    wanted = "-oSetEnv=NO_COLOR=1 COLORTERM=truecolor LD_PRELOAD=/nowhere ANTIPHON_DATA=/nowhere"
+    with project.guest_terminal("ed", wanted) as terminal:
+        terminal.wait_for("WRITE")
+        assert b"38;2;" in terminal.output  # in colours, and in all of them
+
+
+@pytest.mark.parametrize(
+    ("term", "size"),
+    [
+        ("\x1b]0;owned\x07", (80, 24)),
+        ("../../../../etc/passwd", (80, 24)),
+        ("x" * 10_000, (80, 24)),
+        ("xterm", (0, 0)),
+        ("xterm", (2**32 - 1, 2**32 - 1)),
+        ("xterm", (1, 1)),
+    ],
+)
+async def test_malicious_terminal_type_and_size_harm_nobody(
+    project: SharedProject, term: str, size: tuple[int, int]
+) -> None:
+    async with _connected(project, "ed") as connection:
+        process = await connection.create_process(term_type=term, term_size=size, encoding=None)
+        drawn = await process.stdout.readuntil(b"\x1b[?1049h")
+        assert b"owned" not in drawn
+        process.change_terminal_size(2**31, 0)
+        process.terminate()
+    assert project.guest("ed", "export").returncode == 0
+
+
+def test_200_half_open_handshakes_lock_nobody_out(project: SharedProject) -> None:
+    silent = [socket.create_connection(("127.0.0.1", project.port)) for _ in range(200)]
+    assert project.guest("ed", "export").returncode == 0
+    for one in silent:
+        one.close()
+
+
+def test_client_that_never_reads_fills_no_memory(project: SharedProject) -> None:
+    for _ in range(4):
+        project.succeed("send", stdin="y" * 1_000_000)
+    before = memory_of(project.host_pid)
+    reader = subprocess.Popen(project.ssh("ed", "export"), stdout=subprocess.PIPE, env=project.env)
+    stopped = [reader]
+    for _ in range(3):
+        stopped.append(
+            subprocess.Popen(project.ssh("ed", "export"), stdout=subprocess.PIPE, env=project.env)
+        )
+    wait_until(lambda: len(project.sessions("ed")) >= 4, "four exports that nobody reads")
+    assert project.guest("vera", "export").returncode == 0
+    assert memory_of(project.host_pid) - before < 12_000_000
+    for one in stopped:
+        one.kill()
+        one.wait()
+    wait_until(lambda: not project.sessions("ed"), "the end of their sessions")
+
+
+def test_100_megabytes_pasted_harm_nobody(project: SharedProject, tmp_path: Path) -> None:
+    pasted = tmp_path / "pasted"
+    with pasted.open("wb") as file:
+        file.write(b"\x1b[200~")
+        for _ in range(100):
+            file.write(b"pasted and pasted " * 58_254)
+        file.write(b"\x1b[201~")
+    before = memory_of(project.host_pid)
+    with pasted.open("rb") as source:
+        client = subprocess.Popen(
+            project.ssh("ed", "-tt"), stdin=source, stdout=subprocess.DEVNULL, env=project.env
+        )
+    wait_until(lambda: project.sessions("ed"), "the session")
+    grown = []
+    for _ in range(3):
+        assert project.guest("vera", "export").returncode == 0
+        grown.append(memory_of(project.host_pid) - before)
+    assert max(grown) < 12_000_000
+    client.kill()
+    client.wait()
+    wait_until(lambda: not project.sessions("ed"), "the end of the session")
+
+
+def test_session_that_is_killed_harms_no_other(project: SharedProject) -> None:
+    with project.guest_terminal("ed") as first, project.guest_terminal("vera") as second:
+        first.wait_for("WRITE")
+        second.wait_for("viewer")
+        (pid, *_) = _processes_of(project, "ed")
+        os.kill(pid, signal.SIGKILL)
+        assert first.wait_for_end() == 1
+        assert "ended by a failure" in first.text
+        project.tool("block.create", **message("the others go on"))
+        second.wait_for("the others go on")
+
+
+def test_host_key_stays_and_is_private(project: SharedProject) -> None:
+    before = project.share()["fingerprint"]
+    assert stat.S_IMODE((project.data / "ssh.key").stat().st_mode) == 0o600
+    project.share("--stop")
+    again = project.share()
+    assert again["fingerprint"] == before
+    project.share("--stop")
+    (project.data / "ssh.key").chmod(0o644)
+    refused = project.run("share")
+    assert refused.returncode == 3 and "Others may read the host key" in refused.stderr
+    (project.data / "ssh.key").chmod(0o600)
+    project.share()
+
+
+def test_bind_beyond_loopback_without_keys_is_refused(tmp_path: Path) -> None:
+    alone = SharedProject(tmp_path)
+    try:
+        refused = alone.run("share", "--bind", "0.0.0.0")
+        assert refused.returncode == 2 and "nobody's key is known yet" in refused.stderr
+        assert not (alone.data / "ssh.json").exists()
+    finally:
+        alone.close()
+
+
+def _connected(
+    project: SharedProject, name: str
+) -> asyncssh.misc._ACMWrapper[asyncssh.SSHClientConnection]:
+    return asyncssh.connect(
+        "localhost",
+        project.port,
+        known_hosts=None,
+        client_keys=[str(project.key(name))],
+        agent_path=None,
+        config=None,
+    )
+
+
+def _processes_of(project: SharedProject, username: str) -> list[int]:
+    """Return the processes whose working folder is that of a guest."""
+    folder = project.data / "ssh-guests" / username
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() == folder:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
