@@ -139,9 +139,11 @@ class CellRenderer:
         """A line: how the text begins when it is open, and how much of it there is."""
         width, words = self._text_width, []
         start = replace(view, text=view.text[:SEEN], collapsed=False, status=Status.DONE)
-        opened = self._cell(start)
-        if view.kind == BlockKind.DRIFT:
-            opened = self._markdown(start)
+        # By a renderer of its own: what this one has drawn of the open text stays.
+        renderer = CellRenderer(self._width, self._theme)
+        opened = (
+            renderer._markdown(start) if view.kind == BlockKind.DRIFT else renderer._cell(start)
+        )
         if (count := line_count(view.text)) > 1 or view.kind == BlockKind.FILE:
             words.append(count_of(count, "line"))
         if view.status == Status.ERROR and view.kind != BlockKind.ERROR:

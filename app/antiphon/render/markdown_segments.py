@@ -62,14 +62,16 @@ class MarkdownCutter:
         fence = state.fence if isinstance(state, MarkdownState) else None
         at = offset
         while at < end:
-            found = _FENCE.search(text, at, end)
-            limit = end if found is None else found.start()
+            reach = text.find("\n", at + self._size, end) + 1 or end
+            found = _FENCE.search(text, at, reach)
+            limit = reach if found is None else found.start()
             if limit >= offset + self._size:
                 cut = self._cut(text, offset, at, limit, end, fence)
                 if cut is not None:
                     return cut
             if found is None:
-                break
+                at = reach
+                continue
             marks, info = found[1], found[2]
             if fence is None:
                 if "`" not in info or marks[0] != "`":
@@ -108,7 +110,8 @@ class MarkdownCutter:
             return long or (SegmentStart(cut, cut, state) if whole else None)
         best: SegmentStart | None = None
         for pattern, size in zip((_APART, _AT_MARGIN, _LINE), sizes, strict=True):
-            found = pattern.search(text, max(low, offset + size - 1), min(high + 1, end))
+            first = max(low - 1, offset + size - 1)
+            found = pattern.search(text, first, min(high + 1, end))
             if found is None or found.end() > high or (best and found.end() >= best.offset):
                 continue
             cut = found.end()

@@ -51,7 +51,9 @@ class PlainTextArea(TextArea, ThemedWidget):
         self._hits: Callable[[], Sequence[tuple[int, int]]] = tuple
         self._ink: tuple[InkRange, ...] = ()
         self._rows = RowCache()
-        super().__init__(text, tab_behavior="indent", highlight_cursor_line=False)
+        # Textual would wrap the text it is made with, in its own way.
+        super().__init__("", tab_behavior="indent", highlight_cursor_line=False)
+        self._set_document(text, None)
         self.set_reactive(TextArea.cursor_blink, False)
         self.set_reactive(TextArea.match_cursor_bracket, False)
 

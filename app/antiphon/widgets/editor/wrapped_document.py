@@ -153,17 +153,23 @@ class CellWrappedDocument(WrappedDocument):
 
     def __init__(self, document: CellDocument, width: int = 0, tab_width: int = 4) -> None:
         self._rows = PrefixSums()
+        self._wrapped_at: tuple[int, int] | None = None
         super().__init__(document, width, tab_width)
 
     def wrap(self, width: int, tab_width: int | None = None) -> None:
-        """Wrap everything afresh; 0 is no wrapping."""
-        self._width = width
-        if tab_width:
-            self._tab_width = tab_width
-        self._wrap_offsets = [
-            wrap_columns(line, width, self._tab_width) for line in self.document.lines
-        ]
-        self._rows = PrefixSums(len(offsets) + 1 for offsets in self._wrap_offsets)
+        """Wrap everything at a width, unless it is already; 0 is no wrapping."""
+        tab_width = tab_width or self._tab_width
+        if self._wrapped_at == (width, tab_width):
+            return
+        self._wrapped_at = width, tab_width
+        self._width, self._tab_width = width, tab_width
+        lines = self.document.lines
+        self._wrap_offsets = (
+            [wrap_columns(line, width, tab_width) for line in lines]
+            if width
+            else [_UNWRAPPED] * len(lines)
+        )
+        self._rows = PrefixSums([len(offsets) + 1 for offsets in self._wrap_offsets])
 
     def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
         """Follow an edit of the document; the locations are in order."""
