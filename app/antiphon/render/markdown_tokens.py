@@ -16,6 +16,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
+from antiphon.render.display import sanitize_for_display
 from antiphon.render.token_meta import AT, DEEPEST, TARGET
 
 
@@ -77,6 +78,12 @@ def _parser() -> MarkdownIt:
 def parse(source: str) -> list[Token]:
     """The flat tokens of a displayable Markdown text; `map` counts lines, ends are exclusive."""
     return _parser().parse(source)
+
+
+def parse_inline(source: str) -> list[Token]:
+    """The tokens of one line of inline Markdown."""
+    parser = _parser()
+    return parser.inline.parse(sanitize_for_display(source), parser, {}, [])
 
 
 def _note_targets(content: str, tokens: list[Token]) -> None:

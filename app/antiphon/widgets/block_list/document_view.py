@@ -96,6 +96,7 @@ class DocumentView(Widget):
             anchor=anchor,
             host=self.cells,
             user=self.source.user,
+            is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
         )
         self.editor = editor
         self.cells.attach_editor(editor)

@@ -110,8 +110,11 @@ class CellEditor(PlainTextArea):
         anchor: int | None = None,
         host: EditorHost | None = None,
         user: LocalUser | None = None,
+        is_markdown: bool = False,
     ) -> None:
         """`offset` and `anchor` are the cursor and the other end of the selection.
+
+        With `is_markdown`, what is written looks like what it means.
 
         Raises:
             KeyError: if there is no such block.
@@ -124,7 +127,7 @@ class CellEditor(PlainTextArea):
         self._following = False
         self._told: tuple[int, int | None] | None = None
         self._flush_pending = False
-        super().__init__(document.text(block))
+        super().__init__(document.text(block), is_markdown=is_markdown)
         end = self.document.location_of(offset)
         start = end if anchor is None else self.document.location_of(anchor)
         self.set_reactive(TextArea.selection, Selection(start, end))

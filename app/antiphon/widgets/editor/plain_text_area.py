@@ -13,6 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
 
+from antiphon.render.markdown_source import MarkdownSource
 from antiphon.widgets.editor.cell_document import CellDocument, Replaced
 from antiphon.widgets.editor.indent import dedented, indent_unit
 from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
@@ -45,7 +46,10 @@ class PlainTextArea(TextArea, ThemedWidget):
     document: CellDocument
     wrapped_document: CellWrappedDocument
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, is_markdown: bool = False) -> None:
+        """With `is_markdown`, what is written looks like what it means."""
+        self._is_markdown = is_markdown
+        self._source: MarkdownSource | None = None
         self._text_columns = 0
         self._others: tuple[RemoteCursor, ...] = ()
         self._hits: Callable[[], Sequence[tuple[int, int]]] = tuple
@@ -140,6 +144,7 @@ class PlainTextArea(TextArea, ThemedWidget):
             self._others,
             self._hits(),
             self._ink,
+            source=self._source,
             ground=self.ground,
             has_row_above=has_row_above,
         ):
@@ -165,6 +170,7 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     def _set_document(self, text: str, language: str | None) -> None:
         self.document = CellDocument(text)
+        self._source = MarkdownSource(self.document.lines) if self._is_markdown else None
         self.wrapped_document = CellWrappedDocument(
             self.document, self._text_columns, self.indent_width
         )
@@ -190,6 +196,8 @@ class PlainTextArea(TextArea, ThemedWidget):
     def _apply(self, splice: TextSplice) -> Replaced:
         done = self.document.splice(splice)
         self.wrapped_document.wrap_range(*done)
+        if self._source is not None:
+            self._source.replaced(done.start[0], done.old_end[0], done.new_end[0])
         return done
 
     def _offsets(self) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -12,6 +12,7 @@ from textual.document._document import Location
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.markdown_source import MarkdownSource, SourceSpan
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
     InkRange,
@@ -68,6 +69,7 @@ class RowCache:
         hits: Sequence[tuple[int, int]] = (),
         ink: Sequence[InkRange] = (),
         *,
+        source: MarkdownSource | None = None,
         ground: Style,
         has_row_above: bool,
     ) -> bool:
@@ -75,6 +77,7 @@ class RowCache:
 
         Args:
             hits: ranges to mark, in order, in code points.
+            source: tells the styles of the lines; without one they have none.
             ground: foreground and background of the rows.
             has_row_above: whether somebody else shows `flags_above`.
         """
@@ -114,7 +117,8 @@ class RowCache:
             own = None
             if cursor is not None and span.holds(cursor):
                 own, own_row = min(span.column(cursor), width - 1), row - top
-            shown = _shown(span.text, own, self._theme.text)
+            styles = () if source is None else source.spans(line, theme)
+            shown = _shown(span.text, own, theme.text, span.styles(styles))
             lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
         self.flags_above = lines[0].flags if lines and has_row_above else ()
         strips = self._with_flags(lines, width, own_row)
@@ -169,7 +173,7 @@ class RowCache:
         own: int | None,
         width: int,
     ) -> LabelledLine:
-        key = (line.text, marks, tags, own, width)
+        key = (tuple(line), marks, tags, own, width)
         drawn = self._drawn.get(key)
         if drawn is None:
             if len(self._drawn) >= _REMEMBERED:
@@ -202,9 +206,21 @@ class RowCache:
         return strips
 
 
-def _shown(text: str, own: int | None, style: Style) -> Strip:
-    """The text of a row, as long as one's own cursor needs it."""
-    strip = Strip([Segment(text, style)]) if text else Strip([])
+def _shown(
+    text: str, own: int | None, style: Style, parts: Iterable[tuple[int, int, Style]]
+) -> Strip:
+    """The text of a row, as long as one's own cursor needs it.
+
+    Args:
+        parts: start and end in the text, in order, of what has a style on top of `style`.
+    """
+    segments: list[Segment] = []
+    at = 0
+    for start, end, own_style in parts:
+        segments += [Segment(text[at:start], style), Segment(text[start:end], style + own_style)]
+        at = end
+    segments.append(Segment(text[at:], style))
+    strip = Strip([one for one in segments if one.text])
     if own is not None and own >= strip.cell_length:
         strip = strip.extend_cell_length(own + 1)
     return strip
@@ -234,6 +250,16 @@ class _CachedSpan:
     def column(self, place: Location) -> int:
         """Screen column of a place in this row."""
         return self._cells.left(place[1] - self._start)
+
+    def styles(self, spans: Sequence[SourceSpan]) -> Iterator[tuple[int, int, Style]]:
+        """Yield the parts of the row's text that have a style of their own."""
+        for at in range(bisect_right(spans, self._start, key=lambda one: one.end), len(spans)):
+            start, end, style = spans[at]
+            if start >= self._end:
+                return
+            low = self._cells.start(max(start, self._start) - self._start)
+            high = self._cells.start(min(end, self._end) - self._start)
+            yield low, high, style
 
     def marks(self, low: Location, high: Location, style: Style) -> Iterator[StyleSpan]:
         """The part of a selection that is in this row."""

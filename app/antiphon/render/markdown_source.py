@@ -1,0 +1,206 @@
+"""Markdown as it is written, styled line by line: every character stays where it is."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from rich.style import Style
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.highlight import highlighted_lines
+from antiphon.render.markdown_blocks import fence_language
+from antiphon.render.token_meta import AT, TARGET
+
+_LONGEST: Final = 2_000
+"""Code points of a line beyond which nothing inside it is styled."""
+
+_REMEMBERED: Final = 512
+"""Lines whose styles are kept."""
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_PREFIX: Final = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$)))*[ \t]*")
+_HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+|$)")
+_MARKS_ONLY: Final = re.compile(
+    r"[ \t]*(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)"
+)
+_SET: Final = {
+    "em_open": "emphasis",
+    "strong_open": "strong",
+    "s_open": "strike",
+    "link_open": "link",
+}
+
+
+class SourceSpan(NamedTuple):
+    """Columns `start` to `end` (exclusive, code points) of a line in a style."""
+
+    start: int
+    end: int
+    style: Style
+
+
+class _FencedLines(NamedTuple):
+    """A fence from its first line to its last, which may be the last of the text."""
+
+    first: int
+    last: int
+    language: str
+
+
+class MarkdownSource:
+    """Styles of the lines of a text that is edited; an edit costs what it touches."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        """`lines` may change; `replaced` has to be told of that."""
+        self._lines = lines
+        self._marked = [at for at, line in enumerate(lines) if _may_be_fence(line)]
+        """Lines that may open or close a fence."""
+        self._fences: list[_FencedLines] | None = None
+        self._styled: dict[tuple[str, str | None], tuple[SourceSpan, ...]] = {}
+        """By a line and the language of its fence."""
+        self._theme: CellTheme | None = None
+
+    def replaced(self, first: int, old_last: int, new_last: int) -> None:
+        """Follow an edit of the lines `first` to `old_last`, which are up to `new_last` now."""
+        low, high = bisect_left(self._marked, first), bisect_right(self._marked, old_last)
+        came = [at for at in range(first, new_last + 1) if _may_be_fence(self._lines[at])]
+        grown = new_last - old_last
+        if low == high and not came and not grown:
+            return
+        behind = self._marked[high:]
+        self._marked[low:] = [*came, *((at + grown for at in behind) if grown else behind)]
+        self._fences = None
+
+    def spans(self, line: int, theme: CellTheme) -> tuple[SourceSpan, ...]:
+        """The styled parts of a line, in order and apart."""
+        text = self._lines[line]
+        fence = self._fence_at(line)
+        if fence is not None and (
+            line == fence.first or (line == fence.last and _FENCE.fullmatch(text))
+        ):
+            return (SourceSpan(0, len(text), theme.marker),)
+        if theme is not self._theme or len(self._styled) >= _REMEMBERED:
+            self._theme = theme
+            self._styled.clear()
+        key = text, None if fence is None else fence.language
+        spans = self._styled.get(key)
+        if spans is None:
+            spans = self._styled[key] = (
+                _text_spans(text, theme)
+                if fence is None
+                else _code_spans(text, fence.language, theme)
+            )
+        return spans
+
+    def _fence_at(self, line: int) -> _FencedLines | None:
+        if self._fences is None:
+            self._fences = list(self._find_fences())
+        at = bisect_right(self._fences, line, key=lambda fence: fence.first) - 1
+        if at < 0 or self._fences[at].last < line:
+            return None
+        return self._fences[at]
+
+    def _find_fences(self) -> Iterator[_FencedLines]:
+        first, marks, language = -1, "", ""
+        for at in self._marked:
+            found = _FENCE.fullmatch(self._lines[at])
+            if found is None:
+                continue
+            if first < 0:
+                if found[1][0] == "~" or "`" not in found[2]:
+                    first, marks, language = at, found[1], fence_language(found[2])
+            elif found[1].startswith(marks) and not found[2].strip(" \t"):
+                yield _FencedLines(first, at, language)
+                first = -1
+        if first >= 0:
+            yield _FencedLines(first, len(self._lines), language)
+
+
+def _may_be_fence(line: str) -> bool:
+    return "```" in line or "~~~" in line
+
+
+def _code_spans(line: str, language: str, theme: CellTheme) -> tuple[SourceSpan, ...]:
+    if len(line) > _LONGEST:
+        return (SourceSpan(0, len(line), _text_of(theme.code.plain)),)
+    spans: list[SourceSpan] = []
+    at = 0
+    for text, style in highlighted_lines(line, language, theme.code)[0]:
+        spans.append(SourceSpan(at, at + len(text), _text_of(style)))
+        at += len(text)
+    return tuple(spans)
+
+
+def _text_spans(line: str, theme: CellTheme) -> tuple[SourceSpan, ...]:
+    if _MARKS_ONLY.fullmatch(line):
+        return (SourceSpan(0, len(line), theme.marker),)
+    prefix = _PREFIX.match(line)
+    start = prefix.end() if prefix else 0
+    style = theme.quote if ">" in line[:start] else theme.text
+    if heading := _HEADING.match(line, start):
+        styles = (theme.heading_1, theme.heading_2, theme.heading_3)
+        style = styles[min(len(heading[1]), 3) - 1]
+        start = heading.end()
+    if len(line) > _LONGEST:
+        return (SourceSpan(0, start, theme.marker),)
+    styles_of = [theme.marker] * start + _inline_styles(line[start:], style, theme)
+    return tuple(_joined(styles_of))
+
+
+def _inline_styles(text: str, style: Style, theme: CellTheme) -> list[Style]:
+    """The style of each code point of inline Markdown: what is not text is a mark."""
+    from antiphon.render.markdown_tokens import parse_inline
+
+    styles = [theme.marker] * len(text)
+    stack = [style]
+    for token in parse_inline(text):
+        at = token.meta.get(AT, 0)
+        if token.nesting > 0:
+            name = _SET.get(token.type)
+            stack.append(stack[-1] + getattr(theme, name) if name else stack[-1])
+        elif token.nesting < 0 and len(stack) > 1:
+            stack.pop()
+        elif token.type == "code_inline":
+            length = len(text) - at
+            end = text.find(token.markup, at + len(token.markup))
+            length = end - at if end > 0 else length
+            code = stack[-1] + _text_of(theme.inline_code)
+            _fill(styles, at + len(token.markup), at + length, code)
+        elif token.type == "text_special":
+            _fill(styles, at, at + len(token.markup), stack[-1])
+        elif token.type == "image":
+            _fill(styles, at + 2, at + 2 + len(token.content), theme.link)
+        elif token.content:
+            _fill(styles, at, at + len(token.content), stack[-1])
+        if TARGET in token.meta:
+            start, end = token.meta[TARGET]
+            _fill(styles, start, end, theme.link_target)
+    return styles
+
+
+def _fill(styles: list[Style], start: int, end: int, style: Style) -> None:
+    end = min(end, len(styles))
+    if start < end:
+        styles[start:end] = [style] * (end - start)
+
+
+def _joined(styles: Sequence[Style]) -> Iterator[SourceSpan]:
+    start = 0
+    for at in range(1, len(styles) + 1):
+        if at == len(styles) or styles[at] != styles[start]:
+            yield SourceSpan(start, at, styles[start])
+            start = at
+
+
+def _text_of(style: Style) -> Style:
+    """The style on the ground of what it stands in."""
+    return Style(
+        color=style.color,
+        bold=style.bold,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+    )

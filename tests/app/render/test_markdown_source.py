@@ -1,0 +1,114 @@
+"""Markdown that keeps its face while it is edited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.style import Style
+
+from antiphon.render.markdown_source import MarkdownSource
+from tests.app.render.markdown_texts import markdown_texts
+from tests.app.render.notation import THEME
+
+
+def styles(text: str, line: int = 0) -> dict[str, Style]:
+    """The style of each part of a line."""
+    lines = text.split("\n")
+    return {
+        lines[line][start:end]: style
+        for start, end, style in MarkdownSource(lines).spans(line, THEME)
+    }
+
+
+def test_heading_is_bold_and_its_mark_dim() -> None:
+    assert styles("## Title") == {"## ": THEME.marker, "Title": THEME.heading_2}
+
+
+def test_emphasis_and_its_marks() -> None:
+    found = styles("a *b* **c** ~~d~~ `e`")
+    assert found["b"].italic
+    assert found["c"].bold
+    assert found["d"].strike
+    assert found["e"].color == THEME.inline_code.color
+    assert found["a "] == THEME.text
+    assert {one for one, style in found.items() if style == THEME.marker} >= {"*", "** "[:2], "`"}
+
+
+def test_link_shows_its_text_and_its_target() -> None:
+    found = styles("see [here](http://x)")
+    assert found["here"].underline
+    assert found["](http://x)"] == THEME.link_target == THEME.marker
+
+
+def test_markers_of_blocks_are_dim() -> None:
+    for text, mark in (
+        ("- item", "- "),
+        ("12. item", "12. "),
+        ("> said", "> said"),
+        ("---", "---"),
+    ):
+        assert styles(text)[mark] == THEME.marker
+
+
+def test_code_in_a_fence_has_the_colours_of_its_language() -> None:
+    text = "```python\nif x: pass\n```\n*after*"
+    assert styles(text)["```python"] == THEME.marker
+    assert styles(text, 1)["if"].color == THEME.code.keyword.color
+    assert styles(text, 1)["if"].bgcolor is None
+    assert styles(text, 2)["```"] == THEME.marker
+    assert styles(text, 3)["after"].italic
+
+
+def test_line_that_is_too_long_is_not_styled_inside() -> None:
+    assert styles("# " + "*a* " * 5_000) == {"# ": THEME.marker}
+
+
+def every(source: MarkdownSource, count: int) -> list[object]:
+    return [source.spans(line, THEME) for line in range(count)]
+
+
+@given(text=markdown_texts)
+def test_spans_cover_lines_in_order(text: str) -> None:
+    lines = text.split("\n")
+    for line, spans in zip(lines, every(MarkdownSource(lines), len(lines)), strict=True):
+        at = 0
+        for start, end, _ in spans:  # type: ignore[attr-defined]
+            assert at <= start < end <= len(line)
+            at = end
+
+
+@given(text=markdown_texts, data=st.data())
+def test_edited_text_is_styled_as_read_afresh(text: str, data: st.DataObject) -> None:
+    lines = text.split("\n")
+    source = MarkdownSource(lines)
+    for _ in range(4):
+        every(source, len(lines))
+        first = data.draw(st.integers(0, len(lines) - 1))
+        last = data.draw(st.integers(first, len(lines) - 1))
+        came = data.draw(st.lists(st.sampled_from(["```", "~~~ x", "a", "", "````"]), min_size=1))
+        lines[first : last + 1] = came
+        source.replaced(first, last, first + len(came) - 1)
+        assert every(source, len(lines)) == every(MarkdownSource(lines), len(lines))
+
+
+class CountedLines(list[str]):
+    """Lines that count how often one is read."""
+
+    reads = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(at)
+
+
+def test_typing_reads_only_the_line_it_is_in() -> None:
+    lines = CountedLines("```" if number % 100 == 0 else "x" for number in range(10_000))
+    source = MarkdownSource(lines)
+    source.spans(9_050, THEME)
+    lines.reads = 0
+    for _ in range(100):
+        source.replaced(5_050, 5_050, 5_050)
+        source.spans(5_050, THEME)
+    assert lines.reads <= 400
