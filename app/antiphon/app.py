@@ -15,6 +15,8 @@ from functools import partial
 from rich.console import Console
 from textual import events, on
 from textual.app import App
+from textual.color import Color
+from textual.command import Command, CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
 
@@ -22,15 +24,16 @@ from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
 from antiphon.locations import config_folder, state_folder, under_home
 from antiphon.options import AppOptions, kernel_name
-from antiphon.palette import PaletteCommands
+from antiphon.palette import PaletteCommands, shown_theme
+from antiphon.render.cell_theme import CellTheme
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
-from antiphon.textual_patches.driver import TerminalDriver
-from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
+from antiphon.textual_patches.driver import BackgroundReported, TerminalDriver
+from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
 from antiphon.widgets.status import HintLog
@@ -63,7 +66,7 @@ class AntiphonApp(App[None]):
         scrollbar-background: $background;
         scrollbar-background-hover: $background;
         scrollbar-background-active: $background;
-        scrollbar-color: $panel;
+        scrollbar-color: $cell-map-thumb;
         scrollbar-color-hover: $primary 60%;
         scrollbar-color-active: $primary;
     }
@@ -103,6 +106,10 @@ class AntiphonApp(App[None]):
         self.settings = self._settings_store.read()
         self._problems = [*map(str, self._settings_store.problems), *self._register_themes()]
         self.theme = theme or self._chosen_theme()
+        self._theme_before: str | None = None
+        """The theme in the place of which another one is shown while it is looked at."""
+        self._asks_terminal = theme is None and self.settings.theme is None
+        """The theme may still become one that fits the terminal."""
         self._memory = ViewStateController(
             None if place_name(options) == DEMO else ViewStateStore(state_folder(), options),
             self._notify_person,
@@ -251,9 +258,42 @@ class AntiphonApp(App[None]):
         if call and self._driver is not None:
             self._driver.write(call)
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        thumb = CellTheme.from_theme(self.current_theme).map_thumb.color
+        assert thumb is not None
+        return {"cell-map-thumb": Color.from_rich_color(thumb).hex}
+
+    def on_background_reported(self, message: BackgroundReported) -> None:
+        """Take the light theme on a terminal with a light background, if none was chosen."""
+        if self._asks_terminal and message.colour.brightness > 0.5 and self.theme == DEFAULT_THEME:
+            self.theme = LIGHT_THEME
+        self._asks_terminal = False
+
+    def on_command_palette_option_highlighted(
+        self, message: CommandPalette.OptionHighlighted
+    ) -> None:
+        """Show the theme that the palette is at, for as long as it is."""
+        option = message.highlighted_event.option
+        name = shown_theme(option.hit.text or "") if isinstance(option, Command) else None
+        if name is not None:
+            self._theme_before = self._theme_before or self.theme
+            self.theme = name
+        else:
+            self._end_preview()
+
+    def on_command_palette_closed(self, message: CommandPalette.Closed) -> None:
+        if not message.option_selected:
+            self._end_preview()
+
+    def _end_preview(self) -> None:
+        before, self._theme_before = self._theme_before, None
+        if before is not None:
+            self.theme = before
+
     @on(DocumentScreen.ThemeChosen)
     def _theme_chosen(self, message: DocumentScreen.ThemeChosen) -> None:
         """Show a theme, now and in later runs."""
+        self._theme_before, self._asks_terminal = None, False
         self.theme = message.name
         try:
             self.settings = self._settings_store.remember(self.settings, "theme", message.name)

@@ -16,6 +16,14 @@ from antiphon.screens.document_screen import DocumentScreen
 _TITLE_COLUMNS: Final = 48
 
 
+_THEME: Final = "Theme: "
+
+
+def shown_theme(title: str) -> str | None:
+    """Return the theme that an entry of the palette is for; None if it is for something else."""
+    return title.removeprefix(_THEME) if title.startswith(_THEME) else None
+
+
 class PaletteEntry(NamedTuple):
     """One line of the palette."""
 
@@ -74,6 +82,5 @@ class PaletteCommands(Provider):
                 answer = partial(screen.choose_model, name)
                 yield PaletteEntry(f"Model: {name} answers here", "", answer)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
-            if name != self.app.theme:
-                choose = partial(screen.choose_theme, name)
-                yield PaletteEntry(f"Theme: {name}", "", choose)
+            choose = partial(screen.choose_theme, name)
+            yield PaletteEntry(f"{_THEME}{name}", "", choose)

@@ -1,7 +1,8 @@
 """Themes as files: the bundled ones and those in the user's config folder.
 
 A theme is a TOML file. `name` is what it is chosen by, `dark` says whether its page is dark (it is,
-unless `dark = false`), `authors` holds twelve colours. The table `interface` sets the colours of
+unless `dark = false`), `ansi = true` that its colours are the terminal's own (`ansi_blue` and so
+on), `authors` holds twelve colours. The table `interface` sets the colours of
 the program (`primary` at least), `cells` those of text, and `variables` any variable of Textual's
 style sheets.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from textual.color import Color, ColorParseError
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from antiphon.render.cell_theme import CELL_COLOURS
 from antiphon.toml_files import FileProblem, read_toml
@@ -24,6 +25,7 @@ from antiphon_kernel.text.toml_lines import TomlFile
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
 DEFAULT_THEME: Final = "antiphon-dark"
+LIGHT_THEME: Final = "antiphon-light"
 
 INTERFACE_COLOURS: Final = (
     "primary",
@@ -40,7 +42,7 @@ INTERFACE_COLOURS: Final = (
 )
 """The names that a theme can set in its table `interface`."""
 
-_TOP_LEVEL: Final = ("name", "dark", "authors", "interface", "cells", "variables")
+_TOP_LEVEL: Final = ("name", "dark", "ansi", "authors", "interface", "cells", "variables")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
@@ -108,16 +110,22 @@ def parse_theme(data: Mapping[str, Any]) -> Theme:
     dark = data.get("dark", True)
     if not isinstance(dark, bool):
         raise ThemeError("dark", f"`dark` has to be true or false, found {dark!r}")
+    ansi = data.get("ansi", False)
+    if not isinstance(ansi, bool):
+        raise ThemeError("ansi", f"`ansi` has to be true or false, found {ansi!r}")
     interface = _colours(data, "interface", INTERFACE_COLOURS)
     if "primary" not in interface:
         raise ThemeError("interface", "`interface` has to set `primary`")
     cells = _colours(data, "cells", CELL_COLOURS)
+    # Textual's style sheets name some variables that only a theme of the terminal's colours has.
+    needed = BUILTIN_THEMES["ansi-dark"].variables if ansi else {}
     variables = {
+        **needed,
         **{f"cell-{key}": colour for key, colour in cells.items()},
         **{f"author-{slot}": colour for slot, colour in enumerate(_authors(data))},
         **_variables(data),
     }
-    return Theme(name=name, dark=dark, variables=variables, **cast(Any, interface))
+    return Theme(name=name, dark=dark, ansi=ansi, variables=variables, **cast(Any, interface))
 
 
 def _authors(data: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START
 
-from antiphon.textual_patches.driver import ESCAPE_SECONDS, PasteSafeParser
+from antiphon.textual_patches.driver import ESCAPE_SECONDS, BackgroundReported, PasteSafeParser
 
 typed = st.text("abcé\u3000\u200d", min_size=1)
 pasted = st.text("a\n\r\t\x1b[2013~m\x00\u200d").filter(
@@ -56,6 +56,27 @@ def test_keys_work_after_a_paste_with_escapes() -> None:
     ]  # fmt: skip
     assert isinstance(got[0], events.Paste) and got[0].text == "four\x1b[31mred\x1b"
     assert isinstance(got[1], events.Key) and got[1].key == "up"
+
+
+@given(cuts=st.lists(st.integers(1, 9)), end=st.sampled_from(["\x07", "\x1b\\"]))
+def test_report_of_the_background_between_keys_is_no_key(cuts: list[int], end: str) -> None:
+    data, pieces = f"a\x1b]11;rgb:ffff/8080/00{end}b", []
+    for cut in [*cuts, len(data)]:
+        pieces.append(data[:cut])
+        data = data[cut:]
+    parser = PasteSafeParser(clock=lambda: 0)
+    got = [event for piece in pieces if piece for event in parser.feed(piece)]
+    assert [type(event) for event in got] == [events.Key, BackgroundReported, events.Key]
+    assert isinstance(got[1], BackgroundReported) and got[1].colour.rgb == (255, 128, 0)
+
+
+def test_sequence_that_is_no_report_becomes_keys_after_a_while() -> None:
+    now = 0.0
+    parser = PasteSafeParser(clock=lambda: now)
+    assert list(parser.feed("\x1b]1")) == []
+    now = 2 * ESCAPE_SECONDS
+    got = [*parser.tick(), *parser.feed("x"), *parser.feed("")]
+    assert [event.key for event in got if isinstance(event, events.Key)][-2:] == ["1", "x"]
 
 
 def keys_of(pieces: list[str]) -> list[str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.color import Color
 
 from antiphon.locations import config_folder
 from antiphon.settings import CHOICES_FILE, SETTINGS_FILE, Settings, SettingsStore
-from antiphon.themes import DEFAULT_THEME
+from antiphon.textual_patches.driver import BackgroundReported
+from antiphon.themes import DEFAULT_THEME, LIGHT_THEME
 from antiphon.widgets.status import HintBar
 from tests.app.opened import World, opened
+from tests.waiting import until
 
 
 class Folders:
@@ -94,6 +97,33 @@ async def test_theme_chosen_in_the_palette_is_there_at_the_next_start(here: Worl
         await there.pilot.pause()
     async with opened(here) as there:
         assert there.app.theme == there.app.settings.theme == "antiphon-light"
+
+
+async def test_theme_is_shown_while_the_palette_is_at_it(here: World) -> None:
+    async with opened(here) as there:
+        await there.press("ctrl+p")
+        await there.type("gruvbox-dark")
+        await there.sees("Theme: gruvbox-dark")
+        await there.press("down")
+        await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
+        await there.press("escape")
+        await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
+        assert there.app.settings.theme is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"), [(None, LIGHT_THEME), (DEFAULT_THEME, DEFAULT_THEME)], ids=["none", "one"]
+)
+async def test_light_terminal_has_the_light_theme_if_none_was_chosen(
+    here: World, chosen: str | None, shown: str
+) -> None:
+    if chosen is not None:
+        (config_folder() / SETTINGS_FILE).write_text(f'theme = "{chosen}"\n')
+    async with opened(here) as there:
+        there.app.post_message(BackgroundReported(Color(255, 250, 240)))
+        await there.pilot.pause()
+        assert there.app.theme == shown
+        assert there.app.settings.theme == chosen
 
 
 async def test_theme_that_is_not_there_is_told_and_the_default_is_shown(here: World) -> None:

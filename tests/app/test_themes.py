@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from antiphon.render.cell_theme import CellTheme
+from antiphon.render.cell_theme import CellTheme, CodeTheme
 from antiphon.themes import (
     DEFAULT_THEME,
     bundled_themes_folder,
@@ -21,10 +21,22 @@ from antiphon.themes import (
 from antiphon.toml_files import FileProblem
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
+ON_SURFACES = (
+    *("text", "dim", "heading_1", "heading_2", "heading_3", "link", "thinking", "tool_prompt"),
+    *("tool_command", "fold", "status_done", "status_running", "status_failed", "error", "unread"),
+    *("mode_write", "mode_edit", "mode_navigate"),
+)
+"""Styles of text that may stand on a surface."""
+
 GOOD = 'name = "mine"\n\n[interface]\nprimary = "#336699"\n'
 
 BUNDLED = load_themes(bundled_themes_folder(), Path("/nonexistent"))
 NAMES = sorted(BUNDLED.themes)
+TERMINAL = "terminal"
+"""The theme of which only the terminal knows the colours."""
+KNOWN = [name for name in NAMES if name != TERMINAL]
+
+SURFACES = ("user_band", "panel", "focus_surface", "edit_surface", "composer", "strip")
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -69,9 +81,10 @@ def painted(style: Style, page: Style) -> tuple[Color, Color]:
 def test_bundled_themes_are_all_there_and_whole() -> None:
     assert BUNDLED.failures == ()
     assert {DEFAULT_THEME, "antiphon-light", "high-contrast", "monochrome"} <= set(NAMES)
+    assert len(NAMES) >= 8
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KNOWN)
 def test_theme_text_styles_have_contrast(name: str) -> None:
     theme = CellTheme.from_theme(BUNDLED.themes[name])
     least = 7.0 if name == "high-contrast" else 4.5
@@ -93,21 +106,56 @@ def test_theme_text_styles_have_contrast(name: str) -> None:
     assert poor == {}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_text_on_every_surface_has_contrast(name: str, surface: str) -> None:
+    theme = CellTheme.from_theme(BUNDLED.themes[name])
+    ground = theme.background + getattr(theme, surface)
+    text = {field: getattr(theme, field) for field in ON_SURFACES}
+    text |= {f"author {slot}": style for slot, style in enumerate(theme.authors)}
+    ratios = {field: round(contrast(*painted(style, ground)), 2) for field, style in text.items()}
+    assert {field: ratio for field, ratio in ratios.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_selection_stands_out(name: str) -> None:
+    theme = CellTheme.from_theme(BUNDLED.themes[name])
+    page = painted(theme.background, theme.background)[1]
+    assert contrast(painted(theme.own_selection, theme.background)[1], page) >= 1.8
+    assert contrast(painted(theme.hit, theme.background)[1], page) >= 1.8
+
+
+def test_terminal_theme_has_no_colours_of_its_own() -> None:
+    theme = CellTheme.from_theme(BUNDLED.themes[TERMINAL])
+    styles = [one for one in _all_styles(theme) if isinstance(one, Style)]
+    colours = {colour for style in styles for colour in (style.color, style.bgcolor) if colour}
+    assert colours
+    assert all(colour.is_default or colour.is_system_defined for colour in colours)
+    assert len(set(theme.authors)) == COLOUR_SLOTS
+
+
+def _all_styles(theme: CellTheme) -> list[object]:
+    found: list[object] = []
+    for field in CellTheme.__dataclass_fields__:
+        value = getattr(theme, field)
+        found += value if isinstance(value, tuple) else [value]
+    return found + [getattr(theme.code, field) for field in CodeTheme.__dataclass_fields__]
+
+
+@pytest.mark.parametrize("name", KNOWN)
 def test_theme_surfaces_and_marks_stand_out_from_the_page(name: str) -> None:
     theme = CellTheme.from_theme(BUNDLED.themes[name])
     page = painted(theme.background, theme.background)[1]
-    surfaces = ("user_band", "panel", "focus_surface", "edit_surface", "composer", "strip")
     ratios = {
         field: round(contrast(painted(getattr(theme, field), theme.background)[1], page), 2)
-        for field in surfaces
-    }
+        for field in SURFACES
+    } | {"code": round(contrast(painted(theme.code.plain, theme.background)[1], page), 2)}
     assert {field: ratio for field, ratio in ratios.items() if not 1.3 <= ratio <= 1.5} == {}
     for mark in (theme.map_thumb, theme.map_unread, theme.map_hit):
         assert contrast(painted(mark, theme.background)[0], page) >= 3
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "monochrome"])
+@pytest.mark.parametrize("name", [name for name in KNOWN if name != "monochrome"])
 def test_twelve_authors_can_be_told_apart_by_colour(name: str) -> None:
     theme = CellTheme.from_theme(BUNDLED.themes[name])
     colours = [painted(style, theme.background)[0] for style in theme.authors]

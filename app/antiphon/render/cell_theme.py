@@ -10,7 +10,7 @@ slant, underline or a sign.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rich.style import Style
@@ -97,6 +97,9 @@ class CodeTheme:
     removed: Style
 
 
+_CODE_STYLES: Final = tuple(CodeTheme.__dataclass_fields__)
+
+
 @dataclass(frozen=True, slots=True)
 class CellTheme:
     """Styles by what they mean; text styles have no background unless it is their meaning."""
@@ -179,8 +182,8 @@ class CellTheme:
     @classmethod
     def from_theme(cls, theme: Theme) -> CellTheme:
         """The styles of a theme; colours that cannot be read are derived instead."""
-        palette = _Palette(theme)
-        return _build(theme, palette)
+        built = _build(theme, _Palette(theme))
+        return _on_terminal_colours(built) if theme.ansi else built
 
     def mode(self, word: str) -> Style:
         """Style of a mode's word and rule; one without a colour is dim."""
@@ -355,15 +358,13 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         ink=tuple(_fading(colour, ink) for colour in slots) if has_colours else (),
         ink_unknown=_fading(palette.accent, ink) if has_colours else (),
         own_cursor=Style(color=page.rich_color, bgcolor=ink.rich_color),
-        own_selection=Style(
-            bgcolor=palette.cell("selection", palette.mixed(palette.primary, 0.35)).rich_color
-        ),
+        own_selection=Style(bgcolor=palette.surface("selection", palette.primary, 1.85).rich_color),
         focus=_foreground(palette.cell("focus", palette.primary), bold=True),
         unread=_foreground(palette.cell("unread", palette.accent), bold=True),
-        user_band=_ground(palette.surface("user-band", palette.primary, 1.35)),
+        user_band=_ground(palette.surface("user-band", palette.primary, 1.32)),
         panel=_ground(palette.surface("panel", ink, 1.3)),
-        focus_surface=_ground(palette.surface("focus-surface", ink, 1.48)),
-        edit_surface=_ground(palette.surface("edit-surface", palette.success, 1.4)),
+        focus_surface=_ground(palette.surface("focus-surface", palette.accent, 1.35)),
+        edit_surface=_ground(palette.surface("edit-surface", palette.success, 1.35)),
         composer=_ground(palette.surface("composer", ink, 1.3)),
         strip=_ground(palette.surface("strip", palette.accent, 1.35)),
         hit=_readable_on(palette.surface("hit", palette.warning, 1.9), ink) + Style(underline=True),
@@ -386,6 +387,44 @@ def _fading(colour: Color, text: Color) -> tuple[Style, ...]:
     return tuple(_foreground(colour.blend(text, step / INK_STEPS)) for step in range(INK_STEPS))
 
 
+def _on_terminal_colours(theme: CellTheme) -> CellTheme:
+    """Return the theme without mixed colours: attributes stand for grounds and for what is dim."""
+    dim, none = Style(dim=True), Style()
+    black = Style(color="black")
+    return replace(
+        theme,
+        dim=dim,
+        link_target=dim,
+        marker=dim,
+        quote=dim,
+        thinking=dim + Style(italic=True),
+        fold=dim,
+        inline_code=Style(color=theme.inline_code.color),
+        code=CodeTheme(
+            **{
+                name: dim if name == "comment" else Style(color=style.color, bold=style.bold)
+                for name, style in ((one, getattr(theme.code, one)) for one in _CODE_STYLES)
+            }
+        ),
+        cursors=tuple(black + Style(bgcolor=one.color, bold=True) for one in theme.blame),
+        selections=tuple(black + Style(bgcolor=one.color, underline=True) for one in theme.blame),
+        own_cursor=Style(reverse=True),
+        own_selection=Style(reverse=True),
+        user_band=none,
+        panel=none,
+        focus_surface=none,
+        edit_surface=none,
+        composer=none,
+        strip=none,
+        hit=Style(underline=True, bold=True),
+        hit_current=Style(reverse=True, bold=True),
+        map_thumb=Style(color="bright_black"),
+        ansi=tuple(
+            Color.parse(f"ansi_{bright}{name}") for bright in ("", "bright_") for name in _ANSI_HUES
+        ),
+    )
+
+
 def _ground(colour: Color) -> Style:
     return Style(bgcolor=colour.rich_color)
 
@@ -399,7 +438,7 @@ def _readable_on(ground: Color, wanted: Color) -> Style:
 
 
 def _code_background(palette: _Palette) -> Color:
-    return palette.cell("code-background", palette.mixed(palette.foreground, 0.07))
+    return palette.surface("code-background", palette.foreground, 1.3)
 
 
 def _code_theme(palette: _Palette) -> CodeTheme:

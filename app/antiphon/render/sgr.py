@@ -211,7 +211,12 @@ def _colour_of(colour: RichColor | None, default: Color) -> Color:
 
 @lru_cache(4096)
 def _readable(colour: Color, ground: Color) -> Color:
-    """The nearest colour on the way to black or white that can be read on the ground."""
+    """The nearest colour on the way to black or white that can be read on the ground.
+
+    What the terminal's own colours look like is not known: they stay.
+    """
+    if colour.ansi is not None:
+        return colour
     return next(_towards_readable(colour, ground), colour)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from textual import events
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
@@ -29,12 +30,29 @@ _ESCAPES_AND_TEXT: Final = re.compile(r"\x1b+(?=[^\x00-\x20\x7f\[\]OPX^_\\bf]|\x
 a word's move to the left or right; the others of this kind mean nothing here."""
 
 
+_ASK_BACKGROUND: Final = "\x1b]11;?\x1b\\"
+_BACKGROUND: Final = re.compile(
+    r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,5}"
+    r"(?:\x07|\x1b\\)"
+)
+_BEGUN_BACKGROUND: Final = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,32}\x1b?)?)?)?\Z")
+
+
+class BackgroundReported(Message):
+    """The terminal has said what colour its background has."""
+
+    def __init__(self, colour: Color) -> None:
+        super().__init__()
+        self.colour = colour
+
+
 class PasteSafeParser(XTermParser):
     """Takes a bracketed paste as it is, and Esc for a key of its own whatever is typed after it.
 
     The base class gets the brackets only: what it makes of the text between them loses characters
     and puts others before the paste as soon as there is an escape character in it. Of an escape
     character directly before a letter, as a slow line delivers them, it makes the letter with Alt.
+    Of the terminal's answer about its background it makes keys.
     """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:
@@ -44,11 +62,14 @@ class PasteSafeParser(XTermParser):
         self._held = ""
         """Escape characters at the end of the input so far."""
         self._held_since = 0.0
+        self._begun = ""
+        """Start of an answer of the terminal at the end of the input so far."""
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterable[Message]:
         """Events of the next piece of input, wherever it was cut; an empty one ends the input."""
         if not data:
+            yield from self._give_up_answer()
             yield from self._release()
             yield from super().feed("")
             return
@@ -70,7 +91,20 @@ class PasteSafeParser(XTermParser):
                 yield events.Paste(text)
 
     def _typed(self, data: str) -> Iterable[Message]:
-        data, self._held = self._held + data, ""
+        data, self._held = self._begun + self._held + data, ""
+        self._begun = ""
+        while answer := _BACKGROUND.search(data):
+            yield from self._keys(data[: answer.start()])
+            yield BackgroundReported(_colour_of(answer))
+            data = data[answer.end() :]
+        if begun := _BEGUN_BACKGROUND.search(data):
+            data, self._begun = data[: begun.start()], begun.group()
+            self._held_since = self._clock()
+        yield from self._keys(data)
+
+    def _keys(self, data: str) -> Iterable[Message]:
+        if not data:
+            return
         at = 0
         for found in _ESCAPES_AND_TEXT.finditer(data):
             if found.start() > at:
@@ -88,7 +122,14 @@ class PasteSafeParser(XTermParser):
         for _ in held:
             yield events.Key("escape", ESCAPE)
 
+    def _give_up_answer(self) -> Iterable[Message]:
+        begun, self._begun = self._begun, ""
+        if begun:
+            yield from super().feed(begun)
+
     def tick(self) -> Iterable[Message]:
+        if self._begun and self._clock() - self._held_since >= ESCAPE_SECONDS:
+            yield from self._give_up_answer()
         if self._held and self._clock() - self._held_since >= ESCAPE_SECONDS:
             self._tail = ""
             yield from self._release()
@@ -112,8 +153,21 @@ class PasteSafeParser(XTermParser):
         return data[:end], data[end:]
 
 
+def _colour_of(answer: re.Match[str]) -> Color:
+    return Color(*(round(255 * int(part, 16) / (16 ** len(part) - 1)) for part in answer.groups()))
+
+
 class TerminalDriver(LinuxDriver):
-    """Reads the terminal through a `PasteSafeParser`; bytes that are no UTF-8 become U+FFFD."""
+    """Reads the terminal through a `PasteSafeParser`; bytes that are no UTF-8 become U+FFFD.
+
+    Asks the terminal for the colour of its background; not all terminals answer.
+    """
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        if os.environ.get("TERM") != "linux":  # the console would print the question
+            self.write(_ASK_BACKGROUND)
+            self.flush()
 
     def run_input_thread(self) -> None:
         parser = PasteSafeParser(self._debug)
