@@ -19,7 +19,8 @@ from antiphon_kernel.providers.recording import load_recording
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.models import demo_recordings
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
+from antiphon_kernel.turns.models import Models, demo_recordings
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.presence import PresenceState
@@ -101,16 +102,18 @@ async def open_scene(folder: Path) -> AsyncIterator[Scene]:
     kernel = await Kernel.open(
         folder / "data",
         folder,
-        registry=Registry(KERNEL_TOOLS),
+        registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
         owner="amy",
         clock=FixedClock(),
         ids=CountingIds(),
     )
+    turns = TurnRunner(kernel, Models({}))
     doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
     try:
         yield await _set(kernel, doors)
     finally:
         await doors.close()
+        await turns.close()
         await kernel.close()
 
 
