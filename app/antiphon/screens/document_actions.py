@@ -23,6 +23,7 @@ from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import BaseScreen
+from antiphon.screens.history import HistoryModal, HistorySource, Wish
 from antiphon.screens.modals import (
     ConfirmModal,
     HelpModal,
@@ -495,6 +496,37 @@ class DocumentActions(BaseScreen):
     @work(exit_on_error=False)
     async def action_blame(self) -> None:
         await self._blame.toggle()
+
+    def action_history(self) -> None:
+        self._show_history(self.cells.focused_cell)
+
+    def action_page_history(self) -> None:
+        self._show_history(None)
+
+    @work(exit_on_error=False)
+    async def _show_history(self, block: str | None) -> None:
+        """Go through the versions of a cell, or of the page, and do what is chosen there."""
+        document, source = self._session.document, self.source
+        order = [one for one in document.block_ids() if not source.is_hidden(one)]
+        numbers = {one: number for number, one in enumerate(order, 1)}
+
+        def title(block: str) -> tuple[str, int]:
+            view = source.view(block)
+            return f"{view.author} ¶{numbers.get(block, 0)} {view.kind}", view.colour
+
+        asked = HistorySource(self._kernel.steps, self._kernel.timeline, source.name, title, order)
+        choice = await self.app.push_screen_wait(HistoryModal(asked, block))
+        if choice is None:
+            return
+        if self.user.refusal is not None:
+            self.hint(self.user.refusal)
+        elif choice.wish is Wish.FORK:
+            made = await self._kernel.fork_at(choice.version)
+            if made is not None:
+                self._switch_context(made, None)
+        elif await self._kernel.restore(choice.block, choice.version):
+            place = f"¶{numbers.get(choice.block, 0)}"
+            self.hint(f"{place} is as in its version {choice.version}; u takes that back.")
 
     def action_reading(self) -> None:
         block, model = self.cells.focused_cell, None

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
 from antiphon.time_format import format_age
 from antiphon.widgets.block_list import MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+STEPS_KEPT: Final = 20_000
+"""Changes of a context whose history is shown, the latest ones."""
+
+STEPS_A_CALL: Final = 1_000
 
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 
@@ -41,6 +48,14 @@ class ModelsHere:
             return ""
         share = f"{_thousands(self.tokens)}/{_thousands(self.window)}"
         return f"{share} · ${self.cost:.2f}" if self.cost else share
+
+
+def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:
+    """Return a change as the history of a block, or of a context, tells of it."""
+    version = one["version"] if block is None else one["context_version"]
+    blocks = one["blocks"] if block is None else {block: one["version"]}
+    who = one["principal"], displayable_in_a_row(one["username"])
+    return HistoryStep(version, one["time"], *who, one["operation"], blocks)
 
 
 def _thousands(tokens: int) -> str:
@@ -249,6 +264,63 @@ class KernelActions:
         if result.get("model") is None:
             self._hint(self.nobody)
         return result.get("model") is not None
+
+    async def steps(self, block: str | None) -> Sequence[HistoryStep] | None:
+        """Return the changes of a block, or the latest ones of the context, in order.
+
+        None if the kernel does not say.
+        """
+        document, found = self._session.document, list[HistoryStep]()
+        tool, params = "block.history", {"block_id": block, "limit": STEPS_A_CALL}
+        if block is None:
+            params = {"context": document.context, "last": STEPS_KEPT, "limit": STEPS_A_CALL}
+            tool = "context.history"
+        after: int | None = 0
+        while after is not None:
+            try:
+                page = await self._session.call(tool, {**params, "after_version": after})
+            except AntiphonError as error:
+                self._hint(f"The history cannot be read: {error.message}")
+                return None
+            found += (_step(one, block) for one in page["versions"])
+            after = page.get("next")
+        return found
+
+    async def timeline(self, block: str) -> Timeline | None:
+        """Return everything that a block's text has held; None if the kernel does not say."""
+        document = self._session.document
+        if not is_text(document.schema(block)):
+            # Structured content is shown as it is now.
+            now = TimelineText(render(document, block), document.header(block).author, 1)
+            return Timeline((now,), 1)
+        try:
+            result = await self._session.call("block.timeline", {"block_id": block})
+        except AntiphonError as error:
+            self._hint(f"The history cannot be read: {error.message}")
+            return None
+        texts = (
+            TimelineText(one["text"], one["principal"], one["since"], one.get("until"))
+            for one in result["texts"]
+        )
+        return Timeline(tuple(texts), result["version"])
+
+    async def restore(self, block: str, version: int) -> bool:
+        """Give a block the text of an earlier version; whether it has it."""
+        try:
+            await self._session.call("block.restore", {"block_id": block, "version": version})
+        except AntiphonError as error:
+            self._hint(f"Not restored: {error.message}")
+            return False
+        return True
+
+    async def fork_at(self, version: int) -> str | None:
+        """Copy the context as it was at a version; return the id of the copy, None if refused."""
+        params = {"context": self._session.document.context, "at": version}
+        try:
+            return str((await self._session.call("context.fork", params))["context_id"])
+        except AntiphonError as error:
+            self._hint(f"Not forked: {error.message}")
+            return None
 
     async def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""

@@ -73,6 +73,8 @@ class ContextHistoryParams(Params):
     """Label or id; the default context if absent."""
     after_version: int = Field(default=0, ge=0)
     """Go on after this version: the `next` of the previous answer."""
+    last: int | None = Field(default=None, ge=1)
+    """Only the last so many versions; all if absent."""
     limit: int = Field(default=100, ge=1, le=1_000)
     """Versions in one answer."""
 
@@ -108,7 +110,8 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
     """
     context = await call.context(params.context)
     await context.wait_persisted()
-    found = await context.changes_after(params.after_version, params.limit)
+    before = context.seq - params.last if params.last is not None else 0
+    found = await context.changes_after(max(params.after_version, before), params.limit)
     truncated = bool(found) and found[-1].version < context.seq
     return ContextHistoryResult(
         versions=[

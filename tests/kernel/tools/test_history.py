@@ -93,6 +93,7 @@ async def test_context_history_names_changed_blocks_in_pages(
         (begun + 2, "amy", "append"),
     ]
     assert [one["blocks"] for one in seen] == [{first: 2}, {second: 2}]
+    assert (await call("context.history", last=2))["versions"] == seen
 
 
 async def test_history_names_who_when_and_how(

@@ -1,0 +1,396 @@
+"""History of a cell or of the page: every version, with who wrote what."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Final
+
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.timer import Timer
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import sanitize_for_display
+from antiphon.render.timeline import (
+    Fate,
+    HistoryStep,
+    PageHistory,
+    Timeline,
+    VersionPiece,
+)
+from antiphon.render.wrap import WrapPiece, wrap
+from antiphon.screens.modals import TextPage
+from antiphon.time_format import to_the_second
+from antiphon.widgets.status import StatusLine, StatusSpan
+
+FAR: Final = 10
+"""Versions that a long step takes."""
+
+PLAY_SECONDS: Final = 0.05
+PLAY_STEPS: Final = 200
+"""Steps in which all versions are played, unless there are fewer."""
+
+_TAB: Final = "    "
+_TIMELINES: Final = 512
+"""Texts with their history that are kept."""
+
+_KEYS: Final = (
+    ("← →", "version"),
+    ("[ ]", "ten"),
+    ("Space", "play"),
+    ("Tab", "{other}"),
+    ("r", "restore"),
+    ("F", "fork here"),
+    ("Esc", "leave"),
+)
+
+
+class Wish(StrEnum):
+    """Something to do with a version."""
+
+    RESTORE = "restore"
+    FORK = "fork"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChoice:
+    """A version, and what is to be done with it."""
+
+    wish: Wish
+    version: int
+    """The version of the block to restore, or of the context to fork."""
+    block: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySource:
+    """What the page asks for."""
+
+    steps: Callable[[str | None], Awaitable[Sequence[HistoryStep] | None]]
+    """Answers the changes of a block, or of the context; None if that cannot be said."""
+    timeline: Callable[[str], Awaitable[Timeline | None]]
+    """Answers everything that a block's text has held; None if that cannot be said."""
+    author: Callable[[str], tuple[str, int]]
+    """Returns name and colour slot of a principal."""
+    title: Callable[[str], tuple[str, int]]
+    """Returns the words above a block, and their colour slot."""
+    order: Sequence[str]
+    """The blocks of the page."""
+
+
+class _Line(StatusLine):
+    """A row that shows what it was given last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._make: Callable[[int], tuple[list[StatusSpan], list[StatusSpan]]] = lambda width: (
+            [],
+            [],
+        )
+
+    def show(
+        self, content: object, make: Callable[[int], tuple[list[StatusSpan], list[StatusSpan]]]
+    ) -> None:
+        self._make = make
+        self.update_spans(content)
+
+    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
+        return self._make(width)
+
+
+class HistoryModal(ModalScreen[HistoryChoice | None]):
+    """Goes through the versions of a cell or of the page."""
+
+    DEFAULT_CSS = """
+    HistoryModal { layout: vertical; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "step(-1)", show=False, priority=True),
+        Binding("right", "step(1)", show=False, priority=True),
+        Binding("shift+left,left_square_bracket", f"step(-{FAR})", show=False, priority=True),
+        Binding("shift+right,right_square_bracket", f"step({FAR})", show=False, priority=True),
+        Binding("home", "go(0)", show=False, priority=True),
+        Binding("end", "go(-1)", show=False, priority=True),
+        Binding("space", "play", show=False, priority=True),
+        Binding("tab", "other", show=False, priority=True),
+        Binding("r", "wish('restore')", show=False),
+        Binding("F", "wish('fork')", show=False),
+        Binding("escape,q,h,ctrl+c", "dismiss(None)", show=False, priority=True),
+    ]
+
+    def __init__(self, source: HistorySource, block: str | None) -> None:
+        """
+        Args:
+            block: the cell; None for the page.
+        """
+        super().__init__()
+        self._source = source
+        self._cell = block
+        self._block = block
+        """The cell whose history is shown; None for that of the page."""
+        self._known: dict[str | None, PageHistory] = {}
+        self._positions = {one: place for place, one in enumerate(source.order)}
+        self._timelines: dict[str, Timeline] = {}
+        self._missing: dict[str, None] = {}
+        self._is_loading = False
+        self._at = 0
+        self._changed_row = 0
+        self._playing: Timer | None = None
+        self._top, self._slider, self._keys = _Line(), _Line(), _Line()
+        self._page = TextPage(self._rows)
+
+    def compose(self) -> ComposeResult:
+        yield self._top
+        yield self._slider
+        yield self._page
+        yield self._keys
+
+    def on_mount(self) -> None:
+        self._page.focus()
+        self._open()
+
+    # Versions
+
+    @property
+    def _history(self) -> PageHistory | None:
+        return self._known.get(self._block)
+
+    @property
+    def step(self) -> HistoryStep | None:
+        """The change whose version is shown; None while nothing is known."""
+        history = self._history
+        return history.steps[self._at] if history is not None and history.steps else None
+
+    def _open(self) -> None:
+        self._show()
+        self.run_worker(self._fetch_steps(self._block), exit_on_error=False)
+
+    async def _fetch_steps(self, block: str | None) -> None:
+        if block not in self._known:
+            steps = await self._source.steps(block)
+            if steps is None:
+                self.dismiss(None)
+                return
+            self._known[block] = PageHistory(steps)
+        if block == self._block:
+            self._at = max(0, len(self._known[block].steps) - 1)
+            self._show()
+
+    def action_step(self, steps: int) -> None:
+        self._go(self._at + steps)
+
+    def action_go(self, at: int) -> None:
+        history = self._history
+        self._go(at if at >= 0 or history is None else len(history.steps) + at)
+
+    def _go(self, at: int) -> None:
+        history = self._history
+        if history is None:
+            return
+        at = max(0, min(at, len(history.steps) - 1))
+        if at != self._at:
+            self._at = at
+            self._show()
+
+    def action_play(self) -> None:
+        history = self._history
+        if self._playing is not None or history is None:
+            self._end_playing()
+            return
+        if self._at == len(history.steps) - 1:
+            self._go(0)
+        stride = max(1, len(history.steps) // PLAY_STEPS)
+        self._playing = self.set_interval(PLAY_SECONDS, lambda: self._play(stride))
+        self._show()
+
+    def _play(self, stride: int) -> None:
+        before = self._at
+        self._go(self._at + stride)
+        if self._at == before:
+            self._end_playing()
+
+    def _end_playing(self) -> None:
+        if self._playing is not None:
+            self._playing.stop()
+            self._playing = None
+            self._show()
+
+    def action_other(self) -> None:
+        self._end_playing()
+        self._block = self._focus_block() if self._block is None else None
+        self._at = 0
+        self._open()
+
+    def action_wish(self, wish: str) -> None:
+        step, block = self.step, self._focus_block()
+        if step is None:
+            return
+        if Wish(wish) is Wish.FORK:
+            self.dismiss(HistoryChoice(Wish.FORK, step.version))
+        elif block is not None and (version := self._version(block, step)):
+            self.dismiss(HistoryChoice(Wish.RESTORE, version, block))
+
+    def _focus_block(self) -> str | None:
+        """Return the cell that is shown, or that the version of the page has changed."""
+        if self._block is not None:
+            return self._block
+        step = self.step
+        changed = [one for one in step.blocks if one in self._positions] if step else []
+        return changed[0] if changed else self._cell
+
+    def _version(self, block: str, step: HistoryStep) -> int:
+        history, line = self._history, self._timelines.get(block)
+        if block in step.blocks:
+            return step.blocks[block]
+        assert history is not None
+        return history.version_at(block, step.version, line.version if line is not None else 1)
+
+    # Drawing
+
+    def _show(self) -> None:
+        history, step = self._history, self.step
+        count = len(history.steps) if history is not None else 0
+        content = (self._block, self._at, count, self._playing is not None)
+        self._top.show(content, lambda width: self._top_spans(step, count))
+        self._slider.show(content, lambda width: (self._slider_spans(width, count), []))
+        self._keys.show(content, lambda width: (self._key_spans(), []))
+        self._page.reload()
+        self._page.scroll_to(
+            y=max(0, self._changed_row - self._page.size.height // 3), animate=False
+        )
+        if self._missing and not self._is_loading:
+            self._is_loading = True
+            self.run_worker(self._fetch_timelines(), exit_on_error=False)
+
+    async def _fetch_timelines(self) -> None:
+        try:
+            while self._missing:
+                block = next(iter(self._missing))
+                line = await self._source.timeline(block)
+                self._missing.pop(block, None)
+                if line is None:
+                    line = Timeline((), 0)
+                self._timelines[block] = line
+                for forgotten in list(self._timelines)[:-_TIMELINES]:
+                    del self._timelines[forgotten]
+        finally:
+            self._is_loading = False
+        if self.is_attached:
+            self._show()
+
+    def _top_spans(
+        self, step: HistoryStep | None, count: int
+    ) -> tuple[list[StatusSpan], list[StatusSpan]]:
+        theme = self._page.cell_theme
+        words, slot = ("the page", 0) if self._block is None else self._source.title(self._block)
+        style = theme.text if self._block is None else theme.author(slot)
+        left = [StatusSpan("History of ", theme.heading_2), StatusSpan(words, style)]
+        if step is None:
+            return left, [StatusSpan("reading…", theme.dim)]
+        name, slot = self._source.author(step.principal)
+        return left, [
+            StatusSpan(f"{self._at + 1} of {count} · {to_the_second(step.time)} · ", theme.dim),
+            StatusSpan(name, theme.author(slot)),
+            StatusSpan(f" {step.operation}", theme.dim),
+        ]
+
+    def _slider_spans(self, width: int, count: int) -> list[StatusSpan]:
+        theme, history = self._page.cell_theme, self._history
+        room = max(2, width - 2)
+        if history is None or not count:
+            return [StatusSpan("─" * room, theme.dim)]
+        here = self._at * (room - 1) // max(1, count - 1)
+        spans: list[StatusSpan] = []
+        for column in range(room):
+            step = history.steps[min(count - 1, column * count // room)]
+            mark = "●" if column == here else "━" if column < here else "─"
+            spans.append(StatusSpan(mark, theme.author(self._source.author(step.principal)[1])))
+        return spans
+
+    def _key_spans(self) -> list[StatusSpan]:
+        theme, spans = self._page.cell_theme, list[StatusSpan]()
+        other = "page" if self._block is not None else "cell"
+        for key, words in _KEYS:
+            said = "stop" if key == "Space" and self._playing is not None else words
+            spans += [
+                StatusSpan(key, theme.focus),
+                StatusSpan(f" {said.format(other=other)}   ", theme.dim),
+            ]
+        return spans
+
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        step = self.step
+        if step is None or width < 1:
+            return []
+        focus = self._focus_block()
+        if focus is None:
+            return [[StatusSpan("Nothing of the page has changed in this version.", theme.dim)]]
+        if self._block is not None:
+            return self._block_rows(focus, step, width, theme)
+        height = max(1, self._page.size.height)
+        place = self._positions.get(focus, 0)
+        rows = self._page_rows(focus, step, width, theme)
+        below = place + 1
+        while below < len(self._source.order) and len(rows) < self._changed_row + 2 * height:
+            rows += self._page_rows(self._source.order[below], step, width, theme, is_focus=False)
+            below += 1
+        above = place - 1
+        while above >= 0 and self._changed_row < height:
+            more = self._page_rows(self._source.order[above], step, width, theme, is_focus=False)
+            rows, self._changed_row = more + rows, self._changed_row + len(more)
+            above -= 1
+        return rows
+
+    def _page_rows(
+        self, block: str, step: HistoryStep, width: int, theme: CellTheme, *, is_focus: bool = True
+    ) -> list[list[StatusSpan]]:
+        """Return the rows of one cell of the page; none if it was not there yet."""
+        changed = self._changed_row
+        if block in self._timelines and not self._version(block, step):
+            return []
+        words, slot = self._source.title(block)
+        rows = [[StatusSpan(words, theme.author(slot))]]
+        rows += self._block_rows(block, step, width, theme)
+        rows.append([])
+        self._changed_row = self._changed_row + 1 if is_focus else changed
+        return rows
+
+    def _block_rows(
+        self, block: str, step: HistoryStep, width: int, theme: CellTheme
+    ) -> list[list[StatusSpan]]:
+        line = self._timelines.get(block)
+        self._changed_row = 0
+        if line is None:
+            self._missing[block] = None
+            return [[StatusSpan("…", theme.dim)]]
+        found = line.lines(self._version(block, step), shows_change=block in step.blocks)
+        rows: list[list[StatusSpan]] = []
+        if found.above:
+            rows.append([StatusSpan(f"▴ {found.above:,} lines", theme.fold)])
+        for number, pieces in enumerate(found.lines):
+            if number == found.changed:
+                self._changed_row = len(rows)
+            shown = [WrapPiece(_displayed(one.text), self._style(one, theme)) for one in pieces]
+            for row in wrap(shown, width):
+                rows.append([StatusSpan(part.text, part.style) for part in row])
+        if found.below:
+            rows.append([StatusSpan(f"▾ {found.below:,} lines", theme.fold)])
+        return rows
+
+    def _style(self, piece: VersionPiece, theme: CellTheme) -> Style:
+        _, slot = self._source.author(piece.principal)
+        style = theme.blame[slot % len(theme.blame)]
+        if piece.fate is Fate.NEW:
+            return theme.selections[slot % len(theme.selections)] + style + Style(bold=True)
+        if piece.fate is Fate.GONE:
+            return style + Style(strike=True, dim=True)
+        return style
+
+
+def _displayed(text: str) -> str:
+    return sanitize_for_display(text.replace("\t", _TAB))

@@ -1,0 +1,109 @@
+"""Versions of texts and pages, from everything that was ever there."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.render.timeline import (
+    LINES_AROUND,
+    Fate,
+    HistoryStep,
+    PageHistory,
+    Timeline,
+    TimelineText,
+    VersionPiece,
+)
+
+
+def written(timeline: Timeline, version: int) -> list[tuple[str, str]]:
+    return [(piece.text, piece.fate) for piece in timeline.pieces(version)]
+
+
+MILK = Timeline(
+    (
+        TimelineText("milk\n", "amy", 1, 3),
+        TimelineText("rye ", "bo", 2),
+        TimelineText("bread\n", "amy", 1),
+    ),
+    3,
+)
+
+
+def test_version_has_what_is_new_in_it_and_what_it_took_away() -> None:
+    assert written(MILK, 1) == [("milk\nbread\n", Fate.NEW)]
+    assert written(MILK, 2) == [
+        ("milk\n", Fate.KEPT),
+        ("rye ", Fate.NEW),
+        ("bread\n", Fate.KEPT),
+    ]
+    assert written(MILK, 3) == [
+        ("milk\n", Fate.GONE),
+        ("rye ", Fate.KEPT),
+        ("bread\n", Fate.KEPT),
+    ]
+    assert written(MILK, 0) == []
+    (only,) = [piece for piece in MILK.pieces(2, shows_change=False) if piece.principal == "bo"]
+    assert only.fate is Fate.KEPT
+
+
+def test_lines_of_a_version_begin_at_those_around_its_change() -> None:
+    long = "".join(f"line {number}\n" for number in range(1_000))
+    timeline = Timeline(
+        (
+            TimelineText(long, "amy", 1),
+            TimelineText("new\n", "bo", 2),
+            TimelineText(long, "amy", 1),
+        ),
+        2,
+    )
+    found = timeline.lines(2)
+    assert (found.above, found.below) == (1_000 - LINES_AROUND, 1_000 - LINES_AROUND)
+    assert found.lines[found.changed] == (VersionPiece("new", "bo", Fate.NEW),)
+    first = timeline.lines(1)
+    assert (first.above, first.changed, len(first.lines)) == (0, 0, LINES_AROUND + 1)
+
+
+def test_lines_of_a_text_without_change_are_all_of_a_short_one() -> None:
+    timeline = Timeline((TimelineText("one\n\ntwo", "amy", 1), TimelineText("!", "bo", 5)), 5)
+    shown = ["".join(piece.text for piece in line) for line in timeline.lines(4).lines]
+    assert shown == ["one", "", "two"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.integers(0, 4), st.text("ab\n", max_size=4)), max_size=12
+    )
+)
+def test_timeline_of_any_splices_shows_every_version(
+    splices: list[tuple[int, int, str]],
+) -> None:
+    line: list[TimelineText] = []
+    texts = {0: ""}
+    for version, (offset, count, new) in enumerate(splices, 1):
+        alive = [index for index, one in enumerate(line) if one.until is None]
+        for index in alive[offset : offset + count]:
+            one = line[index]
+            line[index] = TimelineText(one.text, one.principal, one.since, version)
+        place = alive[offset] if offset < len(alive) else len(line)
+        line[place:place] = [TimelineText(letter, "amy", version) for letter in new]
+        texts[version] = "".join(one.text for one in line if one.until is None)
+    timeline = Timeline(tuple(line), len(splices))
+    for version, text in texts.items():
+        pieces = timeline.pieces(version)
+        assert "".join(one.text for one in pieces if one.fate is not Fate.GONE) == text
+        shown = timeline.lines(version)
+        everything = "".join(one.text for one in pieces)
+        lines = ["".join(one.text for one in each) for each in shown.lines]
+        assert lines == (everything.removesuffix("\n").split("\n") if everything else [""])
+
+
+def step(version: int, **blocks: int) -> HistoryStep:
+    return HistoryStep(version, "2026-01-01T00:00:00.000Z", "p", "amy", "edit", blocks)
+
+
+def test_version_of_a_block_is_the_one_before_its_next_change() -> None:
+    page = PageHistory([step(5, a=1), step(6, b=4), step(7, a=2, b=5), step(8)])
+    assert [page.version_at("a", at, 2) for at in range(4, 9)] == [0, 1, 1, 2, 2]
+    assert [page.version_at("b", at, 5) for at in range(4, 9)] == [3, 3, 4, 5, 5]
+    assert page.version_at("c", 5, 9) == 9

@@ -1,0 +1,103 @@
+"""The history of a cell and of the page, gone through by keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon.actions import Mode
+from tests.app.opened import Opened, World
+from tests.waiting import until
+
+
+async def say(here: World, text: str, **more: Any) -> str:
+    made = await here.call(
+        "block.create", role="user", kind="text", content=text, status="done", **more
+    )
+    return str(made["block_id"])
+
+
+async def open_history(there: Opened, text: str, *, keys: str = "h") -> None:
+    await there.sees(text)
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.press(keys)
+    await there.sees("History of")
+
+
+async def edited(here: World) -> str:
+    """Return a cell of three versions."""
+    block = await say(here, "milk\nbread")
+    await here.call("block.splice", block_id=block, offset=5, insert="rye ")
+    await here.call("block.splice", block_id=block, offset=0, delete_count=5)
+    return block
+
+
+async def test_history_of_a_cell_goes_through_its_versions(here: World, there: Opened) -> None:
+    await edited(here)
+    await open_history(there, "rye bread")
+    await there.sees("3 of 3")
+    await there.sees("milk")
+    await there.press("left")
+    await there.sees("2 of 3")
+    await there.sees("rye bread")
+    await there.press("left")
+    await there.sees("1 of 3")
+    await until(lambda: not there.shows("rye"), "the first version is shown")
+    await there.press("end")
+    await there.sees("3 of 3")
+    await there.press("home")
+    await there.sees("1 of 3")
+    await there.press("escape")
+    await until(lambda: not there.shows("History of"), "closed")
+
+
+async def test_restored_version_is_an_edit_that_can_be_undone(here: World, there: Opened) -> None:
+    block = await edited(here)
+    await open_history(there, "rye bread")
+    await there.sees("3 of 3")
+    await there.press("home")
+    await there.sees("1 of 3")
+    await there.press("r")
+    await there.sees("as in its version 1")
+    assert (await here.call("block.read", block_id=block))["content"] == "milk\nbread"
+    await there.press("u")
+    await until(lambda: text_of(there, block) == "rye bread", "the restoring is taken back")
+
+
+async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Opened) -> None:
+    await edited(here)
+    await say(here, "Anything else?")
+    await open_history(there, "Anything else?")
+    await there.press("tab")
+    await there.sees("the page")
+    await there.sees("Anything else?")
+    await there.press("left")
+    await until(lambda: not there.shows("Anything else?"), "the page before")
+    await there.sees("rye bread")
+    await there.press("F")
+    await until(lambda: there.screen.label != "default", "the fork is shown")
+    await there.sees("rye bread")
+    assert not there.shows("Anything else?")
+
+
+async def test_history_plays_all_versions(here: World, there: Opened) -> None:
+    await edited(here)
+    await open_history(there, "rye bread")
+    await there.sees("3 of 3")
+    await there.press("home", "space")
+    await there.sees("3 of 3")
+    await there.sees("play")
+
+
+async def test_viewer_is_told_that_nothing_is_restored(here: World, there: Opened) -> None:
+    block = await edited(here)
+    await open_history(there, "rye bread")
+    await there.sees("3 of 3")
+    there.screen.user.update("viewer")
+    await there.press("home", "r")
+    await until(lambda: not there.shows("History of"), "closed")
+    assert (await here.call("block.read", block_id=block))["content"] == "rye bread"
+
+
+def text_of(there: Opened, block: str) -> str:
+    return there.screen.source.document.text(block)
