@@ -68,7 +68,7 @@ class HistoryChoice:
 
 @dataclass(frozen=True, slots=True)
 class HistorySource:
-    """What the page asks for."""
+    """Questions of the page, and the way to each answer."""
 
     steps: Callable[[str | None], Awaitable[Sequence[HistoryStep] | None]]
     """Answers the changes of a block, or of the context; None if that cannot be said."""

@@ -18,7 +18,7 @@ class TimelineParams(Params):
     section: str | None = None
 
 
-class TimelineText(Result):
+class TimelineEntry(Result):
     """Characters in a row that one principal wrote and that were there at the same versions."""
 
     text: str
@@ -34,7 +34,7 @@ class TimelineText(Result):
 class TimelineResult(Result):
     """Everything that a text has ever held."""
 
-    texts: list[TimelineText]
+    texts: list[TimelineEntry]
     """In the order of the text: those that were there at one version are the text as it was."""
     version: int
 
@@ -53,7 +53,7 @@ async def timeline(call: Call, params: TimelineParams) -> TimelineResult:
     await context.wait_persisted()
     return TimelineResult(
         texts=[
-            TimelineText(
+            TimelineEntry(
                 text=one.text,
                 principal=one.principal,
                 username=names[one.principal],
