@@ -5,7 +5,7 @@ import pytest
 from antiphon.actions import ACTIONS, Action, ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap, bindings, check_keys, parse_key, works_in
 from antiphon.locations import config_folder
-from antiphon.screens.document_actions import requires_write
+from antiphon.screens.base_screen import requires_write
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.settings import SETTINGS_FILE
 from antiphon.widgets.status import HintBar

@@ -28,6 +28,10 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 FOLDED_RESULT_LINES: Final = 4
 """Lines of a tool result that a fold leaves to be seen."""
 
+EXCLUDED: Final = "✂ models do not read this"
+
+EDITED: Final = "✎ edited after the tool had ended"
+
 
 class CellRenderer:
     """Draws one block whenever it has changed; the picture is that of a new stream."""
@@ -44,6 +48,10 @@ class CellRenderer:
         cell = self._cell(view)
         head = [self._read_from_here()] if view.is_read_from else []
         foot = [self._siblings(view.siblings)] if view.siblings else []
+        if view.is_excluded:
+            head.append(self._note(EXCLUDED))
+        if view.edited_after_done and view.kind == BlockKind.TOOL_RESULT:
+            foot.append(self._note(EDITED))
         return cell.framed(head, foot) if head or foot else cell
 
     def _cell(self, view: CellView) -> RenderedCell:

@@ -59,6 +59,8 @@ class CellView:
     language: str | None = None
     """Of a file block; overrules what the path suggests."""
     drift_kind: str | None = None
+    is_excluded: bool = False
+    """Models do not read it."""
     is_read_from: bool = False
     """Models read from here on: it stands for everything above it."""
     siblings: str = ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Final, TypeVar
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -48,6 +49,42 @@ READING: Final = "READ"
 
 PRIVATE: Final = "PRIVATE"
 """In the place of WRITE when nobody else sees what is written."""
+S = TypeVar("S", bound="BaseScreen")
+
+
+def requires_write(action: Callable[[S], object]) -> Callable[[S], None]:
+    """Answer people who may not write with the reason, instead of performing the action."""
+
+    @wraps(action)
+    def guarded(self: S) -> None:
+        if self.user.refusal is not None:
+            self.hint(self.user.refusal)
+        else:
+            action(self)
+
+    return guarded
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool of the kernel and its parameters."""
+
+    tool: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """A change of whole cells, and how it is taken back."""
+
+    calls: tuple[ToolCall, ...]
+    back: tuple[ToolCall, ...]
+    blocks: frozenset[str]
+    """Cells at which the person takes it back or makes it again."""
+    focus: str | None
+    """The cell to go to when it has been taken back."""
+    undone: str
+    """Sentence that says that it has been taken back."""
 
 
 class BaseScreen(Screen[None]):
@@ -131,6 +168,12 @@ class BaseScreen(Screen[None]):
         """Calls of which the person has been told that they wait for a decision, in that order."""
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
+        self._arranged: Arrangement | None = None
+        """The last change of whole cells, which u takes back."""
+        self._disarranged: Arrangement | None = None
+        """The change of whole cells that was taken back last, which Ctrl+Y makes again."""
+        self._moving: str | None = None
+        """The cell for which the person looks for another place."""
         self._stops: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -211,6 +254,7 @@ class BaseScreen(Screen[None]):
             following=cells.following,
             writer=self._live.shown_name,
             finding=self._find.is_open,
+            moving=self._moving is not None,
             unread=cells.unread_lines > 0,
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from textual import on, work
 from textual.message import Message
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.actions import Mode
-from antiphon.clipboard import copy_text
 from antiphon.completion import (
     Completion,
     SlashCommand,
@@ -19,10 +18,10 @@ from antiphon.completion import (
     complete_command,
     parse_command,
 )
-from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
-from antiphon.screens.base_screen import BaseScreen
+from antiphon.screens.base_screen import requires_write
+from antiphon.screens.cell_actions import CellActions
 from antiphon.screens.history import HistoryModal, HistorySource, Wish
 from antiphon.screens.modals import (
     ConfirmModal,
@@ -42,25 +41,20 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.turn_metadata import CAN_RETRY
 
-S = TypeVar("S", bound=BaseScreen)
+NO_CELL: Final = "There is no cell yet."
+
+FIRST_CELL: Final = "This is the first cell."
+
+LAST_CELL: Final = "This is the last cell."
+
+PAGE_START: Final = "This is the start of the page."
+
+PAGE_END: Final = "This is the end of the page."
 
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
-def requires_write(action: Callable[[S], object]) -> Callable[[S], None]:
-    """Answer people who may not write with the reason, instead of performing the action."""
-
-    @wraps(action)
-    def guarded(self: S) -> None:
-        if self.user.refusal is not None:
-            self.hint(self.user.refusal)
-        else:
-            action(self)
-
-    return guarded
-
-
-class DocumentActions(BaseScreen):
+class DocumentActions(CellActions):
     """Methods behind keys, the palette and messages of widgets."""
 
     class ThemeChosen(Message):
@@ -197,7 +191,7 @@ class DocumentActions(BaseScreen):
     def action_edit(self) -> None:
         block = self.cells.focused_cell
         if block is None:
-            self.hint("There is no cell yet.")
+            self.hint(NO_CELL)
         elif self.source.view(block).kind == BlockKind.TOOL_CALL:
             self._compose_command(block)
         else:
@@ -323,35 +317,52 @@ class DocumentActions(BaseScreen):
         await self._kernel.decide(block, decision)
 
     def action_next_cell(self) -> None:
-        self.cells.next_cell()
+        self._move(self.cells.next_cell, LAST_CELL)
 
     def action_previous_cell(self) -> None:
-        self.cells.previous_cell()
+        self._move(self.cells.previous_cell, FIRST_CELL)
 
     def action_first_cell(self) -> None:
-        self.cells.first_cell()
+        self._move(self.cells.first_cell, FIRST_CELL)
 
     def action_last_cell(self) -> None:
-        self.cells.last_cell()
+        self._move(self.cells.last_cell, LAST_CELL)
 
     def action_half_page_down(self) -> None:
-        self.shown_cells.half_page(1)
+        self._move(partial(self.shown_cells.half_page, 1), PAGE_END)
 
     def action_half_page_up(self) -> None:
-        self.shown_cells.half_page(-1)
+        self._move(partial(self.shown_cells.half_page, -1), PAGE_START)
 
     def action_page_down(self) -> None:
-        self.shown_cells.page(1)
+        self._move(partial(self.shown_cells.page, 1), PAGE_END)
 
     def action_page_up(self) -> None:
-        self.shown_cells.page(-1)
+        self._move(partial(self.shown_cells.page, -1), PAGE_START)
 
     @on(UnreadBadge.Clicked)
     def action_tail(self) -> None:
-        if self.area.editor is not None:
-            self.area.editor.action_text_end()
-        else:
-            self.shown_cells.to_tail()
+        editor = self.area.editor
+        if editor is None:
+            self._move(self.shown_cells.to_tail, PAGE_END)
+            return
+        before = editor.cursor_offset
+        editor.action_text_end()
+        if editor.cursor_offset == before:
+            self.hint("This is the end of the cell.")
+
+    def _move(self, move: Callable[[], object], at_the_end: str) -> None:
+        """Move in the page, or say why nothing has moved."""
+        before = self._position()
+        move()
+        if self._position() == before:
+            self.hint(at_the_end if before[1] else NO_CELL)
+
+    def _position(self) -> tuple[object, ...]:
+        self.shown_cells.layout_now()
+        viewport = self.shown_cells.viewport
+        seen = tuple(place for place in viewport.places if place is not None)
+        return self.shown_cells.focused_cell, seen
 
     @on(LiveStrip.Clicked)
     def action_to_writer(self) -> None:
@@ -359,10 +370,13 @@ class DocumentActions(BaseScreen):
             self.hint("Nobody writes out of sight.")
 
     def action_fold(self) -> None:
+        if self.cells.focused_cell is None:
+            self.hint(NO_CELL)
         self.cells.toggle_fold()
 
     def action_fold_thinking(self) -> None:
-        self.cells.fold_all_thinking()
+        if not self.cells.fold_all_thinking():
+            self.hint("There is no thinking here.")
 
     def action_next_unread(self) -> None:
         if not self.cells.next_unread():
@@ -430,9 +444,6 @@ class DocumentActions(BaseScreen):
         else:
             self.hint("There is nothing to copy in this cell.")
 
-    async def _copy(self, text: str) -> None:
-        self.hint(await copy_text(text, osc_52=self.app.copy_to_clipboard, folder=state_folder()))
-
     # The kernel
 
     @requires_write
@@ -443,8 +454,10 @@ class DocumentActions(BaseScreen):
             self.hint("There is nothing to undo here.")
             return
         self._undone_theirs = None
+        if await self._undo_arrangement(block):
+            return
         self.source.flash(block)
-        if await self._kernel.undo(block) and self.mode is not Mode.WRITE:
+        if await self._kernel.undo(block, self._place_name(block)) and self.mode is not Mode.WRITE:
             self._tour.undone()
 
     @on(CellEditor.UndoRequested)
@@ -457,6 +470,7 @@ class DocumentActions(BaseScreen):
     async def action_undo_theirs(self) -> None:
         block = self.cells.focused_cell
         if block is None:
+            self.hint(NO_CELL)
             return
         author = self.source.header(block).author
         name, _ = self.source.name(author)
@@ -474,7 +488,7 @@ class DocumentActions(BaseScreen):
         if self._is_streaming(author):
             await self._kernel.interrupt(InterruptTarget(author, name))
         self.source.flash(block)
-        if await self._kernel.undo_theirs(block, author, name):
+        if await self._kernel.undo_theirs(block, author, name, self._place_name(block)):
             self._undone_theirs = (block, author)
 
     @on(CellEditor.RedoRequested)
@@ -490,11 +504,13 @@ class DocumentActions(BaseScreen):
         if theirs is not None and theirs[0] == block:
             name, _ = self.source.name(theirs[1])
             await self._kernel.redo_theirs(block, theirs[1], name)
-        else:
-            await self._kernel.redo(block)
+        elif not await self._redo_arrangement(block):
+            await self._kernel.redo(block, self._place_name(block))
 
     @work(exit_on_error=False)
     async def action_blame(self) -> None:
+        if not any(self.cells.viewport.places):
+            self.hint(NO_CELL)
         await self._blame.toggle()
 
     def action_history(self) -> None:
@@ -577,10 +593,17 @@ class DocumentActions(BaseScreen):
             self.hint("There is no room for the sidebar in a terminal this narrow.")
 
     def action_next_context(self) -> None:
-        self._frame.sidebar.choose(1)
+        self._choose_context(1)
 
     def action_previous_context(self) -> None:
-        self._frame.sidebar.choose(-1)
+        self._choose_context(-1)
+
+    def _choose_context(self, step: int) -> None:
+        sidebar = self._frame.sidebar
+        before = sidebar.chosen
+        sidebar.choose(step)
+        if sidebar.chosen == before:
+            self.hint(f"This is the {'last' if step > 0 else 'first'} context.")
 
     def action_open_context(self) -> None:
         self.open_context(self._frame.sidebar.chosen)

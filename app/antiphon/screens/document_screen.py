@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.actions import Mode
+from antiphon.actions import Mode, shown_key
 from antiphon.keymap import bindings, takes_keys, works_in
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
@@ -177,10 +177,16 @@ class DocumentScreen(DocumentActions):
     @on(events.Paste)
     @on(events.Key)
     def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
-        """Tell who types where nothing can be typed why, if their role is the reason."""
+        """Tell who types where nothing can be typed why, or what can be done instead."""
         refusal = self.user.refusal
         if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
             self.hint(refusal)
+        elif self.mode not in (Mode.NAVIGATE, Mode.CONTEXTS):
+            return
+        elif isinstance(event, events.Paste):
+            self.hint("Nothing is pasted here: i goes to the message, Enter into a cell.")
+        elif event.key not in self.active_bindings:
+            self.hint(f"{shown_key(event.key)} does nothing here: F1 lists the keys that do.")
 
     @on(CellEditor.Left)
     def _editor_left(self, message: CellEditor.Left) -> None:
@@ -245,6 +251,8 @@ class DocumentScreen(DocumentActions):
             self.mode = Mode.FIND
         else:
             self.mode = Mode.NAVIGATE
+        if self.mode is not Mode.NAVIGATE:
+            self._moving = None
         self._publish_presence()
         self._update_participants()
         self._update()
@@ -261,7 +269,7 @@ class DocumentScreen(DocumentActions):
         else:
             self._typing.reset()
         self._publish_presence()
-        self._undone_theirs = None
+        self._undone_theirs = self._arranged = self._disarranged = None
         if message.editor is not self.composer.editor:
             self._tour.typed(message.inserted)
             self._suggest()
@@ -282,6 +290,7 @@ class DocumentScreen(DocumentActions):
         self._session.replica.set_presence(block, cursor, anchor, activity)
 
     def _view_changed(self) -> None:
+        self._show_moving()
         if self.mode is Mode.NAVIGATE:
             self._publish_presence()
         self._update_participants()
@@ -401,9 +410,24 @@ class DocumentScreen(DocumentActions):
         if change.drafts:
             self._show_drafts()
         self._tell_of_questions(change)
+        self._leave_hidden(change)
         if self._shows_tour and self._tour.awaits_text and change.texts:
             self._look_for_model_text(change)
             self._suggest()
+
+    def _leave_hidden(self, change: CellChange) -> None:
+        """Go to a cell beside the one that has just been cut out."""
+        block, editor = self.cells.focused_cell, self.area.editor
+        if block is None or block not in change.changed or not self.source.is_hidden(block):
+            return
+        if editor is not None and editor.block == block:
+            self.area.leave()
+            self.hint(
+                "Somebody has cut out this cell, with what you wrote in it: the palette brings it"
+                " back, Bring back a cell.",
+                weighty=True,
+            )
+        self.cells.focus_cell(self._beside(frozenset([block]), block), reveal=False)
 
     def _tell_of_questions(self, change: CellChange) -> None:
         """Tell of calls that have begun to wait for a decision of the person here."""

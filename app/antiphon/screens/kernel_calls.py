@@ -89,13 +89,19 @@ class UndoneText:
     def amount(self) -> str:
         return self.removed or self.restored or "an edit"
 
-    def report(self, name: str | None) -> str:
+    def report(self, name: str | None, place: str = "") -> str:
         """Say what an undo did; `name` is the author if it was somebody else's edit."""
-        whose = f" of {name}" if name is not None else ""
+        whose = (f" of {name}" if name is not None else "") + place
         them = "it" if self.amount.startswith(("1 ", "an ")) else "them"
         if self.restored and not self.removed:
             return f"Brought back {self.amount}{whose} · Ctrl+Y removes {them} again"
         return f"Took back {self.amount}{whose} · Ctrl+Y brings {them} back"
+
+    def report_again(self, place: str) -> str:
+        """Say what a redo did."""
+        if self.removed and not self.restored:
+            return f"Removed {self.removed}{place} again"
+        return f"Brought back {self.restored or self.amount}{place}"
 
 
 def _location(result: Mapping[str, Any]) -> MessageLocation:
@@ -122,26 +128,32 @@ class KernelActions:
         self.nobody = NOBODY
         """One line for who has written a message that no model answers."""
 
-    async def undo(self, block: str) -> bool:
-        """Take back my last edit of a block, and say so; whether anything changed."""
+    async def undo(self, block: str, place: str = "") -> bool:
+        """Take back my last edit of a block, and say so; whether anything changed.
+
+        Args:
+            place: the cell in words, for what is said.
+        """
         undone = await self._apply_undo("block.undo", block)
         if undone is not None:
-            self._hint(undone.report(None))
+            self._hint(undone.report(None, place))
         return undone is not None
 
-    async def redo(self, block: str) -> None:
-        """Do again what I undid last."""
-        await self._apply_undo("block.redo", block)
+    async def redo(self, block: str, place: str = "") -> None:
+        """Do again what I undid last, and say so."""
+        redone = await self._apply_undo("block.redo", block)
+        if redone is not None:
+            self._hint(redone.report_again(place))
 
     async def preview_undo_theirs(self, block: str, author: str, name: str) -> UndoneText | None:
         """Return what `undo_theirs` would take back; None if nothing, which is said then."""
         return await self._apply_undo("block.undo", block, author, name, preview=True)
 
-    async def undo_theirs(self, block: str, author: str, name: str) -> bool:
+    async def undo_theirs(self, block: str, author: str, name: str, place: str = "") -> bool:
         """Take back somebody else's last edit of a block, and say so; whether it changed."""
         undone = await self._apply_undo("block.undo", block, author, name)
         if undone is not None:
-            self._hint(undone.report(name))
+            self._hint(undone.report(name, place))
         return undone is not None
 
     async def redo_theirs(self, block: str, author: str, name: str) -> None:

@@ -153,7 +153,7 @@ class ReadingModal(ModalScreen[None]):
     """Page of a stream that is asked for again when the document has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q,m,question_mark", "dismiss", show=False),
+        Binding("escape,f1,q,w,question_mark", "dismiss", show=False),
     ]
 
     def __init__(

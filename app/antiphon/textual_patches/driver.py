@@ -160,7 +160,9 @@ def _colour_of(answer: re.Match[str]) -> Color:
 class TerminalDriver(LinuxDriver):
     """Reads the terminal through a `PasteSafeParser`; bytes that are no UTF-8 become U+FFFD.
 
-    Asks the terminal for the colour of its background; not all terminals answer.
+    Asks the terminal for the colour of its background; not all terminals answer. While another
+    program has the terminal, nothing is written to it: the app goes on, and draws everything anew
+    afterwards.
     """
 
     def start_application_mode(self) -> None:
@@ -168,6 +170,10 @@ class TerminalDriver(LinuxDriver):
         if os.environ.get("TERM") != "linux":  # the console would print the question
             self.write(_ASK_BACKGROUND)
             self.flush()
+
+    def write(self, data: str) -> None:
+        if self._writer_thread is None or self._writer_thread.is_alive():
+            super().write(data)
 
     def run_input_thread(self) -> None:
         parser = PasteSafeParser(self._debug)

@@ -36,6 +36,7 @@ from antiphon_kernel.tools._common import (
     write,
 )
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.cut_out import CUT_OUT
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
@@ -366,6 +367,8 @@ class ExcludeParams(Params):
     block_id: str
     excluded: bool = True
     """Whether it is left out of what models are given; true if absent."""
+    cut_out: bool = False
+    """Whether it is not shown to people either, as long as it is excluded."""
 
 
 @tool("block.move", needs=Permission.WRITE, errors=REFERENCES)
@@ -423,32 +426,49 @@ def _reject_result_before_call(context: Context, block: str, beside: str, *, aft
 async def collapse(call: Call, params: CollapseParams) -> WriteResult:
     """Fold a block for everybody, or unfold it."""
     context, block = await call.block(params.block_id)
-    return await _set_flag(call, context, block, "collapsed", params.collapsed)
+    return await _set_fields(call, context, block, "collapse", collapsed=params.collapsed)
 
 
 @tool("block.exclude", needs=Permission.WRITE, errors=REFERENCES)
 async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """Leave a block out of what models are given, or let them read it again.
 
-    A call goes with its results. A model hides only what stands behind the pre-tail cache point
+    A call goes with its results. With `cut_out` apps do not show it either; `excluded: false`
+    brings it back. A model hides only what stands behind the pre-tail cache point
     that `context.layout` shows.
     """
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind is PrincipalKind.MODEL:
         await context.layout.load()
         check_hiding(context, block, call.actor.principal)
-    return await _set_flag(call, context, block, "excluded", params.excluded)
+    metadata = dict(context.document.header(block).metadata)
+    if params.excluded and params.cut_out:
+        if call.actor.principal.kind is PrincipalKind.MODEL:
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"You are {call.actor.principal.username}, a model, and only people decide what"
+                " people are not shown: leave out cut_out.",
+                block_id=params.block_id,
+                username=call.actor.principal.username,
+            )
+        metadata[CUT_OUT] = True
+    else:
+        metadata.pop(CUT_OUT, None)
+    return await _set_fields(
+        call, context, block, "exclude", excluded=params.excluded, metadata=metadata
+    )
 
 
-async def _set_flag(
-    call: Call, context: Context, block: str, flag: str, value: bool
+async def _set_fields(
+    call: Call, context: Context, block: str, operation: str, **fields: object
 ) -> WriteResult:
-    def change() -> None:
-        context.document.set_fields(block, **{flag: value})
+    header = context.document.header(block)
+    changed = {name: value for name, value in fields.items() if value != getattr(header, name)}
 
-    same = getattr(context.document.header(block), flag) is value
-    operation = "collapse" if flag == "collapsed" else "exclude"
-    return await _arrange(call, context, block, operation, None if same else change)
+    def change() -> None:
+        context.document.set_fields(block, **changed)
+
+    return await _arrange(call, context, block, operation, change if changed else None)
 
 
 async def _arrange(

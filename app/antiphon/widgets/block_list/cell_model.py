@@ -20,6 +20,7 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
@@ -194,9 +195,15 @@ class CellModel:
         return header
 
     def is_hidden(self, block: str) -> bool:
-        """A draft: not shown among the cells."""
-        self.header(block)
+        """A draft, or cut out: not shown among the cells."""
+        header = self.header(block)
+        if is_cut_out(header):
+            return True
         return self.document.is_draft(block) and block not in self._sending
+
+    def cut_out_blocks(self) -> list[str]:
+        """Return the blocks that are cut out, in document order."""
+        return [block for block in self.ids() if is_cut_out(self.document.header(block))]
 
     def text(self, block: str) -> str:
         """The text of a cell: of a block with a schema, its content as it is rendered."""
@@ -355,6 +362,8 @@ class CellModel:
         if header.author != self.me and self.document.is_draft(block):
             name, _ = self.name(header.author)
             return f"{name} is still writing this: only {name} changes it before it is sent."
+        if header.kind == BlockKind.TOOL_RESULT:
+            return "This is what a tool gave, and it stays as it is: y copies it."
         if self.document.schema(block) != TEXT:
             return "This cell has a schema: its fields are set by tools, like block.set_field."
         return None
@@ -441,7 +450,7 @@ class CellModel:
             has_arrived = block in self._sending and not self.document.is_draft(block)
             if has_arrived:
                 del self._sending[block]
-            if has_arrived or "order" in header_change.fields:
+            if has_arrived or not header_change.fields.isdisjoint(("order", "excluded")):
                 moved.append(block)
         # Inside a content with a schema, offsets are not those of the cell.
         texts = tuple(text for text in change.texts if text.section is None)
@@ -588,6 +597,7 @@ class CellModel:
             siblings=self._sibling_marks.get(block, ""),
             source_context=header.source_context,
             is_read_from=block == self._read_from,
+            is_excluded=header.excluded,
         )
 
     def _question(self, header: BlockHeader) -> str:

@@ -194,6 +194,9 @@ class DocumentView(Widget):
         if block is not None:
             self.cells.reveal(block)
             self.edit(block)
+        else:
+            where = "below" if event.direction > 0 else "above"
+            self.post_message(self.Refused(event.block, f"There is no cell to edit {where}."))
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

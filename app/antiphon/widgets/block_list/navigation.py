@@ -98,8 +98,8 @@ class NavigableBlockList(BlockList):
         self.source.set_folded([block], not self.source.is_folded(block))
         self._fill_view()
 
-    def fold_all_thinking(self) -> None:
-        """Open all thinking if all of it is folded, else fold it."""
+    def fold_all_thinking(self) -> bool:
+        """Open all thinking if all of it is folded, else fold it; False if there is none."""
         source = self.source
         self.layout_now()
         thinking = [
@@ -107,6 +107,7 @@ class NavigableBlockList(BlockList):
         ]
         source.set_folded(thinking, not all(source.is_folded(block) for block in thinking))
         self._fill_view()
+        return bool(thinking)
 
     def _fill_view(self) -> None:
         """Show what is above: the folded lines took the rest of the view with them."""

@@ -1,0 +1,118 @@
+"""A list of choices over the document, with a line in which they are looked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from antiphon.render.display import displayable_in_a_row
+
+TYPING_PAUSE_SECONDS: Final = 0.15
+"""How long after a key it is looked for what was typed."""
+
+LONGEST_SEARCH: Final = 1_000
+
+
+class Choice(NamedTuple):
+    """One line of the list, and a dim one below it."""
+
+    id: str
+    line: str
+    detail: str = ""
+
+    @property
+    def shown(self) -> Content:
+        line = Content(displayable_in_a_row(self.line))
+        if not self.detail:
+            return line
+        detail = (displayable_in_a_row(self.detail), "not bold $text-muted")
+        return Content.assemble(line, "\n", ("  ", ""), detail)
+
+
+Ask = Callable[[str], Awaitable[Sequence[Choice]]]
+"""Answers the choices for what has been typed."""
+
+
+class PickerModal(ModalScreen[str | None]):
+    """Returns the id of the choice; Esc chooses nothing."""
+
+    DEFAULT_CSS = """
+    PickerModal { align-horizontal: center; }
+    PickerModal > Vertical {
+        margin-top: 2; width: 76; max-width: 100%; height: auto; max-height: 80vh;
+        background: $surface;
+    }
+    PickerModal Input, PickerModal Input:focus {
+        border: none; padding: 0 2; margin: 1 0; height: 1;
+    }
+    PickerModal OptionList, PickerModal OptionList:focus {
+        border: none; padding: 0 1 1 1; max-height: 70vh; background: $surface;
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "dismiss(None)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("enter", "choose", show=False, priority=True),
+    ]
+
+    def __init__(self, title: str, ask: Ask, *, nothing: str = "Nothing is found.") -> None:
+        """`nothing` stands in the place of the list while that is empty."""
+        super().__init__()
+        self._ask = ask
+        self._nothing = nothing
+        self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
+        self._list = OptionList(markup=False)
+        self._list.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._input
+            yield self._list
+
+    def on_mount(self) -> None:
+        self._input.focus()
+        self._look_for("")
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._look_for(event.value)
+
+    def _look_for(self, typed: str) -> None:
+        self.run_worker(self._fill(typed), exclusive=True, exit_on_error=False)
+
+    async def _fill(self, typed: str) -> None:
+        if typed:
+            await asyncio.sleep(TYPING_PAUSE_SECONDS)
+        choices = await self._ask(typed)
+        self._list.clear_options()
+        self._list.add_options([Option(one.shown, one.id) for one in choices])
+        if choices:
+            self._list.highlighted = 0
+        else:
+            self._list.add_option(Option(Content(self._nothing), disabled=True))
+
+    def action_move(self, step: int) -> None:
+        if step > 0:
+            self._list.action_cursor_down()
+        else:
+            self._list.action_cursor_up()
+
+    def action_choose(self) -> None:
+        self._list.action_select()
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option.id)

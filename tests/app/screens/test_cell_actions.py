@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from antiphon.actions import Mode
+from antiphon_kernel.providers import TextDelta
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+
+def focused(there: Opened) -> str | None:
+    return there.screen.cells.focused_cell
+
+
+async def hint(there: Opened, words: str) -> None:
+    await until(
+        lambda: words in (there.screen.hint_shown or ""),
+        lambda: f"{words!r} in {there.screen.hint_shown!r}",
+    )
+
+
+def shown_cells(there: Opened) -> list[str]:
+    source = there.screen.source
+    return [source.text(one) for one in source.ids() if not source.is_hidden(one)]
+
+
+async def cells_become(there: Opened, *texts: str) -> None:
+    await until(lambda: shown_cells(there) == list(texts), lambda: str(shown_cells(there)))
+
+
+@pytest.fixture
+async def three(here: World, there: Opened) -> tuple[str, str, str]:
+    """Three cells, the middle one focused."""
+    blocks = (await here.cell("one"), await here.cell("two"), await here.cell("three"))
+    await there.sees("three")
+    await there.press("up", "k")
+    await there.mode(Mode.NAVIGATE)
+    assert focused(there) == blocks[1]
+    return blocks
+
+
+async def palette(there: Opened, title: str) -> None:
+    await there.press("ctrl+p")
+    await there.type(title.lower())
+    await there.sees(title)
+    await there.press("enter")
+
+
+async def test_cut_out_cell_is_not_shown_nor_read_and_u_brings_it_back(
+    here: World, there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("x")
+    await cells_become(there, "one", "three")
+    await hint(there, "Cut out ¶2")
+    assert focused(there) == three[2]
+    header = (await here.context()).document.header(three[1])
+    assert header.excluded
+    await there.press("u")
+    await cells_become(there, "one", "two", "three")
+    await until(lambda: focused(there) == three[1])
+    assert not (await here.context()).document.header(three[1]).excluded
+    await there.press("ctrl+y")
+    await cells_become(there, "one", "three")
+
+
+async def test_cut_out_cell_is_brought_back_from_the_palette(
+    there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("x")
+    await cells_become(there, "one", "three")
+    await palette(there, "Bring back a cell")
+    await there.sees("two")
+    await there.press("enter")
+    await cells_become(there, "one", "two", "three")
+    await until(lambda: focused(there) == three[1])
+
+
+async def test_cut_out_cell_takes_its_output_along(here: World, there: Opened) -> None:
+    await there.type("!echo hello")
+    await there.press("enter")
+    await until(lambda: "hello\n" in shown_cells(there))
+    await until(lambda: not there.shows("running"))
+    await there.press("up", "g", "x")
+    await cells_become(there)
+    await here.cell("last")
+    await there.sees("last")
+
+
+async def test_cut_out_cell_of_somebody_who_edits_it_tells_them(
+    here: World, there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("enter")
+    await there.mode(Mode.EDIT)
+    await there.type("mine ")
+    await here.call("block.exclude", block_id=three[1], cut_out=True)
+    await there.mode(Mode.NAVIGATE)
+    await hint(there, "Somebody has cut out this cell")
+    await here.call("block.exclude", block_id=three[1], excluded=False)
+    await cells_become(there, "one", "mine two", "three")
+
+
+async def test_cell_that_a_model_writes_is_not_cut_out(here: World, there: Opened) -> None:
+    await there.type("hello")
+    await there.press("enter")
+    here.aria.say(TextDelta("it was "))
+    await there.sees("it was")
+    await there.press("up", "G", "x")
+    await hint(there, "aria is not done with this cell")
+    here.aria.end()
+
+
+async def test_excluded_cell_says_so_and_e_includes_it_again(
+    here: World, there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("e")
+    await there.sees("models do not read this")
+    assert (await here.context()).document.header(three[1]).excluded
+    await there.press("e")
+    await until(lambda: not there.shows("models do not read this"))
+    await there.press("u")
+    await there.sees("models do not read this")
+
+
+@pytest.mark.parametrize(
+    ("keys", "texts"),
+    [
+        (("k", "enter"), ["two", "one", "three"]),
+        (("j", "enter"), ["one", "three", "two"]),
+        (("j", "escape"), ["one", "two", "three"]),
+        (("enter",), ["one", "two", "three"]),
+    ],
+)
+async def test_moved_cell_stands_where_it_was_put_until_undone(
+    there: Opened, three: tuple[str, str, str], keys: tuple[str, ...], texts: list[str]
+) -> None:
+    await there.press("m")
+    await hint(there, "Move ¶2")
+    await there.press(*keys)
+    await cells_become(there, *texts)
+    assert focused(there) == three[1]
+    assert there.screen.mode is Mode.NAVIGATE
+    if texts != ["one", "two", "three"]:
+        await hint(there, "Moved ¶2")
+        await there.press("u")
+        await cells_become(there, "one", "two", "three")
+
+
+async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> None:
+    first, last = await here.cell("first"), await here.cell("last")
+    await there.type("!echo hello")
+    await there.press("enter")
+    await until(lambda: "hello\n" in shown_cells(there))
+    await until(lambda: not there.shows("running"))
+    command, output = shown_cells(there)[2:]
+    await there.press("up", "G", "k", "m", "k", "k", "enter")
+    await cells_become(there, command, output, "first", "last")
+    await there.press("m", "j", "j", "enter")
+    await cells_become(there, "first", command, output, "last")
+    await there.press("u")
+    await cells_become(there, command, output, "first", "last")
+    assert first != last
+
+
+async def test_split_cell_is_two_until_undone(here: World, there: Opened) -> None:
+    await there.type("one\ntwo\nthree")
+    await there.press("enter")
+    await until(lambda: "one\ntwo\nthree" in shown_cells(there))
+    here.aria.end()
+    await there.press("up", "g", "enter")
+    await there.mode(Mode.EDIT)
+    await there.press("ctrl+home", "down", "right")
+    await palette(there, "Split the cell at the cursor's line")
+    await until(lambda: shown_cells(there)[:2] == ["one\n", "two\nthree"])
+    await hint(there, "Split in two")
+    await there.press("u")
+    await until(lambda: shown_cells(there)[:1] == ["one\ntwo\nthree"])
+    await until(lambda: "two\nthree" not in shown_cells(there))
+
+
+async def test_earlier_version_is_restored_from_the_palette(
+    there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("enter")
+    await there.mode(Mode.EDIT)
+    await there.type("twice ")
+    await there.press("escape")
+    await palette(there, "Restore an earlier version of the cell")
+    await there.type("version 2 ")
+    await until(lambda: not there.shows("version 3"), "only version 2")
+    await there.press("enter")
+    await cells_become(there, "one", "two", "three")
+    await hint(there, "Restored version 2")
+    await there.press("u")
+    await cells_become(there, "one", "twice two", "three")
+
+
+async def test_fork_from_a_cell_opens_the_new_context(
+    there: Opened, three: tuple[str, str, str]
+) -> None:
+    before = there.screen
+    await palette(there, "Fork from this cell")
+    await until(lambda: there.screen is not before, "another screen")
+    await cells_become(there, "one", "two")
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("Copy the cell as Markdown", "**bela**\n\ntwo\n"),
+        ("Copy the cell as JSON", '"content": "two"'),
+    ],
+)
+async def test_cell_is_copied_in_other_forms(
+    there: Opened,
+    three: tuple[str, str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    title: str,
+    words: str,
+) -> None:
+    monkeypatch.delenv("TMUX", raising=False)
+    await palette(there, title)
+    await until(lambda: words in there.app.clipboard, lambda: there.app.clipboard)
+    if words.startswith('"'):
+        assert json.loads(there.app.clipboard)["username"] == "bela"
+
+
+async def test_time_tells_who_changed_the_cell_last(
+    there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("enter")
+    await there.mode(Mode.EDIT)
+    await there.type("x")
+    await there.press("escape", "t")
+    await hint(there, "¶2 · bela began it at")
+    assert "version 3 by amy" in (there.screen.hint_shown or "")
+
+
+async def test_undo_and_redo_name_the_cell(there: Opened, three: tuple[str, str, str]) -> None:
+    await there.press("enter")
+    await there.mode(Mode.EDIT)
+    await there.type("some more ")
+    await there.press("escape", "u")
+    await hint(there, "Took back 2 words in ¶2 · Ctrl+Y brings them back")
+    await there.press("ctrl+y")
+    await hint(there, "Brought back 2 words in ¶2")
+
+
+async def test_tool_result_is_read_only(there: Opened) -> None:
+    await there.type("!echo hello")
+    await there.press("enter")
+    await until(lambda: "hello\n" in shown_cells(there))
+    await there.press("up", "G", "enter")
+    await hint(there, "it stays as it is")
+    assert there.screen.mode is Mode.NAVIGATE
+
+
+async def test_tool_result_that_was_edited_says_so(here: World, there: Opened) -> None:
+    await there.type("!echo hello")
+    await there.press("enter")
+    await until(lambda: "hello\n" in shown_cells(there))
+    await until(lambda: not there.shows("running"))
+    ids = [one for one in there.screen.source.ids() if not there.screen.source.is_hidden(one)]
+    await here.call("block.splice", block_id=ids[-1], offset=0, insert="forged ")
+    await there.sees("edited after the tool had ended")
+
+
+# $EDITOR
+
+
+def editor(folder: Path, script: str) -> str:
+    file = folder / "editor"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return str(file)
+
+
+async def test_editor_result_is_merged_with_what_others_wrote(
+    here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = await here.cell("one\ntwo\nthree\n")
+    await there.sees("three")
+    gate = tmp_path / "gate"
+    script = f'sed -i s/two/2/ "$1"; touch {gate}.in; while [ ! -e {gate} ]; do sleep 0.02; done'
+    monkeypatch.setenv("VISUAL", editor(tmp_path, script))
+    await there.press("up", "E")
+    await until(Path(f"{gate}.in").exists, "the editor runs")
+    await here.call("block.splice", block_id=block, offset=0, insert="zero\n")
+    gate.touch()
+    await cells_become(there, "zero\none\n2\nthree\n")
+    await hint(there, "Merged 1 change from editor")
+    await there.press("u")
+    await cells_become(there, "zero\none\ntwo\nthree\n")
+
+
+async def test_editor_change_of_the_same_line_is_kept_in_a_file(
+    here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    block = await here.cell("one\ntwo\nthree\n")
+    await there.sees("three")
+    gate = tmp_path / "gate"
+    script = (
+        f'sed -i -e s/two/2/ -e s/one/1/ "$1"; touch {gate}.in;'
+        f" while [ ! -e {gate} ]; do sleep 0.02; done"
+    )
+    monkeypatch.setenv("VISUAL", editor(tmp_path, script))
+    await there.press("up", "E")
+    await until(Path(f"{gate}.in").exists, "the editor runs")
+    await here.call("block.splice", block_id=block, offset=4, delete_count=3, insert="zwei")
+    gate.touch()
+    await hint(there, "others changed")
+    (kept,) = (tmp_path / "state").rglob("cell-*.md")
+    assert kept.read_text() == "1\n2\nthree\n"
+    assert "zwei" in shown_cells(there)[0]
+
+
+async def test_editor_that_fails_changes_nothing_and_keeps_the_text(
+    here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    await here.cell("one\n")
+    await there.sees("one")
+    monkeypatch.setenv("VISUAL", editor(tmp_path, 'echo more >> "$1"; exit 3'))
+    await there.press("up", "E")
+    await hint(there, "Nothing changed: the editor ended with 3")
+    assert shown_cells(there) == ["one\n"]
+    (kept,) = (tmp_path / "state").rglob("cell-*.md")
+    assert kept.read_text() == "one\nmore\n"
+
+
+async def test_editor_that_is_not_there_or_not_named_says_so(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await here.cell("one\n")
+    await there.sees("one")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    await there.press("up", "E")
+    await hint(there, "No editor is set")
+    monkeypatch.setenv("EDITOR", "/nowhere/vi")
+    await there.press("E")
+    await hint(there, "cannot be run")
+
+
+# Search in all contexts
+
+
+async def test_search_goes_to_a_cell_of_another_context(here: World, there: Opened) -> None:
+    await here.cell("hay")
+    await here.call("context.create", label="notes")
+    made = await here.call(
+        "block.create", context="notes", kind="text", content="a Needle", status="done"
+    )
+    await there.sees("hay")
+    await palette(there, "Search in all contexts")
+    await there.type("needle")
+    await there.sees("a Needle")
+    before = there.screen
+    await there.press("enter")
+    await until(lambda: there.screen is not before, "another screen")
+    await until(lambda: focused(there) == made["block_id"], "the hit")
+
+
+async def test_viewer_is_told_why_nothing_is_done_with_a_cell(here: World) -> None:
+    await here.cell("one")
+    await here.kernel.principal("vera")
+    await here.call("kernel.role", principal="vera", role="viewer")
+    async with opened(here, as_name="vera") as there:
+        await there.sees("viewer · live")
+        await there.press("up")
+        for key in ("x", "m", "e", "E"):
+            there.screen._frame.notice.clear_hint()  # noqa: SLF001
+            await there.press(key)
+            await hint(there, "You are a viewer")
+        assert shown_cells(there) == ["one"]
