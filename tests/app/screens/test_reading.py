@@ -18,7 +18,7 @@ async def open_page(there: Opened, text: str) -> None:
     await there.sees(text)
     await there.press("up")
     await there.mode(Mode.NAVIGATE)
-    await there.press("m")
+    await there.press("w")
     await there.sees("Esc closes this page.")
 
 

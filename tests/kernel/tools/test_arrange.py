@@ -7,6 +7,7 @@ import random
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -154,3 +155,22 @@ async def test_editor_arranges_anyones_blocks_and_a_model_only_its_own(
     for tool, params in calls:
         error = await refused(kernel, bo, tool, {"block_id": last, **params})
         assert error.code is ErrorCode.PERMISSION_DENIED
+
+
+async def test_block_is_cut_out_by_people_only_and_comes_back_when_it_is_not_excluded(
+    kernel: Kernel, aria: Actor, bo: Actor, call: Caller, make: Make
+) -> None:
+    block = await make("x", status="done")
+    answer = {"role": "model", "kind": "text", "content": "y", "parent_id": block}
+    own = str((await kernel.call(aria, "block.create", answer))["block_id"])
+    error = await refused(kernel, aria, "block.exclude", {"block_id": own, "cut_out": True})
+    assert error.code is ErrorCode.PERMISSION_DENIED
+    document = (await kernel.context("default")).document
+    for params, expected in (
+        ({"cut_out": True}, True),
+        ({"excluded": False, "cut_out": True}, False),
+        ({"cut_out": True}, True),
+        ({}, False),
+    ):
+        await kernel.call(bo, "block.exclude", {"block_id": block, **params})
+        assert is_cut_out(document.header(block)) is expected
