@@ -20,7 +20,7 @@ from antiphon.clipboard import copy_text
 from antiphon.locations import state_folder, under_home
 from antiphon.render.cell_export import cell_markdown
 from antiphon.screens.base_screen import Arrangement, BaseScreen, ToolCall, requires_write
-from antiphon.screens.picker import Choice, PickerModal
+from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.screens.text_merge import merge_text
 from antiphon.time_format import format_absolute
 from antiphon_kernel.client.private_files import make_state_folder, write_private
@@ -177,7 +177,7 @@ class CellActions(BaseScreen):
             self.hint("No cell is cut out here.")
             return
         choices = [
-            Choice(one, self._beginning(one), f"{self._cell_name(one)} · {self._author(one)}")
+            PickerEntry(one, self._beginning(one), f"{self._cell_name(one)} · {self._author(one)}")
             for one in reversed(cut)
         ]
         block = await self._choose("Bring back a cell that was cut out", choices)
@@ -385,7 +385,7 @@ class CellActions(BaseScreen):
             self.hint("There is no earlier version of this cell.")
             return
         choices = [
-            Choice(
+            PickerEntry(
                 str(one["version"]),
                 f"version {one['version']} · {format_absolute(one['time'])} · {one['username']}",
                 one["operation"],
@@ -411,8 +411,8 @@ class CellActions(BaseScreen):
         if fork is not None:
             self._switch_context(fork["context_id"], None)
 
-    async def _choose(self, title: str, choices: Sequence[Choice]) -> str | None:
-        async def ask(typed: str) -> Sequence[Choice]:
+    async def _choose(self, title: str, choices: Sequence[PickerEntry]) -> str | None:
+        async def ask(typed: str) -> Sequence[PickerEntry]:
             wanted = typed.casefold()
             return [one for one in choices if wanted in f"{one.line} {one.detail}".casefold()]
 
@@ -427,7 +427,7 @@ class CellActions(BaseScreen):
             return
         typed = [""]
 
-        async def ask(query: str) -> Sequence[Choice]:
+        async def ask(query: str) -> Sequence[PickerEntry]:
             typed[0] = query
             return await self._search(query) if query.strip() else ()
 
@@ -443,7 +443,7 @@ class CellActions(BaseScreen):
             self.cells.focus_cell(block)
             self.cells.focus()
 
-    async def _search(self, query: str) -> Sequence[Choice]:
+    async def _search(self, query: str) -> Sequence[PickerEntry]:
         is_lower = query == query.lower()
         params = {
             "query": f"(?i){re.escape(query)}" if is_lower else query,
@@ -456,14 +456,14 @@ class CellActions(BaseScreen):
         found = await self._call("kernel.search", params)
         if found is None:
             return ()
-        choices: list[Choice] = []
+        choices: list[PickerEntry] = []
         for one in found["results"]:
             lines = [_around(match) for match in one["matches"]]
             more = " …" if one.get("truncated") else ""
             label, _, rest = one["name"].partition(".")
             author = rest.partition(".")[0]
             detail = f"{label} · {author} · {one['kind']}"
-            choices.append(Choice(one["block_id"], " · ".join(lines) + more, detail))
+            choices.append(PickerEntry(one["block_id"], " · ".join(lines) + more, detail))
         return choices
 
     # $EDITOR

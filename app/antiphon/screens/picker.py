@@ -23,7 +23,7 @@ TYPING_PAUSE_SECONDS: Final = 0.15
 LONGEST_SEARCH: Final = 1_000
 
 
-class Choice(NamedTuple):
+class PickerEntry(NamedTuple):
     """One line of the list, and a dim one below it."""
 
     id: str
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
         return Content.assemble(line, "\n", ("  ", ""), detail)
 
 
-Ask = Callable[[str], Awaitable[Sequence[Choice]]]
+Ask = Callable[[str], Awaitable[Sequence[PickerEntry]]]
 """Answers the choices for what has been typed."""
 
 

@@ -1,0 +1,97 @@
+"""Every key of the list, in every mode in which it works, does something or says why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon.actions import ACTIONS, Action, Mode
+from tests.app.opened import Opened, World, opened
+from tests.app.screens.key_effects import noticed
+
+LEAVE: set[str] = {"quit"}
+"""Ends the app, which other tests have."""
+
+
+async def enter(there: Opened, mode: Mode) -> None:
+    """Go to a mode from wherever the last key has led."""
+    if there.screen.mode is mode and len(there.app.screen_stack) == 1:
+        return
+    while len(there.app.screen_stack) > 1:
+        await there.app.pop_screen()
+    screen = there.screen
+    if screen.mode is Mode.CONTEXTS:
+        screen.action_leave_contexts()
+    if screen.mode is Mode.FIND:
+        screen.action_leave_find()
+    screen.area.leave()
+    match mode:
+        case Mode.WRITE:
+            screen.composer.editor.focus()
+        case Mode.NAVIGATE:
+            screen.cells.focus()
+        case Mode.EDIT:
+            screen.cells.focus()
+            screen.area.edit(screen.source.ids()[1])
+        case Mode.CONTEXTS:
+            screen.action_sidebar()
+        case Mode.FIND:
+            screen.action_find()
+    await there.mode(mode)
+    await there.pilot.pause()
+
+
+def keys_of(mode: Mode) -> list[tuple[Action, str]]:
+    return [
+        (one, key)
+        for one in ACTIONS
+        for key in one.keys
+        if mode in one.modes and one.name not in LEAVE
+    ]
+
+
+async def without_effect(there: Opened, mode: Mode) -> list[str]:
+    """Press each key of a mode; return those after which nothing was different."""
+    silent: list[str] = []
+    for action, key in keys_of(mode):
+        await enter(there, mode)
+        if not await noticed(there, key):
+            silent.append(f"{key} ({action.name})")
+    return silent
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_key_among_cells_has_an_effect_or_a_hint(here: World, mode: Mode) -> None:
+    for number in range(6):
+        await here.cell(f"# Cell {number}\n\nwith some text\n\nand more")
+    await here.cell("much\n\nthought", kind="thinking")
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("Cell 5")
+        assert await without_effect(there, mode) == []
+
+
+@pytest.mark.parametrize("mode", [Mode.WRITE, Mode.NAVIGATE, Mode.CONTEXTS, Mode.FIND])
+async def test_key_in_an_empty_context_has_an_effect_or_a_hint(here: World, mode: Mode) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        assert await without_effect(there, mode) == []
+
+
+@pytest.mark.parametrize("key", ["q", "c", "8", "f5", "ctrl+x"])
+async def test_key_that_means_nothing_among_the_cells_says_so(there: Opened, key: str) -> None:
+    await enter(there, Mode.NAVIGATE)
+    await there.press(key)
+    await there.sees("does nothing here")
+
+
+async def test_paste_among_the_cells_says_where_text_goes(there: Opened) -> None:
+    from textual.events import Paste
+
+    await enter(there, Mode.NAVIGATE)
+    there.app.post_message(Paste("text"))
+    await there.sees("Nothing is pasted here")
+
+
+async def test_key_without_a_meaning_is_told_from_one_with_an_effect(there: Opened) -> None:
+    await enter(there, Mode.WRITE)
+    await there.sees("live")
+    await there.pilot.pause(0.2)
+    assert not await noticed(there, "f9", patience=0.2)
