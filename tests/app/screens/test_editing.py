@@ -232,7 +232,7 @@ async def test_undo_says_how_much_it_took_back(here: World, there: Opened) -> No
     await here.call("block.splice", block_id=cell, offset=0, delete_count=5)
     await there.sees("text")
     await there.press("u")
-    await there.sees("Brought back 1 word · Ctrl+Y removes it again")
+    await there.sees("Brought back 1 word in ¶1 · Ctrl+Y removes it again")
 
 
 async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
