@@ -23,10 +23,12 @@ from antiphon.cli.kernel_option import (
     KernelTarget,
     is_typed,
     kernel_options,
+    own_kernel,
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
 from antiphon.cli.share import share
+from antiphon.cli.signals import default_sigint
 from antiphon.locations import project_root
 from antiphon_kernel.client.usage import CommandGroup, exit_code
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
@@ -52,12 +54,22 @@ _context = click.option(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="antiphon")
+@click.option(
+    "--linear",
+    is_flag=True,
+    help="Read and write by the line, without a screen that is drawn: for screen readers, pipes"
+    " and terminals that cannot move their cursor.",
+)
 @DATA
 @_context
 @_as_name
 @click.pass_context
 def antiphon(
-    click_context: click.Context, data: Path | None, context: str | None, as_name: str | None
+    click_context: click.Context,
+    linear: bool,
+    data: Path | None,
+    context: str | None,
+    as_name: str | None,
 ) -> None:
     """An editor in which people and language models write in the same document at the same time.
 
@@ -74,8 +86,35 @@ def antiphon(
                 f"antiphon {click_context.invoked_subcommand} --data ..."
             )
         return
+    if linear:
+        _read_and_write(data, context or DEFAULT_CONTEXT, as_name)
+        return
     project = project_root(Path.cwd())
     _open_started(chosen_data(data, project), project, context=context, as_name=as_name)
+
+
+def _read_and_write(data: Path | None, context: str, as_name: str | None) -> None:
+    """Follow a context and send lines to it, without the app."""
+    from antiphon_kernel.client.standard_streams import NoReaderError
+
+    with default_sigint():
+        from antiphon.cli.linear import LinearSession
+        from antiphon_kernel.client.tool_client import ToolClient
+
+    kernel = own_kernel(data)
+
+    async def talk(calls: ToolClient) -> None:
+        waiting = ToolClient(kernel.find(), as_name=as_name)
+        try:
+            session = LinearSession(calls, waiting, sys.stdin.buffer, sys.stdout.buffer)
+            await session.run(context)
+        finally:
+            await waiting.close()
+
+    try:
+        run_with_kernel(kernel, talk, as_name=as_name, once=False)
+    except (KeyboardInterrupt, NoReaderError):
+        return
 
 
 for _room in (chat, run, models, transfer, inspect, keys, maintenance):

@@ -120,7 +120,7 @@ def _chosen(data: Path | None, url: str | None) -> KernelTarget:
                 " give one of them"
             )
         data, url = (data, None) if "data" in typed else (None, url)
-    return _own(data) if url is None else _joined(url)
+    return own_kernel(data) if url is None else _joined(url)
 
 
 def is_typed(option: str) -> bool:
@@ -129,7 +129,9 @@ def is_typed(option: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-def _own(data: Path | None) -> KernelTarget:
+def own_kernel(data: Path | None) -> KernelTarget:
+    """Return a kernel of this user's own, by its folder or that of the project."""
+
     def find() -> Locate:
         from antiphon.cli.launcher import ensure_kernel
         from antiphon_kernel.client.address import read_address

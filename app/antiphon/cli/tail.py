@@ -6,7 +6,7 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
@@ -39,6 +39,10 @@ class Tail:
         self._listed: dict[str, dict[str, Any]] = {}
         """Headers of what was there at the start."""
         self._transcript = Transcript("", self._names)
+        self._subscription: str | None = None
+        self._printed_event = asyncio.Event()
+        self.on_header: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
+        """Is called with the header of a block that has another one, when that is printed."""
         calls.on_push = self._pushed.put_nowait
 
     async def run(self, context: str, last: int) -> None:
@@ -49,6 +53,7 @@ class Tail:
         """
         self._watch_stdout()
         begun = await self._calls.call("block.subscribe", {"context": context})
+        self._subscription = begun["subscription"]
         await self._learn_names()
         self._transcript = Transcript(await self._label(context), self._names)
         try:
@@ -63,6 +68,22 @@ class Tail:
                 raise
             click.echo("antiphon: the kernel has ended.", err=True)
 
+    async def say(self, text: str) -> None:
+        """Print lines that belong to no block."""
+        await self._printer.print(self._transcript.interject(text))
+
+    async def printed(self, versions: Mapping[str, int]) -> None:
+        """Wait until these versions of blocks are printed."""
+        while any(self._versions.get(block, 0) < one for block, one in versions.items()):
+            self._printed_event.clear()
+            await self._printed_event.wait()
+
+    async def unsubscribe(self) -> None:
+        """Let the kernel push no more."""
+        if self._subscription is not None:
+            subscription, self._subscription = self._subscription, None
+            await self._calls.call("block.unsubscribe", {"subscription": subscription})
+
     async def _start(self, context: str, last: int) -> None:
         """Print blocks that are there already, as a second, short subscription tells them.
 
@@ -70,6 +91,9 @@ class Tail:
         """
         await self._list(context)
         printed = set(list(self._listed)[max(0, len(self._listed) - last) :])
+        self._versions = {
+            block: one["version"] for block, one in self._listed.items() if block not in printed
+        }
         blocks = [
             block for block, header in self._listed.items() if block in printed or is_draft(header)
         ]
@@ -162,6 +186,9 @@ class Tail:
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
         news = self._transcript.feed(event, time.monotonic(), rendered=rendered)
         await self._printer.print(news)
+        self._printed_event.set()
+        if self.on_header is not None and "header" in event:
+            await self.on_header({**event["header"], "block_id": block})
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
         """Remember what a block that was not printed said before an event."""

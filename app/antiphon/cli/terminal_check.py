@@ -14,14 +14,15 @@ def require_terminal() -> None:
     """Raises Failure where the app would be a mess instead of a screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(
-            "the app needs a terminal for its input and output; without one use `antiphon call`.",
+            "the app needs a terminal for its input and output; without one use `antiphon --linear`"
+            " or `antiphon call`.",
             ExitCode.USAGE,
         )
     term = os.environ.get("TERM", "")
     if term in ("", "dumb", "unknown"):
         raise CommandError(
             f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
-            " (for example xterm-256color), or use `antiphon call`.",
+            " (for example xterm-256color), or use `antiphon --linear`.",
             ExitCode.USAGE,
         )
     encoding = locale.getpreferredencoding(False)

@@ -165,6 +165,12 @@ class Transcript:
         ]
         return "".join([changes, *rest, *self._break()])
 
+    def interject(self, text: str) -> str:
+        """Return lines of somebody who is no author, on lines of their own."""
+        self._last = None
+        self._begun = True
+        return "".join([*self._break(), sanitize(text), "\n"])
+
     def _growth(self, changed: str) -> Iterator[str]:
         """Yield the text that is new at the ends of blocks, of the unfinished line's first."""
         yield from self._grow([changed])
