@@ -36,7 +36,7 @@ class RunningBlocks:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._running: dict[str, None] = {}
-        self._refresh(document.block_ids())
+        self._refresh(document.open_blocks())
         self._unwatch = document.watch(self._changed)
         self.changed = Signal[()]()
         """A block began or ended to run."""

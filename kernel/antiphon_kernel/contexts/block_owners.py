@@ -135,7 +135,7 @@ class BlockOwners:
         document = context.document
         models = {one.id for one in self._members if one.kind is PrincipalKind.MODEL}
         due = []
-        for block in document.block_ids():
+        for block in document.open_blocks():
             header = document.header(block)
             if not header.is_written_by_program or self._permissions.is_undecided(block):
                 continue

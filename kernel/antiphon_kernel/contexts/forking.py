@@ -19,7 +19,6 @@ from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.document.header import encode_headers
 from antiphon_kernel.layout import moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
@@ -172,7 +171,7 @@ async def start_fork(
         headers = [document.header(block) for block in document.block_ids()]
         document.close()
     if commits:
-        snapshot = Snapshot(commits[-1].seq, vector, state, encode_headers(headers))
+        snapshot = Snapshot(commits[-1].seq, vector, state)
         commits[-1] = replace(commits[-1], snapshot=snapshot)
     return InitialContent(commits, origin)
 
@@ -213,10 +212,9 @@ async def start_with(
             Commit(row, seq, time, actor.principal, session, change.operation, rows, update)
         )
         await slices.pause()
-    headers = encode_headers([document.header(block) for block in document.block_ids()])
     state, vector = document.update_since(), document.state_vector()
     document.close()
-    snapshot = Snapshot(commits[-1].seq, vector, state, headers)
+    snapshot = Snapshot(commits[-1].seq, vector, state)
     commits[-1] = replace(commits[-1], snapshot=snapshot)
     return InitialContent(commits)
 

@@ -11,7 +11,6 @@ from typing import Final
 
 from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.document.document import Document, DocumentLoader
-from antiphon_kernel.document.header import decode_headers
 from antiphon_kernel.storage import (
     ContextRow,
     CorruptContextError,
@@ -19,13 +18,9 @@ from antiphon_kernel.storage import (
     Snapshot,
     StoredContext,
 )
-from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update
-
-_HEADERS_A_TURN: Final = 500
-"""Headers read before others get their turn."""
 
 _OWN_CLIENTS: Final = range(2**7, 2**14)
 """CRDT client ids of kernels: two bytes when written. One that comes again goes on counting."""
@@ -54,12 +49,9 @@ async def open_document(
             loader = await _from_snapshot(journal, row, snapshot, client_id)
             if loader is not None:
                 stored = await journal.load(row, after=snapshot.seq)
-                headers = decode_headers(snapshot.headers) or ()
-                if stored.touched:
-                    headers = [one for one in headers if one.id not in stored.touched]
-                return stored, await _finish(loader, stored, headers)
+                return stored, await _finish(loader, stored)
         stored = await journal.load(row)
-        return stored, await _finish(DocumentLoader(client_id), stored, ())
+        return stored, await _finish(DocumentLoader(client_id), stored)
 
 
 def _short(drawn: int, taken: Container[int]) -> int:
@@ -92,9 +84,7 @@ async def _from_snapshot(
     return loader
 
 
-async def _finish(
-    loader: DocumentLoader, stored: StoredContext, headers: Sequence[BlockHeader]
-) -> Document:
+async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:
     updates = stored.updates
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]
@@ -104,13 +94,7 @@ async def _finish(
             first = stored.seq - len(updates) + at + 1
             raise _unreadable(stored.row, piece, first, error) from error
         await asyncio.sleep(0)
-    document = loader.finish(headers)
-    blocks = document.block_ids()
-    for at in range(0, len(blocks), _HEADERS_A_TURN):
-        for block in blocks[at : at + _HEADERS_A_TURN]:
-            document.header(block)  # read now, piece by piece, rather than all when first asked
-        await asyncio.sleep(0)
-    return document
+    return loader.finish()
 
 
 def _unreadable(

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.page import store_page
-from antiphon_kernel.document.header import encode_headers
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, Journal, Snapshot
 from antiphon_kernel.types.errors import AntiphonError
-
-_HEADERS_A_TURN: Final = 200
-"""Headers read from the document before others get their turn."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +47,7 @@ class SnapshotWriter:
         return self._transactions >= limits.snapshot_transactions or self._bytes >= enough
 
     def _start(self) -> None:
-        self._writing = asyncio.create_task(self._write(), name=f"snapshot of {self._row.label}")
+        self._writing = asyncio.create_task(self._capture(), name=f"snapshot of {self._row.label}")
         self._writing.add_done_callback(self._written)
 
     def _written(self, task: asyncio.Task[None]) -> None:
@@ -60,25 +55,14 @@ class SnapshotWriter:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
 
-    async def _write(self) -> None:
-        document = self._context.document
-        blocks = document.block_ids()
-        for at in range(0, len(blocks), _HEADERS_A_TURN):
-            for block in blocks[at : at + _HEADERS_A_TURN]:
-                document.header(block)
-            await asyncio.sleep(0)
-        await self._capture()
-
     async def _capture(self) -> None:
         context, document = self._context, self._context.document
         # From here to the first await nothing may come between.
         seq, transactions, size = context.seq, self._transactions, self._bytes
         state, vector = document.update_since(), document.state_vector()
-        headers = [document.header(block) for block in document.block_ids()]
         try:
             await context.wait_persisted()
-            table = await asyncio.to_thread(encode_headers, headers)
-            await self._journal.snapshots.write(self._row, Snapshot(seq, vector, state, table))
+            await self._journal.snapshots.write(self._row, Snapshot(seq, vector, state))
         except AntiphonError as error:
             _log.warning("no snapshot of context %s: %s", context.label, error)
             return

@@ -21,7 +21,7 @@ from antiphon_kernel.document.block_text import (
     splice_text_all,
     takes_the_end,
 )
-from antiphon_kernel.document.bulk_texts import read_texts
+from antiphon_kernel.document.bulk_reading import read_fields, read_keys, read_texts
 from antiphon_kernel.document.changes import (
     REMOTE,
     ContentChange,
@@ -58,6 +58,7 @@ from antiphon_kernel.document.schema import (
     names_of,
     path_of,
 )
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
@@ -71,6 +72,8 @@ BLOCKS: Final = "blocks"
 """The name of the root map that holds the blocks."""
 
 _TEXTS_AT_HAND: Final = 64
+
+_OPEN: Final = (Status.PENDING, Status.RUNNING)
 
 _NO_STRUCTS: Final = b"\x00"
 """The beginning of an update that inserts nothing: a set of removed items is all that follows."""
@@ -144,16 +147,9 @@ class Document:
             headers: those that are known; others are read when asked for.
         """
         document = cls(int(stored.client_id), stored)
-        document._preload(headers)
+        document._headers = {header.id: header for header in headers}
+        document._add_to_order(list(document._blocks.keys()))
         return document
-
-    def _preload(self, headers: Iterable[BlockHeader]) -> None:
-        self._headers = known = {header.id: header for header in headers}
-        with self._doc.transaction():
-            others = [key for key in self._blocks.keys() if key not in known]  # noqa: SIM118
-            blocks = [key for key in others if self._is_block(key)]
-            order = [(key, self._order_key(key)) for key in blocks]
-        self.order.add(order + [(one.id, one.order) for one in known.values()])
 
     def close(self) -> None:
         """Let go of the CRDT; nothing is written or watched any more."""
@@ -234,10 +230,38 @@ class Document:
 
         Raises KeyError if there is no such block.
         """
-        stored = self._stored(block)
-        with self._doc.transaction():
-            keys = stored.keys()
-            return {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
+        return read_keys(self._blocks, block)
+
+    def open_blocks(self, blocks: Sequence[str] | None = None) -> list[str]:
+        """Return those of some blocks, or of all, that are pending or running.
+
+        Their headers are not kept in memory: in a long document they are few.
+
+        Raises KeyError if one of them is not there.
+        """
+        blocks = self.block_ids() if blocks is None else blocks
+        return [
+            block
+            for block, (status,) in zip(blocks, self._fields(blocks, "status"), strict=True)
+            if status in _OPEN or not (isinstance(status, str) and status)
+        ]
+
+    def blocks_with_metadata(self, blocks: Sequence[str], text: str) -> list[str]:
+        """Return those of some blocks whose metadata, as they are stored, have this text in them.
+
+        Raises KeyError if one of them is not there.
+        """
+        return [
+            block
+            for block, (stored,) in zip(blocks, self._fields(blocks, "metadata"), strict=True)
+            if isinstance(stored, str) and text in stored
+        ]
+
+    def _fields(self, blocks: Sequence[str], *names: str) -> list[tuple[Any, ...]]:
+        for block in blocks:
+            if block not in self.order:
+                raise KeyError(block)
+        return [values or () for values in read_fields(self._blocks, blocks, names)]
 
     def schema(self, block: str) -> Schema:
         """Return the schema of a block's content; a text if what is stored is no schema.
@@ -665,15 +689,22 @@ class Document:
 
     def _blocks_changed(self, event: SharedTypeEvent) -> list[str]:
         """Blocks that came under the root; values that are no maps are no blocks."""
-        added = [block for block in event.keys if self._is_block(block)]
+        added = self._add_to_order(list(event.keys))
         for block in added:
             self._headers.pop(block, None)
             self._schemas.pop(block, None)
-        self.order.add([(block, self._order_key(block)) for block in added])
         return added
 
-    def _is_block(self, key: str) -> bool:
-        return isinstance(self._blocks.get(key), Map)
+    def _add_to_order(self, keys: Sequence[str]) -> list[str]:
+        """Add those keys of the root that are blocks; return them."""
+        fields = zip(keys, read_fields(self._blocks, keys, ("order",)), strict=True)
+        added = [
+            (key, found[0] if isinstance(found[0], str) else "")
+            for key, found in fields
+            if found is not None
+        ]
+        self.order.add(added)
+        return [key for key, _ in added]
 
     def _order_key(self, block: str) -> str:
         order = self._blocks[block].get("order")
@@ -729,7 +760,6 @@ class DocumentLoader:
         """The document.
 
         Args:
-            headers: those of its blocks that are known: reading them out of the CRDT takes
-                longer than everything else.
+            headers: those of its blocks that are known; others are read when asked for.
         """
         return Document.loaded(self._doc, headers)

@@ -8,8 +8,7 @@ strings, flags are booleans that are only there when true.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping
 from enum import Enum, StrEnum, auto
 from operator import attrgetter
 from typing import Any, Final, get_args, get_origin, get_type_hints
@@ -18,7 +17,7 @@ from pycrdt import Map
 
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.json_validation import read_json, refuse_unwritable
+from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 
@@ -172,38 +171,3 @@ def json_object(stored: str) -> dict[str, Any]:
     except ValueError:
         return {"unreadable": stored}
     return value if isinstance(value, dict) else {"unreadable": stored}
-
-
-_FIELDS: Final = [field.name for field in fields(BlockHeader)]
-
-
-def encode_headers(headers: Sequence[BlockHeader]) -> bytes:
-    """One JSON document."""
-    rows = list(map(attrgetter(*_FIELDS), headers))
-    return json.dumps({"fields": _FIELDS, "rows": rows}, ensure_ascii=False).encode()
-
-
-def decode_headers(data: bytes) -> list[BlockHeader] | None:
-    """Return what `encode_headers` wrote.
-
-    None if that was a version with other fields, or one that did not yet check what it read.
-    """
-    try:
-        table = json.loads(data)
-        if table["fields"] != _FIELDS:
-            return None
-        known = [
-            (_FIELDS.index(name), {str(member): member for member in enum})
-            for name, enum in ENUMS.items()
-        ]
-        headers = []
-        for row in table["rows"]:
-            for index, members in known:
-                row[index] = members.get(row[index], row[index])
-            header = BlockHeader(*row)
-            if header.metadata:
-                refuse_unwritable(header.metadata)
-            headers.append(header)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return headers

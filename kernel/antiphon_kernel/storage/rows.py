@@ -129,8 +129,8 @@ class Snapshot:
     state_vector: bytes
     state: bytes
     """The whole document as one update."""
-    headers: bytes
-    """The header of every block, in whatever form the reader of headers understands."""
+    headers: bytes = b""
+    """Written by earlier versions, and not read any more: what a header says is in the state."""
 
     def digest(self, context: ContextRow) -> bytes:
         """Return the checksum to verify when it is read."""

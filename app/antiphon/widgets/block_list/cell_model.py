@@ -370,7 +370,7 @@ class CellModel:
 
     # Following
 
-    def preload(self, count: int = 100) -> bool:
+    def preload(self, count: int = 1_000) -> bool:
         """Look for drafts among so many blocks that came in bulk, newest first; False at the end.
 
         Reading the headers of a long document at once would stop everything else.
@@ -378,7 +378,10 @@ class CellModel:
         behind = max(0, len(self._unread_headers) - count)
         blocks = self._unread_headers[behind:]
         del self._unread_headers[behind:]
-        hidden = frozenset(block for block in blocks if self.is_hidden(block))
+        known = self.document
+        for block in known.blocks_with_metadata(blocks, SUMMARY_TYPE):
+            self.header(block)
+        hidden = frozenset(block for block in known.open_blocks(blocks) if self.is_hidden(block))
         changed = hidden | self._follow_summaries()
         if changed:
             self.changed.notify(CellChange(changed=changed, drafts=bool(hidden)))
