@@ -73,6 +73,10 @@ BLOCKS: Final = "blocks"
 
 _TEXTS_AT_HAND: Final = 64
 
+_MANY_BYTES: Final = 2**16
+"""Size of an update from which on an empty document takes it in without being told of each event.
+"""
+
 _OPEN: Final = (Status.PENDING, Status.RUNNING)
 
 _NO_STRUCTS: Final = b"\x00"
@@ -109,8 +113,7 @@ class Document:
         self._changes = Signal[DocumentChange]()
         self._updates = Signal[bytes, object]()
         self._current: Transaction | None = None
-        self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
-        self._told = self._doc.observe(self._observe_transaction)
+        self._observe()
         self._known_meta: dict[str, str] = {}
         self._known_members: dict[str, Member] = {}
         """Members that have been read; like `_known_meta`, until somebody writes there."""
@@ -150,6 +153,10 @@ class Document:
         document._headers = {header.id: header for header in headers}
         document._add_to_order(list(document._blocks.keys()))
         return document
+
+    def _observe(self) -> None:
+        self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
+        self._told = self._doc.observe(self._observe_transaction)
 
     def close(self) -> None:
         """Let go of the CRDT; nothing is written or watched any more."""
@@ -572,6 +579,8 @@ class Document:
         """
         if self._current is not None:
             raise RuntimeError("an update cannot be applied inside a transaction")
+        if origin is REMOTE and len(update) >= _MANY_BYTES and not len(self.order):
+            return self._apply_first(update, origin)
         if is_text:
             self._doc.unobserve(self._told)
         try:
@@ -585,6 +594,26 @@ class Document:
         finally:
             if is_text:
                 self._told = self._doc.observe(self._observe_transaction)
+        return current
+
+    def _apply_first(self, update: bytes, origin: object) -> Transaction:
+        """Merge an update that all blocks come with: no event can say more than which these are.
+
+        The CRDT would make an object of each, and write the whole update once more.
+        """
+        self._followed.drop()
+        self._doc.unobserve(self._told)
+        try:
+            with self.transaction(origin) as current:
+                try:
+                    self._doc.apply_update(update)
+                except (ValueError, RuntimeError) as error:
+                    raise ValueError(f"not a document update: {error}") from error
+                added = self._add_to_order(list(self._blocks.keys()))
+                current.update = update
+                current.change = DocumentChange(origin, tuple(added))
+        finally:
+            self._observe()
         return current
 
     # Syncing
