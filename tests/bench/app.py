@@ -9,9 +9,11 @@ text area, measured in the same run on the same machine.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.filled import filled
 from tests.bench.pty_process import PtyProcess
 from tests.processes import cpu_seconds
 
@@ -161,6 +164,66 @@ def measure_streaming(bench: Bench, count: int, seconds: float) -> Iterator[Figu
             yield figure("keystroke to the other terminal, streaming", "ms", theirs, budget=90)
 
 
+LONG_CELLS: Final = {
+    "1 MB": "A *paragraph* of some words, with `code`, to be read and edited.\n\n" * 16_000,
+    "35,000 lines": "".join(f"line {number} of the output\n" for number in range(35_000)),
+}
+LONGEST_WAIT: Final = 250
+"""Milliseconds that no key may wait."""
+
+
+def answer_time(process: PtyProcess, key: str, quiet: float = 0.3) -> float:
+    """Milliseconds from pressing a key to the last of what it changes on the screen."""
+    process.drain(quiet)
+    written, pressed = len(process.written), time.perf_counter()
+    process.send(key)
+    last = pressed
+    while time.perf_counter() - last < quiet or len(process.written) == written:
+        before = len(process.written)
+        process.drain(0.005)
+        if len(process.written) > before:
+            last = time.perf_counter()
+        elif time.perf_counter() - pressed > 10:
+            break
+    return (last - pressed) * 1000
+
+
+async def fill(folder: Path, text: str) -> None:
+    """Make the data of a kernel with one long cell between two short ones."""
+    async with filled(folder) as kernel:
+        for content in ("Before.", text, "After it."):
+            await kernel.add_blocks(1, content)
+
+
+def measure_long_cells(bench: Bench, rounds: int) -> Iterator[Figure]:
+    """One very long cell: every key on it is to be answered as on a short one."""
+    for size, text in LONG_CELLS.items():
+        folder = bench.folder / f"long-{len(text)}"
+        asyncio.run(fill(folder, text))
+        data = str(folder / "data")
+        trust = [sys.executable, "-m", "antiphon", "trust", data, "--yes"]
+        subprocess.run(trust, env=bench.env, check=True, capture_output=True)
+        keys = {
+            "fold": " ",
+            "open": " ",
+            "scroll": "\x1b[6~",
+            "enter EDIT": "\r",
+            "type in EDIT": "x",
+            "leave EDIT": "\x1b",
+        }
+        samples: dict[str, list[float]] = {name: [] for name in keys}
+        with bench.open("-m", "antiphon", "--data", data) as own:
+            own.wait_for("After it.", 60)
+            own.drain(3)
+            for key in ("\x1b[A", "k", "g", "j"):
+                answer_time(own, key)
+            for _ in range(rounds):
+                for name, key in keys.items():
+                    samples[name].append(answer_time(own, key))
+        for name, times in samples.items():
+            yield figure(f"{name}, cell of {size}", "ms", times, budget=LONGEST_WAIT)
+
+
 @contextmanager
 def scratch() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="antiphon-bench-"))
@@ -183,6 +246,8 @@ def main() -> None:
         bench = Bench(folder, options.cols, options.rows)
         print_figure(measure_start(bench, options.runs), as_json=options.json)
         for one in measure_composer(bench, options.keys):
+            print_figure(one, as_json=options.json)
+        for one in measure_long_cells(bench, options.runs):
             print_figure(one, as_json=options.json)
         for one in measure_streaming(bench, options.keys, options.seconds):
             print_figure(one, as_json=options.json)
