@@ -195,33 +195,48 @@ async def fill(folder: Path, text: str) -> None:
             await kernel.add_blocks(1, content)
 
 
+EDIT_KEYS: Final = {
+    "fold": " ",
+    "open": " ",
+    "scroll": "\x1b[6~",
+    "enter EDIT": "\r",
+    "type in EDIT": "x",
+    "leave EDIT": "\x1b",
+}
+
+
 def measure_long_cells(bench: Bench, rounds: int) -> Iterator[Figure]:
     """One very long cell: every key on it is to be answered as on a short one."""
+    short = cell_keys(bench, "A short one.\n" * 30, rounds)
     for size, text in LONG_CELLS.items():
-        folder = bench.folder / f"long-{len(text)}"
-        asyncio.run(fill(folder, text))
-        data = str(folder / "data")
-        trust = [sys.executable, "-m", "antiphon", "trust", data, "--yes"]
-        subprocess.run(trust, env=bench.env, check=True, capture_output=True)
-        keys = {
-            "fold": " ",
-            "open": " ",
-            "scroll": "\x1b[6~",
-            "enter EDIT": "\r",
-            "type in EDIT": "x",
-            "leave EDIT": "\x1b",
-        }
-        samples: dict[str, list[float]] = {name: [] for name in keys}
-        with bench.open("-m", "antiphon", "--data", data) as own:
-            own.wait_for("After it.", 60)
-            own.drain(3)
-            for key in ("\x1b[A", "k", "g", "j"):
-                answer_time(own, key)
-            for _ in range(rounds):
-                for name, key in keys.items():
-                    samples[name].append(answer_time(own, key))
-        for name, times in samples.items():
-            yield figure(f"{name}, cell of {size}", "ms", times, budget=LONGEST_WAIT)
+        for name, times in cell_keys(bench, text, rounds).items():
+            yield figure(
+                f"{name}, cell of {size}",
+                "ms",
+                times,
+                baseline=short[name],
+                against="a short cell",
+                budget=LONGEST_WAIT,
+            )
+
+
+def cell_keys(bench: Bench, text: str, rounds: int) -> dict[str, list[float]]:
+    """Answer times of the keys that are pressed on a cell, by what they do."""
+    folder = bench.folder / f"cell-{len(text)}"
+    asyncio.run(fill(folder, text))
+    data = str(folder / "data")
+    trust = [sys.executable, "-m", "antiphon", "trust", data, "--yes"]
+    subprocess.run(trust, env=bench.env, check=True, capture_output=True)
+    samples: dict[str, list[float]] = {name: [] for name in EDIT_KEYS}
+    with bench.open("-m", "antiphon", "--data", data) as own:
+        own.wait_for("After it.", 60)
+        own.drain(3)
+        for key in ("\x1b[A", "k", "g", "j"):
+            answer_time(own, key)
+        for _ in range(rounds):
+            for name, key in EDIT_KEYS.items():
+                samples[name].append(answer_time(own, key))
+    return samples
 
 
 @contextmanager

@@ -83,6 +83,8 @@ def closed(piece: WrapPiece) -> WrapPiece:
 
 def is_one_cell_each(text: str) -> bool:
     """Every code point takes one cell and stands for itself; True is certain, False is not."""
+    if text.isascii():
+        return text.isprintable()
     return _ONE_CELL_EACH.fullmatch(text) is not None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import re
 import shutil
 import signal
 from collections.abc import Awaitable, Callable
@@ -36,6 +37,22 @@ _BEGIN = 'read -r _ && exec "$0" -c "$1" </dev/null'
 
 _READ_BYTES = 65_536
 _POLL_SECONDS = 0.010
+
+
+_WANTS_TERMINAL = re.compile(
+    r"failed tty get|not (?:to |from )?a (?:tty|terminal)|inappropriate ioctl for device"
+    r"|error opening terminal|terminal is (?:dumb|required|not fully functional)|no tty present"
+    r"|TERM environment variable|unknown terminal type",
+    re.IGNORECASE,
+)
+_LOOKED_AT = 4_000
+"""Code points at either end of an output in which a complaint is looked for."""
+
+
+def wants_terminal(output: str) -> bool:
+    """Return whether a command that failed says that it found no terminal."""
+    ends = output[:_LOOKED_AT], output[-_LOOKED_AT:]
+    return any(_WANTS_TERMINAL.search(end) is not None for end in ends)
 
 
 async def run_shell(

@@ -12,7 +12,7 @@ from antiphon_kernel.layout import ROUND
 from antiphon_kernel.providers.provider import ToolOutcome
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.kept_output import KeptOutput
-from antiphon_kernel.turns.shell import run_shell
+from antiphon_kernel.turns.shell import run_shell, wants_terminal
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.uninterruptible import run_uninterrupted
@@ -21,6 +21,9 @@ _log = logging.getLogger(__name__)
 
 SHELL = "shell"
 """The tool's name in blocks and for models."""
+
+NO_TERMINAL = "[The command asked for a terminal; commands here run without one.]"
+"""Stands below the output of a command that has failed for want of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +131,18 @@ async def run_command(
         raise
     await _write_rest(writer, blocks)
     failed = exit_code != 0
+    if failed and wants_terminal("".join(blocks.output)):
+        await _write(writer, blocks, _own_line(blocks, NO_TERMINAL))
     await writer.finish(blocks.result, Status.DONE, exit_code=exit_code, is_error=failed)
     status = Status.ERROR if failed else Status.DONE
     await end_call(writer, blocks, status, exit_code=exit_code)
     output = "".join(blocks.output)
     return ToolOutcome(blocks.call_id, output, failed, exit_code, kept.left_out > 0)
+
+
+def _own_line(blocks: CallBlocks, sentence: str) -> str:
+    output = "".join(blocks.output[-1:])
+    return f"{sentence}\n" if not output or output.endswith("\n") else f"\n{sentence}\n"
 
 
 async def _write(writer: BlockWriter, blocks: CallBlocks, text: str) -> None:

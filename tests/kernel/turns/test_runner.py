@@ -16,6 +16,7 @@ from antiphon_kernel.providers.recording import RecordingError
 from antiphon_kernel.turns.kept_output import OUTPUT_LIMIT
 from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.shell_call import NO_TERMINAL
 from antiphon_kernel.turns.turn import TurnFailed
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -281,6 +282,25 @@ async def test_command_that_cannot_start_says_so_in_its_result(open_stage: OpenS
     assert stage.shown()[1][:2] == ("tool_result", "error")
     assert "could not be started" in stage.shown()[1][2]
     assert not stage.unfinished()
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("echo 'top: failed tty get'; exit 1", f"top: failed tty get\n{NO_TERMINAL}\n"),
+        ("stty size 2>&1 | head -c 5; stty size; printf x; exit 1", None),
+        ("printf 'x: not a terminal'; exit 1", f"x: not a terminal\n{NO_TERMINAL}\n"),
+        ("echo 'not a terminal'", "not a terminal\n"),
+        ("echo bad; exit 1", "bad\n"),
+    ],
+)
+async def test_command_that_fails_for_want_of_a_terminal_is_told(
+    open_stage: OpenStage, command: str, output: str | None
+) -> None:
+    stage = await open_stage(Models({}))
+    await stage.call("shell.run", command=command, wait=True)
+    shown = stage.shown()[1][2]
+    assert shown == output if output else shown.endswith(f"x\n{NO_TERMINAL}\n")
 
 
 async def test_anybody_may_interrupt_a_model(open_stage: OpenStage) -> None:

@@ -165,7 +165,12 @@ class CellWrappedDocument(WrappedDocument):
         self._width, self._tab_width = width, tab_width
         lines = self.document.lines
         self._wrap_offsets = (
-            [wrap_columns(line, width, tab_width) for line in lines]
+            [
+                _UNWRAPPED
+                if len(line) <= width and line.isascii() and line.isprintable()
+                else wrap_columns(line, width, tab_width)
+                for line in lines
+            ]
             if width
             else [_UNWRAPPED] * len(lines)
         )
