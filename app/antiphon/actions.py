@@ -235,6 +235,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Go to the cells",
     ),
     Action(
+        "message_history",
+        ("ctrl+r",),
+        "history",
+        "The messages and commands that you have sent here, the latest first; what is written finds"
+        " those that contain it. Enter takes one over, Esc closes the list.",
+        _WRITE,
+        footer=None,
+        mutates=True,
+    ),
+    Action(
         "private",
         ("ctrl+t",),
         "{privacy}",

@@ -23,6 +23,7 @@ from textual.theme import BUILTIN_THEMES
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
 from antiphon.locations import config_folder, state_folder, under_home
+from antiphon.message_history import MessageHistory
 from antiphon.options import AppOptions, kernel_name
 from antiphon.palette import PaletteCommands, shown_theme
 from antiphon.render.cell_theme import CellTheme
@@ -144,6 +145,7 @@ class AntiphonApp(App[None]):
             open_context=self._open_context,
             memory=self._memory,
             hints=self._hints,
+            history=MessageHistory(state_folder(), kernel_name(self._options)),
             settings=self.settings,
             clock=self._clock,
         )

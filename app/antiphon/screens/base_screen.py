@@ -16,6 +16,7 @@ from textual.worker import Worker, WorkerState
 
 from antiphon.actions import ActionContext, Mode
 from antiphon.keymap import KeyMap
+from antiphon.message_history import MessageHistory
 from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.blame_view import BlameView
@@ -101,6 +102,7 @@ class BaseScreen(Screen[None]):
         open_context: Callable[[str, str | None], None],
         memory: ViewStateController,
         hints: HintLog,
+        history: MessageHistory,
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -110,6 +112,7 @@ class BaseScreen(Screen[None]):
         super().__init__()
         self.mode = Mode.WRITE
         self.settings = settings or Settings()
+        self._history = history
         self.keymap = KeyMap(self.settings.keys)
         self.user = session.user
         self.source = CellModel(

@@ -75,15 +75,34 @@ class DocumentActions(CellActions):
     @on(ComposerEditor.SendRequested)
     @requires_write
     def action_send(self) -> None:
-        if self._run_command(self.composer.draft.text):
+        text = self.composer.draft.text
+        if self._run_command(text):
             return
         submitting = self._submitter.send()
         if submitting is not None:
+            self._remember_message(text)
             self.cells.to_tail()
             self._tour.sent()
             self.run_in_background(submitting)
         elif not self.composer.draft.text:
             self._live.go()
+
+    def _remember_message(self, text: str) -> None:
+        try:
+            self._history.add(text)
+        except OSError as error:
+            self.hint(f"The message is not in your history: {error}")
+
+    @requires_write
+    def action_message_history(self) -> None:
+        try:
+            messages = self._history.messages()
+        except OSError as error:
+            self.hint(f"Your messages cannot be read: {error}")
+            return
+        if not self.composer.editor.offer_history(messages):
+            holds = " that contains what is written" if self.composer.draft.text else ""
+            self.hint(f"There is no message of yours{holds} yet.")
 
     @requires_write
     def action_newline(self) -> None:

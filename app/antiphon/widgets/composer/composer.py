@@ -14,7 +14,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.strip import Strip
 
-from antiphon.completion import Completion
+from antiphon.completion import Completion, CompletionChoice
 from antiphon.local_user import LocalUser
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
@@ -61,6 +61,8 @@ class ComposerEditor(CellEditor):
         self._completions = completions
         self._declined: str | None = None
         """The beginning for which the person has closed the list."""
+        self._history: Sequence[str] | None = None
+        """Messages that are offered for the whole text."""
         self._draft = draft
         self._user = user
         self._fitted = 1
@@ -119,7 +121,19 @@ class ComposerEditor(CellEditor):
         else:
             self._completions.show(found)
 
+    def offer_history(self, messages: Sequence[str]) -> bool:
+        """Offer the messages that contain what is written; whether there are any."""
+        self._history = messages
+        self._offer()
+        if not self._completions.is_open:
+            self._history = None
+        return self._history is not None
+
     def _completion(self) -> Completion | None:
+        if self._history is not None:
+            words = self.text.casefold()
+            choices = [CompletionChoice(one) for one in self._history if words in one.casefold()]
+            return Completion(self.text, tuple(choices), is_command=True) if choices else None
         if self.completer is None or not self.has_focus or not self.selection.is_empty:
             return None
         row, column = self.selection.end
@@ -137,7 +151,8 @@ class ComposerEditor(CellEditor):
         if key in ("up", "down"):
             shown.move(1 if key == "down" else -1)
         elif key == "escape":
-            self._declined = shown.completion.begun
+            self._declined = shown.completion.begun if self._history is None else None
+            self._history = None
             shown.show(None)
         elif key == "tab" or (key == "enter" and (shown.has_moved or shown.completion.is_command)):
             self._take(shown, is_whole=shown.has_moved or key == "enter")
@@ -151,6 +166,10 @@ class ComposerEditor(CellEditor):
         if completion is None or chosen is None:
             return
         text = chosen.text
+        if self._history is not None:
+            self._history = None
+            self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
+            return
         if not is_whole and completion.common != completion.begun:
             text = completion.common
         row, column = self.selection.end
@@ -158,6 +177,7 @@ class ComposerEditor(CellEditor):
         self.replace(text, start, (row, column), maintain_selection_offset=False)
 
     def on_blur(self) -> None:
+        self._history = None
         self._completions.show(None)
 
     def new_line(self) -> None:
