@@ -92,6 +92,8 @@ class ActionContext:
     """Nobody else sees what is in the composer."""
     refused: bool = False
     """The kernel refused something that was written here."""
+    key_waits: bool = False
+    """Somebody wants to join with an SSH key that is not known."""
     shut_out: bool = False
     """The kernel has sent this app away."""
 
@@ -852,6 +854,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         enabled=lambda now: now.refused,
         footer=None,
         title="Show what was refused",
+    ),
+    Action(
+        "decide_key",
+        (),
+        "let in",
+        "Decide about somebody who wants to join over SSH with a key that is not known.",
+        _ANYWHERE,
+        enabled=lambda now: now.key_waits,
+        footer=None,
+        title="Let somebody in who waits",
     ),
     Action(
         "join_again",

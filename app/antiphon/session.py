@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from antiphon.context_preview import ContextPreview, read_preview
 from antiphon.join_watcher import JoinWatcher
+from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
@@ -251,6 +252,10 @@ class Session:
     def arrivals(self, tell: Callable[[str], None]) -> JoinWatcher:
         """Return a watcher that reports in sentences who joins by invitation."""
         return JoinWatcher(self._options, tell)
+
+    def key_requests(self, tell: Callable[[WaitingKey], None]) -> KeyRequestWatcher:
+        """Return a watcher that reports who wants to join with an unknown SSH key."""
+        return KeyRequestWatcher(self._options, tell)
 
     def _state_changed(self) -> None:
         state = self.replica.state

@@ -75,7 +75,6 @@ def _run_app(request: GuestRequest) -> None:
         data=Path(request.folder),
         address=request.address,
         project=Path(request.folder) / "files",
-        is_hosted=True,
     )
     app = AntiphonApp(options, place=request.project)
     app.run()

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from antiphon.actions import ActionContext, Mode
+from antiphon.key_request_watcher import WaitingKey
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
 from antiphon.render.display import displayable_in_a_row
@@ -163,6 +164,7 @@ class BaseScreen(Screen[None]):
         self._retired = False
         self._status = session.status
         self._joins = session.arrivals(self.hint)
+        self._key_requests = session.key_requests(self._key_waits)
         self._away_since: float | None = None
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
@@ -198,6 +200,10 @@ class BaseScreen(Screen[None]):
     async def _ask_to_run(self, command: str, reason: str) -> bool:
         """Show a command and why it is asked about; return whether the person has it run."""
         return await self.app.push_screen_wait(CommandModal(command, reason))
+
+    def _key_waits(self, key: WaitingKey) -> None:
+        """Tell that somebody waits; nothing is asked while the person may be typing."""
+        self.hint(f"{key.words}: Ctrl+P, Let somebody in who waits.", weighty=True)
 
     # Work in the background
 
@@ -282,6 +288,7 @@ class BaseScreen(Screen[None]):
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,
             refused=status.refused is not None,
+            key_waits=self._key_requests.first is not None,
             shut_out=status.is_rejected,
         )
 

@@ -27,6 +27,7 @@ from antiphon.screens.modals import (
     ConfirmModal,
     HelpModal,
     HintsModal,
+    KeyModal,
     ReasonModal,
     RejectedModal,
 )
@@ -642,6 +643,26 @@ class DocumentActions(CellActions):
             self.hint("Offline: another context needs the kernel; try again when it is back.")
         else:
             self._switch_context(context, None)
+
+    @work(exit_on_error=False)
+    async def action_decide_key(self) -> None:
+        """Ask about the oldest key that waits, and tell the kernel."""
+        key = self._key_requests.first
+        if key is None:
+            return
+        self._frame.notice.clear_hint()  # which tells of it
+        role = await self.app.push_screen_wait(KeyModal(key.words))
+        if role is None:
+            return
+        self._key_requests.forget(key.request)
+        try:
+            asked = {"request": key.request, "role": role}
+            decided = await self._session.call("key.decide", asked)
+        except AntiphonError as error:
+            self.hint(error.message)
+            return
+        name = decided.get("username")
+        self.hint(f"{name} may come in as {role}." if name else "Turned away.")
 
     @work(exit_on_error=False)
     async def action_join_again(self) -> None:

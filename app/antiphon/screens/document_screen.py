@@ -379,6 +379,7 @@ class DocumentScreen(DocumentActions):
     def _watch_joins(self) -> None:
         if self.user.is_owner and self._session.is_live:
             self.run_in_background(self._joins.run(), "joins")
+            self.run_in_background(self._key_requests.run(), "key requests")
 
     def _submit_pending(self) -> None:
         self.run_in_background(self._submitter.connection_changed())

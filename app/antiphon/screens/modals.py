@@ -46,6 +46,12 @@ Rows = Callable[[int, CellTheme], Sequence[Sequence[StatusSpan]]]
 """The lines of a page at a width."""
 
 
+KEY_ADVICE: Final = (
+    "The name is a wish. Ask the person for the fingerprint of their key, by another way than this"
+    " one, before you let them in: ssh-keygen -lf ~/.ssh/id_ed25519.pub shows it."
+)
+
+
 class TextPage(ScrollView, ThemedWidget, can_focus=True):
     """The rows, scrolled with the usual keys."""
 
@@ -155,6 +161,50 @@ class ConfirmModal(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         yield self._line
+
+
+class _KeyAnswers(StatusLine):
+    """The keys that decide about somebody who wants to join."""
+
+    DEFAULT_CSS = """
+    _KeyAnswers { dock: bottom; }
+    """
+
+    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
+        theme = self.cell_theme
+        answers = (("e", "editor"), ("v", "viewer"), ("n", "no"), ("Esc", "later"))
+        return [
+            piece
+            for key, words in answers
+            for piece in (StatusSpan(f" {key}", theme.focus), StatusSpan(f" {words}  ", theme.dim))
+        ], []
+
+
+class KeyModal(ModalScreen[str | None]):
+    """Question whether somebody with an unknown SSH key comes in; Esc decides nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "dismiss('editor')", show=False),
+        Binding("v", "dismiss('viewer')", show=False),
+        Binding("n", "dismiss('no')", show=False),
+        Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),
+    ]
+
+    def __init__(self, words: str) -> None:
+        """`words` are who wants what."""
+        super().__init__()
+        self._words = words
+
+    def compose(self) -> ComposeResult:
+        yield TextPage(self._rows)
+        yield _KeyAnswers()
+
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        rows = _titled("Somebody wants to join over SSH", theme)
+        rows += [[StatusSpan(line, theme.text)] for line in wrapped(f"{self._words}.", width)]
+        rows.append([])
+        rows += [[StatusSpan(line, theme.dim)] for line in wrapped(KEY_ADVICE, width)]
+        return rows
 
 
 class ReasonModal(ModalScreen[str | None]):
