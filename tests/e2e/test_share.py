@@ -1,0 +1,221 @@
+"""A project shared over SSH: people who come, write, go away and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.sharing import SharedProject, message, needs_openssh
+from tests.e2e.terminal import Terminal
+from tests.kernel.served import CuttableProxy
+from tests.recordings import numbered_recording
+from tests.waiting import wait_until
+
+pytestmark = needs_openssh
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[SharedProject]:
+    one = SharedProject(tmp_path)
+    yield one
+    one.close()
+
+
+class RelayThread:
+    """A relay in front of a port, whose network can be taken away."""
+
+    def __init__(self, port: int) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._proxy = CuttableProxy(port)
+        asyncio.run_coroutine_threadsafe(self._proxy.start(), self._loop).result(10)
+        self.port = self._proxy.port
+
+    def stop(self) -> None:
+        """Relay nothing any more, with every connection open."""
+        self._loop.call_soon_threadsafe(self._proxy.stop)
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._proxy.close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+
+def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
+    project: SharedProject,
+) -> None:
+    recorded = numbered_recording(project.home / "aria.jsonl", model="aria", words=400, pause_ms=60)
+    owner = project.terminal("demo", "--play", str(recorded.path), "--data", str(project.data))
+    owner.wait_for("word0001")
+    project.share("--data", str(project.data))
+    for name in ("bo", "cy"):
+        project.share(
+            "--keys", f"{project.key(name)}.pub", "--name", name, "--data", str(project.data)
+        )
+    with project.guest_terminal("bo") as bo, project.guest_terminal("cy") as cy:
+        typing = (owner, "zebra"), (bo, "mango"), (cy, "quilt")
+        for terminal, _ in typing:
+            terminal.wait_for("word0004")
+            terminal.press("up")
+            terminal.wait_for("NAVIGATE")
+            terminal.press("enter")
+            terminal.wait_for("EDIT")
+        for letters in itertools.zip_longest(*(word for _, word in typing)):
+            for (terminal, _), letter in zip(typing, letters, strict=True):
+                terminal.type(letter)
+
+        def content() -> str:
+            (block,) = project.tool("block.list", role="model", kind="text")["blocks"]
+            return str(project.tool("block.read", block_id=block["block_id"])["content"])
+
+        def typed(text: str) -> list[str]:
+            """What is no letter of the model's own words, in order of the alphabet."""
+            return sorted(set_apart for set_apart in text if set_apart not in "word0123456789 \n")
+
+        wanted = typed("".join(word for _, word in typing))
+        wait_until(lambda: typed(content()) == wanted, "every letter is there once")
+
+
+def test_app_over_ssh_follows_the_size_of_the_terminal(project: SharedProject) -> None:
+    project.let_in("bo")
+    with project.guest_terminal("bo", cols=80, rows=24) as terminal:
+        terminal.wait_for("WRITE")
+        terminal.resize(120, 40)
+        terminal.wait_for(lambda text: "WRITE" in text.splitlines()[-1], what="the last row")
+        terminal.type("ü€👩 typed")
+        terminal.wait_for("ü€")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_end() == 0
+
+
+@pytest.mark.parametrize("way", ["client", "network"])
+def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
+    project: SharedProject, way: str
+) -> None:
+    project.let_in("bo")
+    calls = [
+        json.dumps({"id": 1, "tool": "block.create", "params": message(f"message {number}")})
+        for number in range(30)
+    ]
+    project.succeed("call", "--jsonl", stdin="\n".join(calls))
+    relay = RelayThread(project.port)
+    with ExitStack() as stack:
+        stack.callback(relay.close)
+        first = stack.enter_context(project.guest_terminal("bo", port=relay.port))
+        first.wait_for("message 29")
+        first.type("half a sentence")
+        first.wait_for("half a sentence")
+        first.press("up", "pageup")
+        first.wait_for("message 20")
+        seen = _top(first)
+        if way == "client":
+            os.killpg(first.process.pid, signal.SIGKILL)
+        else:
+            relay.stop()
+            relay.close()
+            stack.pop_all()
+            stack.push(first)
+        wait_until(lambda: not project.sessions("bo"), "the end of the session")
+        with project.guest_terminal("bo") as second:
+            second.wait_for("half a sentence")
+            wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
+
+
+def test_end_of_the_kernel_ends_sessions_with_a_sentence(project: SharedProject) -> None:
+    project.let_in("bo")
+    with project.guest_terminal("bo") as terminal:
+        terminal.wait_for("WRITE")
+        kernel = json.loads((project.data / "kernel.json").read_text())["pid"]
+        os.kill(kernel, signal.SIGKILL)
+        assert terminal.wait_for_end() == 1
+        assert "has ended the shared session" in terminal.text
+    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
+
+
+def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: SharedProject) -> None:
+    project.share("--ask")
+    project.key("bo")
+    owner = project.terminal(cols=120)
+    owner.wait_for("WRITE")
+    with project.guest_terminal("bo", "-lbo") as guest:
+        guest.wait_for("Waiting for the owner to let you in")
+        owner.wait_for("wants to join as bo")
+        owner.press("ctrl+p")
+        owner.type("let somebody")
+        owner.wait_for("Let somebody in who waits")
+        owner.press("enter")
+        owner.wait_for("e editor")
+        owner.press("v")
+        guest.wait_for("viewer")
+    (key,) = project.tool("key.list")["keys"]
+    assert (key["username"], key["role"], key["state"]) == ("bo", "viewer", "good")
+
+
+def test_share_lists_and_ends_sessions_and_the_log_has_them(project: SharedProject) -> None:
+    project.let_in("bo")
+    with project.guest_terminal("bo") as terminal:
+        terminal.wait_for("WRITE")
+        listed = json.loads(project.succeed("share", "--list", "--json").stdout)
+        (session,) = [one for one in listed["sessions"] if one["username"] == "bo"]
+        assert (session["role"], session["via"]) == ("editor", "ssh")
+        project.share("--end", session["session"][-8:])
+        assert terminal.wait_for_end() == 1
+        assert "ended your session" in terminal.text
+    log = project.succeed("log").stdout
+    assert "bo joined via ssh" in log and "ended a session of bo" in log
+    assert "added the key SHA256:" in log
+
+
+def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: Path) -> None:
+    served = tmp_path / "forge"
+    served.mkdir()
+    (served / "Bo.keys").write_bytes(Path(f"{project.key('bo')}.pub").read_bytes() * 2)
+    (served / "eve.keys").write_text("<html>nothing here</html>\n")
+    (served / "big.keys").write_text("x" * 300_000)
+    server = subprocess.Popen(
+        ["python3", "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"],
+        cwd=served,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        port = server.stdout.readline().split()[5]
+        project.env["ANTIPHON_FORGE"] = f"http://127.0.0.1:{port}"
+        told = project.share("--github", "Bo", "--role", "viewer")
+        assert told["line"].endswith(" bo@localhost")
+        assert [(one["username"], one["role"]) for one in told["keys"]] == [("bo", "viewer")]
+        for user, why in (
+            ("eve", "expected one line"),
+            ("big", "more than"),
+            ("nobody", "404"),
+            ("../x", "cannot be a user"),
+        ):
+            refused = project.run("share", "--github", user)
+            assert refused.returncode == 1 and why in refused.stderr, refused.stderr
+        again = project.run("share", "--keys", f"{project.key('eve')}.pub", "--name", "bo")
+        assert again.returncode == 0
+    finally:
+        server.terminate()
+        server.wait()
+    stolen = project.keys / "stolen.pub"
+    stolen.write_text(Path(f"{project.key('mal')}.pub").read_text().replace("mal@there", "bo@x"))
+    refused = project.run("share", "--keys", str(stolen))
+    assert refused.returncode == 1 and "known here already" in refused.stderr
+
+
+def _top(terminal: Terminal) -> str:
+    """The first row below the header that says something."""
+    return next((line for line in terminal.screen()[1:] if "message" in line), "")
