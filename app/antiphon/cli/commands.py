@@ -193,16 +193,35 @@ def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -
 
 @antiphon.command()
 @click.argument("url", required=False)
+@click.option(
+    "--address",
+    "prints_address",
+    is_flag=True,
+    help="Print where this project's kernel is, started if none runs, and end.",
+)
 @DATA
 @_context
 @_as_name
-def join(url: str | None, data: Path | None, context: str | None, as_name: str | None) -> None:
+def join(
+    url: str | None,
+    prints_address: bool,
+    data: Path | None,
+    context: str | None,
+    as_name: str | None,
+) -> None:
     """Open the app on a kernel that runs: the newest one of yours for this folder, or URL.
 
     URL is what `antiphon invite` prints, or `sync` of `antiphon serve --json` with its token:
     ws://HOST:PORT/sync?token=... A token that is not in it is taken from ANTIPHON_TOKEN, else asked
-    for. With - the URL is read from standard input.
+    for. With - the URL is read from standard input. With ssh://[USER@]HOST[:PORT][/FOLDER] the
+    kernel is one on HOST, reached through ssh as its user there.
     """
+    if prints_address:
+        _print_address(data)
+        return
+    if url is not None and url.startswith("ssh://"):
+        _join_over_ssh(url, context, as_name)
+        return
     from antiphon.cli.terminal_check import require_terminal
     from antiphon.options import AppOptions
 
@@ -297,6 +316,42 @@ async def _call(
     indent = None if as_json or not sys.stdout.isatty() else 2
     sink.write(dump_json_line(result, indent=indent).encode("utf-8") + b"\n")
     sink.flush()
+
+
+def _print_address(data: Path | None) -> None:
+    """Print the kernel's id and socket as one line; of several kernels that of this folder."""
+    from antiphon.cli.call import dump_json_line
+    from antiphon.cli.launcher import ensure_kernel
+    from antiphon_kernel.client.address import read_address
+    from antiphon_kernel.client.discovery import running_kernels
+    from antiphon_kernel.types.errors import AntiphonError
+
+    try:
+        folder = data
+        if folder is None and Path.cwd().resolve() == Path.home().resolve():
+            folder = next((one.data for one in running_kernels() if not one.demo), None)
+        address = read_address(ensure_kernel(folder))
+    except AntiphonError as error:
+        raise CommandError(error.message, exit_code(error)) from error
+    click.echo(dump_json_line({"kernel": address.kernel, "socket": address.socket}))
+
+
+def _join_over_ssh(url: str, context: str | None, as_name: str | None) -> None:
+    """Open the app here on a kernel there, until the person leaves it."""
+    from antiphon.cli.ssh_join import SshTunnel, parse_ssh_url
+    from antiphon.cli.terminal_check import require_terminal
+    from antiphon.locations import state_folder
+    from antiphon.options import AppOptions
+
+    target = parse_ssh_url(url)
+    require_terminal()
+    tunnel = SshTunnel(target)
+    address = tunnel.open()
+    try:
+        options = AppOptions(state_folder(), context=context, as_name=as_name, address=address)
+        _open_app(options)
+    finally:
+        tunnel.close()
 
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:

@@ -30,6 +30,10 @@ async def open_socket(
     if as_name is not None:
         query["as"] = as_name
     socket = address.reachable_socket
+    if socket is None and address.socket is not None and address.token is None:
+        raise AntiphonError(
+            ErrorCode.NO_KERNEL, f"There is no connection to {address.http} at the moment."
+        )
     target = "/" + "/".join(quote(part, safe="") for part in path)
     if query:
         target += "?" + urlencode(query)
