@@ -196,8 +196,8 @@ class AntiphonApp(App[None]):
                 self._listen_to(number)
         for problem in self._problems:
             self.document_screen.hint(problem, weighty=True)
-        gc.collect()
         gc.freeze()
+        gc.enable()
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+
 from antiphon_kernel.client.standard_streams import run_command
 
 
 def _main() -> None:
+    gc.disable()  # nothing that is imported is garbage
     from antiphon_kernel.daemon import main
 
+    gc.enable()
     main(prog_name="antiphon")
 
 

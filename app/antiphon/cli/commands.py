@@ -5,6 +5,7 @@ Heavy imports happen inside the commands that need them: `antiphon call` must no
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -400,6 +401,8 @@ def _open_started(
     starter = KernelLauncher(data, project, arguments)
     try:
         starter.start()
+        # Nothing that is imported is garbage: the app collects from its first frame on.
+        gc.disable()
         # The kernel comes up while Textual is imported.
         import antiphon.app  # noqa: F401
 
@@ -412,6 +415,7 @@ def _open_started(
 
 
 def _open_app(options: AppOptions) -> None:
+    gc.disable()
     from antiphon.app import open_app
 
     open_app(options)
