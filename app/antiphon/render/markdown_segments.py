@@ -1,8 +1,8 @@
 """Places at which a long Markdown text can be cut, found without parsing it.
 
 A blank line before text at the margin ends every block but a fence, so the best place is there. An
-open fence is cut behind a line; a table, a list or a paragraph that does not end is cut before a
-line at the margin, then before any line, then within one.
+open fence is cut behind a line; a list or a paragraph that does not end is cut before a line at the
+margin; then, as a table, before any line; then within one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from antiphon.render.segments import SEGMENT, SegmentStart, end_of_long_line, gu
 
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _APART: Final = re.compile(r"\n[ \t]*\n(?=\S)")
-_AT_MARGIN: Final = re.compile(r"\n(?=\S)")
+_AT_MARGIN: Final = re.compile(r"\n(?=[^\s|])")
 _LINE: Final = re.compile(r"\n")
 
 
@@ -100,9 +100,9 @@ class MarkdownCutter:
         fence: tuple[str, str] | None,
     ) -> SegmentStart | None:
         """Find a cut between two places with the same fence, or none, around them."""
-        sizes = self._size, 2 * self._size, 3 * self._size
+        sizes = self._size, 2 * self._size, 4 * self._size
         if fence is not None:
-            found = _LINE.search(text, max(low, offset + sizes[1]), high)
+            found = _LINE.search(text, max(low, offset + sizes[2]), high)
             whole = found is not None and found.end() < end
             cut = found.end() if found is not None and whole else high
             long = self._within_line(text, max(low, offset), cut, fence)

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple, Protocol
 from antiphon.render.lines import CellChunk, RenderedCell
 from antiphon_kernel.text.affixes import common_prefix, common_suffix
 
-SEGMENT: Final = 8_192
+SEGMENT: Final = 4_096
 """Code points from which a segment ends at the next good place."""
 
 
-LONGEST_LINE: Final = 2 * SEGMENT
+LONGEST_LINE: Final = 4 * SEGMENT
 """Code points of a line behind which it is cut."""
 
 

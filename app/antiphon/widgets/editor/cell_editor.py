@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Protocol
 
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.document._document import EditResult, Selection
@@ -132,6 +133,11 @@ class CellEditor(PlainTextArea):
         start = end if anchor is None else self.document.location_of(anchor)
         self.set_reactive(TextArea.selection, Selection(start, end))
         self._stop_watching = document.watch(self._document_changed)
+
+    @property
+    def ground_below(self) -> Style:
+        """The page, where the editor has more room than the cell that it lies over."""
+        return self.ground if self._host is None else self.cell_theme.background
 
     def on_mount(self) -> None:
         self._publish_cursor()

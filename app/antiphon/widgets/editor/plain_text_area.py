@@ -229,7 +229,12 @@ class PlainTextArea(TextArea, ThemedWidget):
         return ScrollView.render_lines(self, crop)
 
     def render_line(self, y: int) -> Strip:
-        return self._rows.strip(y) or Strip.blank(self.size.width, self.ground)
+        return self._rows.strip(y) or Strip.blank(self.size.width, self.ground_below)
+
+    @property
+    def ground_below(self) -> Style:
+        """Foreground and background of what is below the last row."""
+        return self.ground
 
     @property
     def ground(self) -> Style:

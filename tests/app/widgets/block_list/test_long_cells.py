@@ -14,7 +14,8 @@ from tests.app.widgets.block_list.sample import Sample, SampleApp, on_screen
 
 LONG = {
     "prose": (BlockKind.TEXT, "A *paragraph* of words to read.\n\n" * 30_000),
-    "lines": (BlockKind.TOOL_RESULT, "".join(f"line {n} of it\n" for n in range(35_000))),
+    "file": (BlockKind.FILE, "".join(f"value_{n} = {n}\n" for n in range(35_000))),
+    "output": (BlockKind.TOOL_RESULT, "".join(f"line {n} of it\n" for n in range(35_000))),
     "one line": (BlockKind.TEXT, "words and words " * 62_500),
 }
 MOST = 1_500
@@ -64,13 +65,14 @@ async def test_long_cell_draws_what_is_seen(name: str) -> None:
         await settle("going to a place")
         cells.page(-1)
         await settle("paging up")
-        assert app.area.edit(block, length // 2)
-        await settle("entering EDIT")
-        assert app.area.editor is not None
-        app.area.editor.insert("typed")
-        await settle("typing")
-        app.area.leave()
-        await settle("leaving EDIT")
+        if name != "output":
+            assert app.area.edit(block, length // 2)
+            await settle("entering EDIT")
+            assert app.area.editor is not None
+            app.area.editor.insert("typed")
+            await settle("typing")
+            app.area.leave()
+            await settle("leaving EDIT")
         app.theme = "textual-light"
         await settle("another theme")
         await pilot.resize_terminal(80, 30)
