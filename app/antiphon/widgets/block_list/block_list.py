@@ -333,8 +333,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._focus_seen()
 
     def page(self, direction: int) -> None:
-        """Scroll by the height of the view but one row."""
-        self.scroll_rows(direction * max(1, self._page.height - 1))
+        """Scroll by the height of the view but two rows: one may be a running head."""
+        self.scroll_rows(direction * max(1, self._page.height - 2))
 
     def half_page(self, direction: int) -> None:
         self.scroll_rows(direction * max(1, self._page.height // 2))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rich.style import Style
+from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable_in_a_row
+from antiphon.render.tool_call import command_of
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
@@ -22,6 +25,7 @@ from antiphon_kernel.types.enums import BlockKind, Role
 
 _HIDDEN = Measured(0, 0)
 _NO_GROUND = Style()
+_SUBJECT = 400
 _WITHOUT_GAP = frozenset({BlockKind.THINKING, BlockKind.TOOL_CALL, BlockKind.ERROR})
 
 
@@ -109,6 +113,38 @@ class CellPresenter:
             note=source.delivery(block),
             ink=source.ink(block) if self.theme.ink else (),
         )
+
+    def is_head_away(self, top: LineRef) -> bool:
+        """Return whether the first row of the view is to say whose cell goes on below it."""
+        if self.editor is not None and self.editor.block == top.block:
+            return False
+        if top.line < 0:
+            return not self._is_named(top.block)
+        return top.line > 0 or self._names_above(top.block)
+
+    def running_head_key(self, block: str) -> tuple[object, ...]:
+        """Return what the running head of a cell depends on."""
+        parent = self._source.header(block).parent
+        asked = None if parent is None else self._source.version(parent)
+        return block, self._source.version(block), asked, self.gutters
+
+    def running_head(self, block: str) -> Strip:
+        """Draw a row that names the author of a cell, and what the cell answers."""
+        header = self._source.header(block)
+        name, colour = self._source.name(header.author)
+        name = OWN_NAME if header.author == self._source.me else name
+        return self.gutters.running_head(name, colour, self._subject(block))
+
+    def _subject(self, block: str) -> str:
+        """Return the command of a result, the prompt of an answer, the start of a message."""
+        header = self._source.header(block)
+        subject = block if header.role == Role.USER else header.parent
+        if subject is None or subject not in self._source.document:
+            return ""
+        view = self._source.view(subject)
+        if view.kind == BlockKind.TOOL_CALL:
+            return f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
+        return displayable_in_a_row(view.text[:_SUBJECT].strip().partition("\n")[0])
 
     def _ground(self, block: str) -> Style:
         header = self._source.header(block)

@@ -20,6 +20,8 @@ class FrameBuffer:
     def __init__(self) -> None:
         self._cells: dict[str, CellPainter] = {}
         self._strips: list[Strip] = []
+        self._head: tuple[tuple[object, ...], Strip] | None = None
+        """The running head that was drawn last, and what it depends on."""
 
     def is_shown(self, block: str) -> bool:
         """A row of this cell is on the screen."""
@@ -45,10 +47,18 @@ class FrameBuffer:
             if cell is None:
                 cell = cells[place.block] = self._rows_of(place.block, looks)
             strips.append(cell.strip(place.line))
+        if places and places[0] is not None and looks.is_head_away(places[0]):
+            strips[0] = self._running_head(places[0].block, looks)
         self._add_flags(strips, places, cells, looks)
         changed = _changed(strips, self._strips)
         self._cells, self._strips = cells, strips
         return changed
+
+    def _running_head(self, block: str, looks: CellPresenter) -> Strip:
+        key = looks.running_head_key(block)
+        if self._head is None or self._head[0] != key:
+            self._head = key, looks.running_head(block)
+        return self._head[1]
 
     def _add_flags(
         self,
@@ -76,7 +86,9 @@ class FrameBuffer:
         for y, flags in rows.items():
             if y < len(strips):
                 place = places[y]
-                names_author = place is not None and place.line == HEADER_LINE
+                names_author = place is not None and (
+                    place.line == HEADER_LINE or (y == 0 and looks.is_head_away(place))
+                )
                 strips[y] = flagged(
                     strips[y], flags, columns.width, left=columns.gutter, keep_text=names_author
                 )

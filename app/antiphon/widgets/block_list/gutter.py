@@ -66,6 +66,26 @@ class GutterPainter:
         name = set_cell_size(look.name, min(cell_len(look.name), self.columns.text))
         return Strip([Segment(" "), Segment(name, self.theme.author(look.colour))])
 
+    def running_head(self, name: str, colour: int, subject: str) -> Strip:
+        """The first row of a view that begins within a cell."""
+        columns, ground = self.columns, self.theme.background + self.theme.composer
+        room = columns.gutter - 2 if columns.is_wide else min(cell_len(name), columns.text // 2)
+        lead = "" if columns.is_wide else " "
+        shown = _short(name) if columns.is_wide else name
+        shown = set_cell_size(shown, room)
+        strip = Strip(
+            [
+                Segment(lead, ground),
+                Segment(shown, ground + self.theme.author(colour)),
+                Segment("  ", ground),
+                Segment(subject, ground + self.theme.dim),
+            ]
+        )
+        width = columns.gutter + columns.text
+        if strip.cell_length > width:
+            strip = Strip.join([strip.crop(0, width - 1), Strip([Segment("…", ground)])])
+        return strip.adjust_cell_length(columns.width, ground)
+
     def beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
         """Left of one line of a cell."""
         key = (look, is_first, is_unread)

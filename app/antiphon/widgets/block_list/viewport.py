@@ -271,15 +271,18 @@ class Viewport:
 
     def reveal(self, block: str, first: int, last: int) -> None:
         """Move as little as needed to see the lines `first` to `last` of a cell, or the first."""
-        if self.row_of(block, first) is not None and self.row_of(block, last) is not None:
+        # A running head may cover the first row of the view.
+        head = int(first > -self.measured(block).head)
+        row = self.row_of(block, first)
+        if row is not None and row >= head and self.row_of(block, last) is not None:
             return
         size = last - first + 1
         top = next((place for place in self.places if place is not None), None)
         is_above = top is not None and (
-            (self._heights.index(block), first) < (self._heights.index(top.block), top.line)
+            (self._heights.index(block), first) < (self._heights.index(top.block), top.line + head)
         )
-        if is_above or size >= self.height:
-            self.anchor_on(block, first, 0)
+        if is_above or size >= self.height - head:
+            self.anchor_on(block, first, head)
         else:
             self.anchor_on(block, last, self.height - 1)
         self.layout()

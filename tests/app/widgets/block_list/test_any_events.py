@@ -97,7 +97,7 @@ def check_screen(app: SampleApp) -> None:
     check_filled(app, ids)
     shown = app.screen_text()
     for row, place in enumerate(cells.viewport.places):
-        if place is None or place.line < 0:
+        if place is None or place.line < 0 or row == 0:  # the first may be a running head
             continue
         if editor is not None and editor.block == place.block:
             expected = [text for rows in editor.wrapped_document.lines for text in rows]

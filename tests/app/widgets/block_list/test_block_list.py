@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from textual import events
 
 from antiphon.widgets.block_list import CellModel
@@ -239,7 +240,8 @@ async def test_click_focuses_a_cell_and_the_wheel_scrolls(sample: Sample) -> Non
             events.MouseScrollUp(app.cells, 10, 5, 0, -1, 0, False, False, False, 10, 5)
         )
         await pilot.pause()
-        assert app.screen_text()[3:] == before[:-3]
+        # The first row was a running head.
+        assert app.screen_text()[4:] == before[1:-3]
 
 
 async def test_stream_is_drawn_thirty_times_a_second_and_a_person_at_once(sample: Sample) -> None:
@@ -281,3 +283,28 @@ async def test_unknown_author_is_named_when_the_document_says_who_it_is() -> Non
     document = Document(5)
     source = CellModel(document)
     assert source.name("f" * 32) == ("f" * 8, 0)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 24)], ids=["narrow", "wide"])
+async def test_cell_that_begins_above_the_view_has_its_author_and_prompt_in_the_first_row(
+    sample: Sample, size: tuple[int, int]
+) -> None:
+    prompt = sample.add("How many\nlines?", author=AMY)
+    sample.add("\n\n".join(f"line {number}" for number in range(60)), parent=prompt)
+    async with on_screen(sample, size=size) as (app, pilot):
+        await pilot.pause()
+        assert app.screen_text()[0].split() == ["aria", "How", "many"]
+        app.cells.first_cell()
+        await pilot.pause()
+        assert "How many" not in app.screen_text()[0] or "you" in app.screen_text()[0]
+        assert "aria" not in app.screen_text()[0]
+
+
+async def test_revealed_line_is_not_below_the_running_head(sample: Sample) -> None:
+    text = "\n\n".join(f"line {number}" for number in range(60))
+    answer = sample.add(text)
+    async with on_screen(sample) as (app, pilot):
+        await pilot.pause()
+        app.cells.reveal(answer, text.index("line 7"))
+        await pilot.pause()
+        assert "line 7" in app.screen_text()[1]
