@@ -192,7 +192,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return
         if not self.has_cell(held.block) or self.source.is_hidden(held.block):
             return
-        line = self.rendering(held.block).place_of(held.offset)[0]
+        line = self.place_of(held.block, held.offset).line
         row = self.viewport.row_of(held.block, line)
         if row is None or row < held.row:
             self._held = None
@@ -355,10 +355,10 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.layout_now()
         if block not in self._heights or self.source.is_hidden(block):
             return
+        line = None if offset is None else self.place_of(block, offset).line
         measured = self.viewport.measured(block)
         first, last = -measured.head, measured.body - 1
-        if offset is not None:
-            line = self.rendering(block).place_of(offset)[0]
+        if line is not None:
             first, last = max(line - around, first), min(line + around, last)
         self.viewport.reveal(block, first, last)
         self._moved()

@@ -89,7 +89,7 @@ async def test_scrolling_through_a_long_cell_shows_each_row_once(name: str) -> N
         cells.reveal(block, len(app.source.text(block)) // 2)
         cells.draw()
         for direction in (1, -1):
-            for _ in range(60):
+            for _ in range(20):
                 before = shown(cells)
                 cells.scroll_rows(7 * direction)
                 cells.draw()
@@ -127,3 +127,13 @@ async def test_model_that_writes_a_long_cell_is_followed() -> None:
                 await pilot.pause()
                 assert f"Paragraph {number} of" in "\n".join(shown(cells))
         assert cells.lines_drawn - drawn < 300 * 40
+
+
+async def test_place_far_down_a_long_cell_is_revealed() -> None:
+    async with opened("file") as (app, _, block):
+        cells = app.cells
+        text = app.source.text(block)
+        for number in (34_000, 12_345, 20_001):
+            cells.reveal(block, text.index(f"value_{number} "))
+            cells.draw()
+            assert any(f"value_{number} " in row for row in shown(cells))
