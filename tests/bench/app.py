@@ -42,6 +42,9 @@ PROSE: Final = (
     "holds",
     "both.",
 )
+FILLED_BLOCKS: Final = 10_000
+FILLER: Final = "Some words of a long document. "
+LAST_FILLED: Final = "The last of many blocks"
 FIRST_MARK: Final = 0x4E00
 """Keys are distinct CJK characters from here on: each is found in the output by itself."""
 
@@ -237,6 +240,35 @@ def cell_keys(bench: Bench, text: str, rounds: int) -> dict[str, list[float]]:
             for name, key in EDIT_KEYS.items():
                 samples[name].append(answer_time(own, key))
     return samples
+def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
+    """Finding a text in 10,000 blocks, in the one that is searched last."""
+    folder = bench.folder / "find"
+    asyncio.run(_fill_for_find(folder))
+    trust = [sys.executable, "-m", "antiphon", "trust", str(folder / "data"), "--yes"]
+    subprocess.run(trust, env=bench.env, check=True, capture_output=True)
+    samples: list[float] = []
+    with bench.open("-m", "antiphon", "--data", str(folder / "data")) as own:
+        own.wait_for(LAST_FILLED, 60)
+        own.drain(5)
+        for _ in range(runs):
+            own.send("\x06")  # Ctrl+F
+            own.drain(0.3)
+            own.send("\x7f")
+            own.drain(0.3)
+            start, pressed = len(own.written), time.perf_counter()
+            own.send("q")
+            samples.append((own.wait_for("1 of 1", 10, since=start) - pressed) * 1000)
+            own.send("\x1b")
+            own.drain(0.5)
+    yield figure("first hit in 10,000 blocks", "ms", samples, budget=150)
+
+
+async def _fill_for_find(folder: Path) -> None:
+    folder.mkdir()
+    async with filled(folder) as kernel:
+        await kernel.add_blocks(1, "the only q of all")
+        await kernel.add_blocks(FILLED_BLOCKS, FILLER * 30)
+        await kernel.add_blocks(1, LAST_FILLED)
 
 
 @contextmanager
@@ -263,6 +295,7 @@ def main() -> None:
         for one in measure_composer(bench, options.keys):
             print_figure(one, as_json=options.json)
         for one in measure_long_cells(bench, options.runs):
+        for one in measure_find(bench, options.runs):
             print_figure(one, as_json=options.json)
         for one in measure_streaming(bench, options.keys, options.seconds):
             print_figure(one, as_json=options.json)

@@ -24,7 +24,7 @@ def appearance(there: Opened) -> tuple[object, ...]:
         screen.composer.draft.text,
         None if editor is None else (editor.cursor_offset, editor.text),
         app.clipboard,
-        sum(1 for _ in screen._hints),  # noqa: SLF001
+        [id(one) for one in screen._hints],  # noqa: SLF001  of equal ones, too
         screen.hint_shown,
     )
 
