@@ -240,6 +240,8 @@ def cell_keys(bench: Bench, text: str, rounds: int) -> dict[str, list[float]]:
             for name, key in EDIT_KEYS.items():
                 samples[name].append(answer_time(own, key))
     return samples
+
+
 def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
     """Finding a text in 10,000 blocks, in the one that is searched last."""
     folder = bench.folder / "find"
@@ -294,8 +296,9 @@ def main() -> None:
         print_figure(measure_start(bench, options.runs), as_json=options.json)
         for one in measure_composer(bench, options.keys):
             print_figure(one, as_json=options.json)
-        for one in measure_long_cells(bench, options.runs):
         for one in measure_find(bench, options.runs):
+            print_figure(one, as_json=options.json)
+        for one in measure_long_cells(bench, options.runs):
             print_figure(one, as_json=options.json)
         for one in measure_streaming(bench, options.keys, options.seconds):
             print_figure(one, as_json=options.json)
