@@ -50,6 +50,13 @@ async def passes(scene: Scene, app: AntiphonApp, seconds: float) -> None:
     app.document_screen.source.fade()
 
 
+async def navigating(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You are at the first cell, in NAVIGATE."""
+    await streaming(scene, app, pilot)
+    await pilot.press("up", "g")
+    await settled(scene, app, pilot)
+
+
 async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     """Wait until the app shows all that the kernel has."""
     theirs, ours = scene.context.document, app.session.document

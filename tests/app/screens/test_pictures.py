@@ -6,8 +6,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from antiphon.themes import bundled_themes_folder
 from tests.app.opened import Opened
-from tests.screenshots.plays import editing, picture, streaming
+from tests.screenshots.plays import editing, navigating, picture, streaming
 from tests.waiting import until
 
 
@@ -25,6 +26,14 @@ async def test_model_streams(size: tuple[int, int], snapshot: SnapshotAssertion)
 
 async def test_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> None:
     taken = await picture((80, 24), editing, theme="antiphon-light")
+    assert taken == snapshot(extension_class=SvgPicture)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in bundled_themes_folder().glob("*.toml"))
+)
+async def test_cell_is_focused_in_every_theme(name: str, snapshot: SnapshotAssertion) -> None:
+    taken = await picture((80, 24), navigating, theme=name)
     assert taken == snapshot(extension_class=SvgPicture)
 
 
