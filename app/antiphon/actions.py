@@ -61,7 +61,9 @@ class ActionContext:
     following: bool = True
     """The view is at the tail."""
     writer: str | None = None
-    """Somebody who writes out of sight."""
+    """Somebody who writes or points out of sight, or asks to come."""
+    company: bool = False
+    """Somebody else is here."""
     finding: bool = False
     """Hits of a search are marked."""
     moving: bool = False
@@ -617,12 +619,45 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "to_writer",
         ("f3",),
         "to {writer}",
-        "To where somebody writes out of sight, whose text is shown above the message; Enter in an"
-        " empty message and a click on that text do the same.",
+        "To where somebody writes out of sight, whose text is shown above the message (Enter in an"
+        " empty message and a click on that text do the same), to who asks you to come, or to what"
+        " somebody points at.",
         _ANYWHERE,
         enabled=lambda now: now.writer is not None,
         priority=True,
-        title="Go to where {writer} writes",
+        title="Go to {writer}",
+    ),
+    Action(
+        "follow",
+        ("f",),
+        "follow",
+        "Follow who is in the cell, or its author: their cell, cursor and scrolling, until the"
+        " first key.",
+        _NAVIGATE,
+        enabled=lambda now: now.company,
+        footer=None,
+        title="Follow who is in the cell",
+    ),
+    Action(
+        "point",
+        ("p",),
+        "point",
+        "Point at a line of the cell for all to see, for a moment; once more at the next line. A"
+        " click chooses the line.",
+        _NAVIGATE,
+        enabled=lambda now: now.company and now.focused,
+        footer=None,
+        title="Point at a line",
+    ),
+    Action(
+        "gather",
+        (),
+        "gather",
+        "Ask everybody to come to where you are.",
+        _ANYWHERE,
+        enabled=lambda now: now.company,
+        footer=None,
+        title="Gather everybody here",
     ),
     Action(
         "copy",

@@ -56,6 +56,12 @@ KNOWN_SECONDS = 1.0
 """How long keys wait for the kernel to say who the person is, after it has refused something."""
 
 
+_INPUT = (
+    events.Key | events.Paste | events.MouseDown | events.MouseScrollDown | events.MouseScrollUp
+)
+"""Events by which a person takes the view into their own hands."""
+
+
 class AntiphonApp(App[None]):
     """One context of one kernel on one terminal."""
 
@@ -168,6 +174,8 @@ class AntiphonApp(App[None]):
             self._attention.focus(isinstance(event, events.AppFocus))
         elif isinstance(event, events.Key | events.Paste):
             self._attention.key()
+        if isinstance(event, _INPUT) and not event.is_forwarded and self._ends_following(event):
+            return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._keys.put(event)
         else:
@@ -184,6 +192,12 @@ class AntiphonApp(App[None]):
             if key != event.key:
                 event = events.Key(key, None)
         await super().on_event(event)
+
+    def _ends_following(self, event: events.Event) -> bool:
+        """Follow nobody any more; whether that is all that the person wanted by it."""
+        first = self.screen_stack[0]
+        has_stopped = isinstance(first, DocumentScreen) and first.stop_following()
+        return has_stopped and isinstance(event, events.Key) and event.key == "escape"
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._first_frame_drawn)

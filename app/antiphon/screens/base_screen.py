@@ -22,6 +22,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.find_view import FindView
+from antiphon.screens.following import Following
 from antiphon.screens.kernel_calls import KernelActions, ModelsHere
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
@@ -143,6 +144,9 @@ class BaseScreen(Screen[None]):
             follow=self.follow_answer,
         )
         self._live = LiveWriters(self.source, self.cells, self._frame.live, self._frame.unread)
+        self._following = Following(session, self.area, self.hint, self._publish_presence, clock)
+        self._has_stopped_following = False
+        """The last key has ended it."""
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
         self._find = FindView(self.area, self.source, self._frame.find, self.run_in_background)
         self._contexts: Sequence[ContextName] = ()
@@ -261,7 +265,8 @@ class BaseScreen(Screen[None]):
                 target.words if target is not None and session.is_live and not reading else None
             ),
             following=cells.following,
-            writer=self._live.shown_name,
+            company=bool(session.presence()),
+            writer=self._following.waits_for_me or self._live.shown_name,
             finding=self._find.is_open,
             moving=self._moving is not None,
             unread=cells.unread_lines > 0,
@@ -352,7 +357,48 @@ class BaseScreen(Screen[None]):
                 return ("Esc goes back",)
 
     def _suggest(self) -> None:
-        self._frame.notice.suggest(self._tour.hint_text if self._shows_tour else None)
+        notice, name = self._frame.notice, self._following.name
+        if name is not None:
+            notice.suggest(f"{name} · any key stops", label="FOLLOWING")
+        else:
+            notice.suggest(self._tour.hint_text if self._shows_tour else None)
+
+    def _publish_presence(self) -> None:
+        """Tell the others in which cell the person is, where in it, and what they see of it."""
+        block, editor = self._current_block(), self._editor()
+        cursor, anchor = None, None
+        if editor is not None and block is not None:
+            cursor, anchor = editor.cursor_offset, editor.anchor_offset
+        is_seen = self.mode is not Mode.WRITE or not self.composer.draft.is_private
+        is_typing = self._typing is not None and is_seen
+        self._session.replica.set_presence(
+            block,
+            cursor,
+            anchor,
+            Activity.TYPING if is_typing else Activity.IDLE,
+            view=self.cells.first_place(),
+            pointer=self._following.pointer,
+            gathers=self._following.gathers,
+        )
+
+    # Following
+
+    @property
+    def to_follow(self) -> Sequence[PresenceState]:
+        """Everybody who can be followed."""
+        return self._following.others()
+
+    def follow(self, principal: str) -> None:
+        """Keep the view at what somebody else sees or writes, until the first key."""
+        self._following.follow(principal)
+        self._update()
+
+    def stop_following(self) -> bool:
+        """Follow nobody any more, at each key; whether somebody was followed."""
+        self._has_stopped_following = self._following.stop()
+        if self._has_stopped_following:
+            self._update()
+        return self._has_stopped_following
 
     # Header and sidebar
 

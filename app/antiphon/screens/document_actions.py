@@ -18,6 +18,7 @@ from antiphon.completion import (
     complete_command,
     parse_command,
 )
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import requires_write
@@ -386,8 +387,28 @@ class DocumentActions(CellActions):
 
     @on(LiveStrip.Clicked)
     def action_to_writer(self) -> None:
-        if not self._live.go():
+        if not self._following.come() and not self._live.go():
             self.hint("Nobody writes out of sight.")
+
+    def action_follow(self) -> None:
+        if self._has_stopped_following:
+            return
+        meant = self._following.in_cell(self.cells.focused_cell)
+        if meant is not None:
+            self.follow(meant.principal)
+        elif self.to_follow:
+            names = join_names([displayable_in_a_row(one.username) for one in self.to_follow])
+            self.hint(f"Nobody is in this cell: Ctrl+P, Follow, for {names}.")
+        else:
+            self.hint("Nobody else is here to be followed.")
+
+    def action_point(self) -> None:
+        if not self._following.point():
+            self.hint("There is no line to point at.")
+
+    def action_gather(self) -> None:
+        self._following.gather()
+        self.hint("The others are asked to come here.")
 
     def action_fold(self) -> None:
         if self.cells.focused_cell is None:

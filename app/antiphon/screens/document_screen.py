@@ -20,7 +20,7 @@ from antiphon.widgets.block_list import CellChange, CellModel, DocumentView, Pre
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import DraftPreview
-from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.quoting import join_names
 
 LOOK_SECONDS: Final = 3.0
@@ -70,6 +70,8 @@ class DocumentScreen(DocumentActions):
         self._running_blocks.changed.listen(self._update)
         self._stops = (
             *self._live.start(),
+            self.cells.drawn.listen(self._publish_presence),
+            self.source.changed.listen(self._following.text_changed),
             self._live.changed.listen(self._update),
             self._session.changed.listen(self._status_changed),
             self._session.replica.watch_presence(self._presence_changed),
@@ -278,17 +280,6 @@ class DocumentScreen(DocumentActions):
         self._typing = None
         self._publish_presence()
 
-    def _publish_presence(self) -> None:
-        """Tell the others in which cell the person is, and where in it."""
-        block, editor = self._current_block(), self._editor()
-        cursor, anchor = None, None
-        if editor is not None and block is not None:
-            cursor, anchor = editor.cursor_offset, editor.anchor_offset
-        is_seen = self.mode is not Mode.WRITE or not self.composer.draft.is_private
-        is_typing = self._typing is not None and is_seen
-        activity = Activity.TYPING if is_typing else Activity.IDLE
-        self._session.replica.set_presence(block, cursor, anchor, activity)
-
     def _view_changed(self) -> None:
         self._show_moving()
         if self.mode is Mode.NAVIGATE:
@@ -395,6 +386,7 @@ class DocumentScreen(DocumentActions):
             if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
                 self._tour.joined(one.username)
         self._tell_of_turns()
+        self._following.presence_changed()
         self._update_participants()
         self._update()
 

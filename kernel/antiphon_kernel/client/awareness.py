@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity
-from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.frames import AwarenessUpdate, encode_frame
 
@@ -74,10 +74,23 @@ class ClientAwareness:
         return True
 
     def publish(
-        self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
+        self,
+        block: str | None,
+        cursor: int | None,
+        anchor: int | None,
+        activity: Activity,
+        *,
+        view: TextPlace | None = None,
+        pointer: TextPlace | None = None,
+        gathers: bool = False,
     ) -> bool:
         """Set what this replica says about itself; whether that is news."""
         state: dict[str, Any] = {"activity": activity.value}
+        for key, place in (("view", view), ("pointer", pointer)):
+            if place is not None:
+                state[key] = place.as_json()
+        if gathers:
+            state["gathers"] = True
         for key, value in (("block", block), ("cursor", cursor), ("anchor", anchor)):
             if value is not None:
                 state[key] = value

@@ -28,7 +28,7 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import RandomIds
-from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -135,10 +135,20 @@ class Replica:
         await self._copy.outbox.saved()
 
     def set_presence(
-        self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
+        self,
+        block: str | None,
+        cursor: int | None,
+        anchor: int | None,
+        activity: Activity,
+        *,
+        view: TextPlace | None = None,
+        pointer: TextPlace | None = None,
+        gathers: bool = False,
     ) -> None:
         """Say where this replica's cursor is; the last of several in quick succession is sent."""
-        if self._copy.awareness.publish(block, cursor, anchor, activity):
+        if self._copy.awareness.publish(
+            block, cursor, anchor, activity, view=view, pointer=pointer, gathers=gathers
+        ):
             self._wake()
 
     def watch_state(self, listener: Callable[[], None]) -> Callable[[], None]:

@@ -4,10 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.roles import AccessRole
+
+_MAX_ID: Final = 256
+"""Characters of a block's id at most: no id that the kernel makes is as long."""
+
+CHECKED_KEYS: Final = ("view", "pointer", "gathers")
+"""Parts of a state that are passed on only as far as they can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPlace:
+    """A range of the text of a block, in code points."""
+
+    block: str
+    start: int
+    end: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {"block": self.block, "start": self.start, "end": self.end}
+
+    @classmethod
+    def parse(cls, value: object) -> TextPlace | None:
+        """Read what somebody has sent; None if it is not a place."""
+        if not isinstance(value, Mapping):
+            return None
+        block, start, end = value.get("block"), _whole(value.get("start")), _whole(value.get("end"))
+        if not isinstance(block, str) or len(block) > _MAX_ID or start is None or end is None:
+            return None
+        return cls(block, start, end) if start <= end else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +57,12 @@ class PresenceState:
     activity: Activity | str = Activity.IDLE
     role: AccessRole | str | None = None
     """The principal's role; None if a kernel of an older version has not said."""
+    view: TextPlace | None = None
+    """The text in the first row that they see; None while they see the end, or if not said."""
+    pointer: TextPlace | None = None
+    """The text that they point at, for a moment."""
+    gathers: bool = False
+    """They ask the others to come to where they are, for a moment."""
 
     def as_json(self) -> dict[str, Any]:
         """The awareness state; absent optional fields are left out."""
@@ -46,6 +80,11 @@ class PresenceState:
             value = getattr(self, key)
             if value is not None:
                 state[key] = value
+        for key, place in (("view", self.view), ("pointer", self.pointer)):
+            if place is not None:
+                state[key] = place.as_json()
+        if self.gathers:
+            state["gathers"] = True
         return state
 
     @classmethod
@@ -66,6 +105,9 @@ class PresenceState:
             cursor=_whole(state.get("cursor")),
             anchor=_whole(state.get("anchor")),
             activity=str(state.get("activity", Activity.IDLE)),
+            view=TextPlace.parse(state.get("view")),
+            pointer=TextPlace.parse(state.get("pointer")),
+            gathers=state.get("gathers") is True,
         )
 
 

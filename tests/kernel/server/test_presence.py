@@ -68,6 +68,23 @@ async def test_kernel_says_who_somebody_is(served: ServedKernel) -> None:
     assert (state["cursor"], state["theirs"]) == (3, {"anchor": [1]})
 
 
+async def test_places_in_presence_are_passed_on_as_far_as_they_can_be_read(
+    served: ServedKernel,
+) -> None:
+    pointing, other = await served.joined(query="as=ben"), await served.joined()
+    place = {"block": "b", "start": 1, "end": 4}
+    state = {"view": {**place, "more": "x" * 100}, "pointer": place, "gathers": True}
+    await pointing.send(says(7, 1, state))
+    passed = (await heard(other, 7)).state
+    assert passed is not None
+    assert (passed["view"], passed["pointer"], passed["gathers"]) == (place, place, True)
+    wrong = [3, {"block": "b" * 300, "start": 0, "end": 1}, {"block": "b", "start": 4, "end": 1}]
+    for number, one in enumerate(wrong, 2):
+        await pointing.send(says(7, number, {"view": one, "pointer": one, "gathers": "yes"}))
+        passed = (await heard(other, 7)).state
+        assert passed is not None and not {"view", "pointer", "gathers"} & passed.keys()
+
+
 async def test_client_hears_its_own_state_under_its_own_clock(served: ServedKernel) -> None:
     client = await served.joined()
     await client.send(says(42, 7, {"cursor": 3}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from textual import events
 from textual.geometry import Region, Size
@@ -28,6 +28,7 @@ from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS, HeightEst
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
+from antiphon.widgets.block_list.scroll_map import MAP_SECONDS, MapRender, ScrollMap
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
@@ -35,6 +36,7 @@ from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.presence import TextPlace
 from antiphon_kernel.types.signal import Signal
 
 WHEEL_ROWS: Final = 3
@@ -96,6 +98,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         super().__init__()
         self.source = source
         self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.ids())
+        self._map = ScrollMap(source, self._heights)
+        self._map_state: object = None
+        """What the map was computed from."""
+        self._mapping: Timer | None = None
+        """Runs for a moment after each change of the map."""
         self._looks = CellPresenter(source, self._heights)
         self.viewport = Viewport(self._heights, self._looks.measure, self._looks.settle)
         self._anchoring = ScrollAnchor(source, self._looks, self.viewport)
@@ -112,6 +119,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._thumb = (0, 0)
         self._fading: Timer | None = None
         """Runs while somebody's cursor has moved a moment ago."""
+        self.clicked: LineRef | None = None
+        """The line that was clicked last."""
         self._held: Anchor | None = None
         """A place that the view does not follow the tail away from."""
         self.drawn = Signal[()]()
@@ -121,6 +130,9 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._stop_watching = source.changed.listen(self._cells_changed)
 
     def on_mount(self) -> None:
+        # Textual's documented way to draw one bar differently, though its type says otherwise.
+        bar: Any = self.vertical_scrollbar
+        bar.renderer = partial(MapRender, self._map)
         self._looks.set_page(self._page.width, self.cell_theme)
         self._preload()
 
@@ -180,7 +192,35 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.unread_lines = unread
         self._fade_later()
         self._tick_later()
+        self._update_map()
         self.drawn.notify()
+
+    def _update_map(self) -> None:
+        """Follow with the marks of the scroll bar, now and then."""
+        if self._mapping is not None or not self.show_vertical_scrollbar:
+            return
+        finder, rows = self._looks.finder, self._page.height
+        count = 0 if finder is None else finder.count
+        people = [(block, one.offset, one.colour) for block, one in self.source.all_cursors()]
+        unread = list(self._unread.blocks)
+        state = (rows, self._heights.total, len(unread), self._unread.start, count, people)
+        if (state, self.cell_theme) == self._map_state:
+            return
+        self._map_state = (state, self.cell_theme)
+        self._mapping = self.set_timer(MAP_SECONDS, self._map_again)
+        if self._map.update(
+            rows,
+            self.cell_theme,
+            unread=unread,
+            start=self._unread.start,
+            hits=() if finder is None else finder,
+            hit_count=count,
+        ):
+            self.vertical_scrollbar.refresh()
+
+    def _map_again(self) -> None:
+        self._mapping = None
+        self._update_map()
 
     def hold(self, block: str, offset: int) -> None:
         """Leave the tail rather than lose sight of a place, until the person goes to the tail."""
@@ -374,6 +414,35 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             line = self.rendering(block).place_of(offset)[0]
         return self.viewport.row_of(block, line) is not None
 
+    def first_place(self) -> TextPlace | None:
+        """Return the text in the first row that shows some; None while the tail is followed."""
+        if self.viewport.following:
+            return None
+        for place in self.viewport.places:
+            if place is not None and place.line >= 0 and (text := self.text_of(place)) is not None:
+                return text
+        return None
+
+    def text_of(self, line: LineRef) -> TextPlace | None:
+        """Return the text that a line of a cell shows, if it shows any."""
+        editor = self._looks.editor
+        if editor is not None and editor.block == line.block:
+            start = editor.offset_at_row(line.line)
+            return TextPlace(line.block, start, start)
+        picture = self.rendering(line.block)
+        if not 0 <= line.line < picture.line_count:
+            return None
+        runs = [run for run in picture.line(line.line).runs if run.width]
+        if not runs:
+            return None
+        ends = [run.offset + run.length for run in runs]
+        return TextPlace(line.block, min(run.offset for run in runs), max(ends))
+
+    def lines_seen(self, block: str) -> list[LineRef]:
+        """Return the lines of a cell that are on the screen."""
+        places = [self.viewport.places[row] for row in self.viewport.seen_rows(block)]
+        return [place for place in places if place is not None and place.line >= 0]
+
     def has_cell(self, block: str) -> bool:
         """The block has a place in the list, be it a hidden one."""
         return block in self._heights
@@ -533,6 +602,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if place is None:
             return
         self.focus_cell(place.block, reveal=False)
+        self.clicked = place
         if event.chain == 2:
             offset = None
             if place.line >= 0:

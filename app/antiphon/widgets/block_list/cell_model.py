@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from antiphon.local_user import LocalUser
@@ -22,7 +22,7 @@ from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
-from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
@@ -297,6 +297,16 @@ class CellModel:
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
         return self._tracks.of(block)
+
+    def all_cursors(self) -> Iterator[tuple[str, RemoteCursor]]:
+        """Yield everybody's cursor with its block."""
+        return self._tracks.all()
+
+    def point(self, place: TextPlace | None) -> None:
+        """Mark the text that the person here points at."""
+        name, colour = self.name(self.me) if self.me is not None else ("", 0)
+        touched = self._tracks.point(0, place, OWN_NAME if name else "", colour)
+        self.changed.notify(CellChange(changed=frozenset(touched)))
 
     def writers(self) -> list[Writer]:
         """Return others who are writing in cells, who has begun last first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
@@ -11,11 +11,13 @@ from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, PrincipalKind
-from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.records import TextSplice
 
 FLAG_SECONDS: Final = 1.0
 """How long after its last movement the name of a cursor may cover text."""
+
+_POINTER: Final = "▾"
 
 _LATE_CHARACTERS: Final = 64
 """So far from its cursor may be what somebody has written of whom it is not known yet."""
@@ -37,6 +39,7 @@ class RemoteCursors:
         """Of the cursors that have moved a moment ago."""
         self._reported: dict[int, PresenceState] = {}
         self._blocks: dict[str, dict[int, RemoteCursor]] = {}
+        self._pointers: dict[int, TextPlace] = {}
         self._writers: dict[int, str] = {}
         """Blocks of those who are writing, who has begun last at the end."""
 
@@ -51,9 +54,15 @@ class RemoteCursors:
         """The cursors in a block."""
         return tuple(self._blocks.get(block, {}).values())
 
+    def all(self) -> Iterator[tuple[str, RemoteCursor]]:
+        """Yield each cursor with its block."""
+        for block, cursors in self._blocks.items():
+            for cursor in cursors.values():
+                yield block, cursor
+
     def colour_at(self, block: str, offset: int) -> int | None:
         """Return the colour of who seems to have written at a place; None if nobody is there."""
-        cursors = self._blocks.get(block, {}).values()
+        cursors = [one for one in self._blocks.get(block, {}).values() if one.client >= 0]
         nearest = min(
             cursors,
             key=lambda one: (not one.is_writing, abs(one.offset - offset)),
@@ -106,12 +115,16 @@ class RemoteCursors:
         only_models = True
         for client in [client for client in self._reported if client not in states]:
             only_models = False
-            touched |= self._drop(client)
+            touched |= self._drop(client) | self.point(client, None)
             self._moved_at.pop(client, None)
             self._writers.pop(client, None)
         for client, state in states.items():
+            state = replace(state, view=None)
             if self._reported.get(client) == state:
                 continue
+            touched |= self.point(
+                client, state.pointer, displayable_in_a_row(state.username), state.colour
+            )
             only_models = only_models and state.activity == Activity.STREAMING
             before = self._reported.get(client)
             has_moved = before is None or _place(before) != _place(state)
@@ -131,6 +144,30 @@ class RemoteCursors:
                 self._writers.pop(client, None)
         return touched, only_models
 
+    def point(
+        self, client: int, place: TextPlace | None, name: str = "", colour: int = 0
+    ) -> set[str]:
+        """Mark the text that somebody points at, and nothing else of theirs.
+
+        Returns:
+            The blocks that look different.
+        """
+        before = self._pointers.get(client)
+        if before == place:
+            return set()
+        mark, touched = -1 - client, set[str]()
+        if before is not None:
+            del self._pointers[client]
+            touched |= self._remove(before.block, mark)
+        if place is not None:
+            self._pointers[client] = place
+            cursor = RemoteCursor(
+                mark, "", f"{_POINTER} {name}", colour, place.start, place.end, has_moved=True
+            )
+            self._blocks.setdefault(place.block, {})[mark] = cursor
+            touched.add(place.block)
+        return touched
+
     def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
         """Follow a change of a block's text."""
         cursors = self._blocks.get(block, {})
@@ -145,14 +182,15 @@ class RemoteCursors:
 
     def _drop(self, client: int) -> set[str]:
         state = self._reported.pop(client, None)
-        if state is None or state.block is None:
-            return set()
-        cursors = self._blocks.get(state.block)
+        return set() if state is None or state.block is None else self._remove(state.block, client)
+
+    def _remove(self, block: str, client: int) -> set[str]:
+        cursors = self._blocks.get(block)
         if cursors is None or cursors.pop(client, None) is None:
             return set()
         if not cursors:
-            del self._blocks[state.block]
-        return {state.block}
+            del self._blocks[block]
+        return {block}
 
 
 def _place(state: PresenceState) -> tuple[str | None, int | None, int | None]:

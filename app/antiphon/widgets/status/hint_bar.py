@@ -64,6 +64,7 @@ class HintBar(StatusLine):
         self._log = log or HintLog()
         self._hint: str | None = None
         self._attempt: str | None = None
+        self._label = ""
         self._timer: Timer | None = None
         self._is_weighty = False
         self._weighty: deque[str] = deque()
@@ -118,13 +119,14 @@ class HintBar(StatusLine):
         if self._weighty:
             self._show(self._weighty.popleft(), weighty=True)
 
-    def suggest(self, text: str | None) -> None:
-        """Set the text after `TRY:` while there is no hint."""
+    def suggest(self, text: str | None, label: str = "TRY") -> None:
+        """Set the text that stands there while there is no hint, and the word before it."""
         self._attempt = text
+        self._label = label
         self._say()
 
     def _say(self) -> None:
-        self.update_spans((self._hint, self._attempt))
+        self.update_spans((self._hint, self._label, self._attempt))
         if self.is_attached and self.get_content_height(Size(), Size(), self.size.width) != (
             self.size.height
         ):
@@ -157,7 +159,10 @@ class HintBar(StatusLine):
         if self._hint is not None and y < len(rows):
             return [StatusSpan(rows[y], Style(color=theme.unread.color))]
         if self._hint is None and self._attempt is not None:
-            return [StatusSpan("TRY ", theme.focus), StatusSpan(self._attempt, theme.text)]
+            return [
+                StatusSpan(f"{self._label} ", theme.focus),
+                StatusSpan(self._attempt, theme.text),
+            ]
         return ()
 
 

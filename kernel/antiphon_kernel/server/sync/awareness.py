@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from antiphon_kernel.contexts import Presence
 from antiphon_kernel.server.sync.connection import SyncConnection
-from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.presence import CHECKED_KEYS, PresenceState
 from antiphon_kernel.types.records import Member
 from antiphon_kernel.yjs.awareness import AwarenessEntry
 
@@ -143,8 +143,13 @@ class ServerAwareness:
         state = {**said, **identity}
         if isinstance(said.get("user"), dict):
             state["user"] = {**said["user"], "name": member.username}
-        self._seats[client] = _ClientState(connection, clock, state, self._monotonic())
         parsed = PresenceState.parse(state)
+        readable = parsed.as_json() if parsed is not None else {}
+        for key in CHECKED_KEYS:
+            state.pop(key, None)
+            if key in readable:
+                state[key] = readable[key]
+        self._seats[client] = _ClientState(connection, clock, state, self._monotonic())
         if parsed is not None:
             self._presence.put(client, parsed)
         self._changed(client)

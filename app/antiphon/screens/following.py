@@ -1,0 +1,244 @@
+"""Following somebody, pointing at a line, and asking the others to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual.timer import Timer
+
+from antiphon.render.display import displayable_in_a_row
+from antiphon.session import Session
+from antiphon.widgets.block_list import CellChange, CellModel, DocumentView
+from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.enums import Activity
+from antiphon_kernel.types.presence import PresenceState, TextPlace
+
+SHOWN_SECONDS: Final = 5.0
+"""How long others see that one points at something, or asks them to come."""
+
+CALL_SECONDS: Final = 30.0
+"""How long a call to come can be answered; no second one of the same person is told meanwhile."""
+
+
+class Following:
+    """The view goes where somebody else is, for once or until the first key."""
+
+    def __init__(
+        self,
+        session: Session,
+        area: DocumentView,
+        hint: Callable[[str], None],
+        publish: Callable[[], None],
+        clock: Clock | None = None,
+    ) -> None:
+        """`publish` tells the others what this says of the person here."""
+        self._session = session
+        self._area = area
+        self._source: CellModel = area.source
+        self._cells = area.cells
+        self._hint = hint
+        self._publish = publish
+        self._clock = clock or SystemClock()
+        self.followed: str | None = None
+        """Principal id of who is followed."""
+        self.pointer: TextPlace | None = None
+        """The text that the person here points at."""
+        self.gathers = False
+        """The person here asks the others to come."""
+        self._timer: Timer | None = None
+        self._called: dict[str, float] = {}
+        """Who has asked to come, and when."""
+        self._caller: str | None = None
+        self._pointers: dict[int, TextPlace] = {}
+        self._pointed: tuple[str, TextPlace] | None = None
+        """Name and place of who points at something out of sight."""
+
+    # Whom
+
+    def others(self) -> Sequence[PresenceState]:
+        """Return everybody else, one state each, those who write first."""
+        me = self._session.me
+        found: dict[str, PresenceState] = {}
+        for state in self._session.presence().values():
+            if me is not None and state.principal == me.principal:
+                continue
+            known = found.get(state.principal)
+            if known is None or _rank(state) < _rank(known):
+                found[state.principal] = state
+        return sorted(found.values(), key=lambda one: (_rank(one), one.username))
+
+    def in_cell(self, block: str | None) -> PresenceState | None:
+        """Return who is meant by a cell: somebody in it, its author, or the only one here."""
+        others = self.others()
+        inside = [one for one in others if one.block == block and block is not None]
+        if not inside and block is not None and block in self._source.document:
+            author = self._source.document.header(block).author
+            inside = [one for one in others if one.principal == author]
+        if not inside and len(others) == 1:
+            inside = list(others)
+        return inside[0] if inside else None
+
+    # Following
+
+    @property
+    def name(self) -> str | None:
+        """The name of who is followed."""
+        state = self._state(self.followed)
+        return None if state is None else displayable_in_a_row(state.username)
+
+    def follow(self, principal: str) -> None:
+        """Follow somebody until `stop`."""
+        self._area.leave()
+        self.followed = principal
+        self.update()
+
+    def stop(self) -> bool:
+        """Follow nobody any more, and say so; whether somebody was followed."""
+        if self.followed is None:
+            return False
+        name, self.followed = self.name, None
+        self._hint(f"You are on your own again{f', not with {name}' if name else ''}.")
+        return True
+
+    def text_changed(self, change: CellChange) -> None:
+        """Stay with who is followed while text comes."""
+        if self.followed is not None and (change.texts or change.added):
+            self.update()
+
+    def update(self) -> None:
+        """Go to where the one who is followed is now."""
+        if self.followed is None:
+            return
+        state = self._state(self.followed)
+        if state is None:
+            self.followed = None
+            self._hint("Who you followed has left.")
+        else:
+            self._show(state)
+
+    def _state(self, principal: str | None) -> PresenceState | None:
+        return next((one for one in self.others() if one.principal == principal), None)
+
+    def _show(self, state: PresenceState) -> None:
+        cells, block = self._cells, state.block
+        cursor = next(
+            (
+                one.cursor.offset
+                for one in self._source.writers()
+                if one.block == block and one.cursor.principal == state.principal
+            ),
+            state.cursor,
+        )
+        is_cell = block is not None and cells.has_cell(block)
+        if state.view is None and state.activity != Activity.STREAMING:
+            if not cells.viewport.following:
+                cells.to_tail()
+        elif state.view is not None and cells.has_cell(state.view.block):
+            cells.pin(state.view.block, state.view.start, 0)
+            cells.layout_now()
+        if block is None or not is_cell or self._source.is_hidden(block):
+            return
+        cells.focus_cell(block, reveal=False)
+        if cursor is not None and not cells.shows_place(block, cursor):
+            self.go_to(TextPlace(block, cursor, cursor))
+
+    def go_to(self, place: TextPlace) -> None:
+        """Show a place of a text."""
+        cells = self._cells
+        if place.end >= self._source.document.length(place.block) and cells.is_last(place.block):
+            cells.to_tail()
+        else:
+            cells.reveal(place.block, place.start)
+        cells.focus_cell(place.block, reveal=False)
+
+    # Pointing and gathering
+
+    def point(self) -> bool:
+        """Point at a line of the focused cell, the next one each time; False if there is none."""
+        cells, block = self._cells, self._cells.focused_cell
+        lines = cells.lines_seen(block) if block is not None else []
+        places = [(line, text) for line in lines if (text := cells.text_of(line)) is not None]
+        if not places:
+            return False
+        chosen = next((text for line, text in places if line == cells.clicked), places[0][1])
+        if self.pointer is not None and self.pointer.block == block:
+            below = (text for _, text in places if text.start > self.pointer.start)
+            chosen = next(below, chosen)
+        self._say(chosen, gathers=self.gathers)
+        return True
+
+    def gather(self) -> None:
+        """Ask everybody to come."""
+        self._say(self.pointer, gathers=True)
+
+    def _say(self, pointer: TextPlace | None, *, gathers: bool) -> None:
+        self.pointer, self.gathers = pointer, gathers
+        self._source.point(pointer)
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if pointer is not None or gathers:
+            self._timer = self._cells.set_timer(SHOWN_SECONDS, self._over)
+        self._publish()
+
+    def _over(self) -> None:
+        self._timer = None
+        self._say(None, gathers=False)
+
+    # What the others do
+
+    def presence_changed(self) -> None:
+        """Stay with who is followed; tell who points or calls."""
+        now = self._clock.monotonic()
+        self._called = {who: at for who, at in self._called.items() if now - at < CALL_SECONDS}
+        states = self._session.presence()
+        for client, state in states.items():
+            name = displayable_in_a_row(state.username)
+            if state.gathers and state.principal not in self._called and self._is_other(state):
+                self._called[state.principal] = now
+                self._caller = state.principal
+                self._hint(f"{name} asks you to come: F3 goes there.")
+            place = state.pointer
+            if place is not None and self._pointers.get(client) != place:
+                is_there = self._cells.has_cell(place.block)
+                if is_there and not self._cells.shows_place(place.block, place.start):
+                    self._pointed = (name, place)
+                    self._hint(f"{name} points at a line out of sight: F3 goes there.")
+        self._pointers = {
+            client: state.pointer for client, state in states.items() if state.pointer is not None
+        }
+        if self._pointed is not None and self._pointed[1] not in self._pointers.values():
+            self._pointed = None
+        self.update()
+
+    def _is_other(self, state: PresenceState) -> bool:
+        me = self._session.me
+        return me is None or state.principal != me.principal
+
+    @property
+    def waits_for_me(self) -> str | None:
+        """The name of who has asked the person here to come, or points at something."""
+        caller = self._state(self._caller) if self._caller in self._called else None
+        if caller is not None:
+            return displayable_in_a_row(caller.username)
+        return None if self._pointed is None else self._pointed[0]
+
+    def come(self) -> bool:
+        """Go to who has asked for it, or to what somebody points at; False if nobody does."""
+        caller = self._state(self._caller) if self._caller in self._called else None
+        if caller is not None:
+            self._caller = None
+            self._show(caller)
+            return True
+        if self._pointed is None:
+            return False
+        _, place = self._pointed
+        self._pointed = None
+        self.go_to(place)
+        return True
+
+
+def _rank(state: PresenceState) -> int:
+    order = (Activity.STREAMING, Activity.TYPING)
+    return order.index(state.activity) if state.activity in order else len(order)

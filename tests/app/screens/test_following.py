@@ -1,0 +1,123 @@
+"""Following somebody, pointing at a line, asking the others to come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon.actions import Mode
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+
+@pytest.fixture
+async def pair(here: World, there: Opened) -> AsyncIterator[tuple[Opened, Opened]]:
+    """Two people in a document of many cells, both at its end."""
+    for number in range(60):
+        await here.cell(f"cell {number}")
+    async with opened(here, as_name="bela") as guest:
+        await guest.sees("cell 59")
+        await there.sees("bela")
+        yield there, guest
+
+
+async def test_follow_shows_what_the_other_sees_until_the_first_key(
+    pair: tuple[Opened, Opened],
+) -> None:
+    there, guest = pair
+    await there.press("up", "f")
+    await there.sees("FOLLOWING bela · any key stops")
+    await guest.press("up", "g")
+    await there.sees("cell 0")
+    await guest.press("G")
+    await there.sees("cell 59")
+    await there.press("j")
+    await there.sees("You are on your own again, not with bela.")
+    await guest.press("g")
+    await guest.sees("cell 0")
+    assert not there.shows("cell 0")
+
+
+@pytest.mark.parametrize("key", ["f", "escape"])
+async def test_follow_is_ended_by_its_key_and_by_esc_which_do_no_more(
+    pair: tuple[Opened, Opened], key: str
+) -> None:
+    there, _ = pair
+    await there.press("up", "f")
+    await there.sees("FOLLOWING bela")
+    await there.press(key)
+    await there.sees("You are on your own again")
+    assert there.screen.mode is Mode.NAVIGATE
+    await until(lambda: there.screen.stop_following() is False, "nobody is followed")
+
+
+async def test_follow_shows_the_cursor_of_who_writes(pair: tuple[Opened, Opened]) -> None:
+    there, guest = pair
+    await there.press("up", "f")
+    await there.sees("FOLLOWING bela")
+    await guest.press("up", "g")
+    await guest.press("enter")
+    await guest.mode(Mode.EDIT)
+    await guest.type("zebra")
+    await there.sees("zebra")
+    assert there.shows("cell 0")
+
+
+async def test_follow_ends_when_the_other_leaves(here: World, there: Opened) -> None:
+    await here.cell("a cell")
+    async with opened(here, as_name="bela"):
+        await there.sees("bela")
+        await there.press("up", "f")
+        await there.sees("FOLLOWING bela")
+    await there.sees("Who you followed has left.")
+
+
+async def test_follow_without_others_says_so(here: World, there: Opened) -> None:
+    await here.cell("a cell")
+    await there.press("up", "f")
+    await there.sees("Nobody else is here to be followed.")
+
+
+async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Opened]) -> None:
+    there, guest = pair
+    await guest.press("up", "g")
+    await guest.sees("cell 0")
+    guest.screen.action_gather()
+    await there.sees("bela asks you to come: F3 goes there.")
+    await there.press("f3")
+    await there.sees("cell 0")
+    assert there.screen.stop_following() is False
+
+
+async def test_point_marks_a_line_for_all_for_a_moment(pair: tuple[Opened, Opened]) -> None:
+    there, guest = pair
+    await guest.press("up", "g")
+    await guest.sees("cell 0")
+    await guest.press("p")
+    await guest.sees("▾ you")
+    await there.sees("bela points at a line out of sight: F3 goes there.")
+    await there.press("f3")
+    await there.sees("▾ bela")
+    rows = there.lines
+    flag = next(y for y, row in enumerate(rows) if "▾ bela" in row)
+    assert any("cell 0" in row for row in rows[flag - 1 : flag + 2])
+    await until(lambda: not there.shows("▾ bela"), "the mark goes")
+
+
+async def test_point_once_more_is_at_the_next_line(here: World, there: Opened) -> None:
+    block = await here.cell("first\n\nsecond\n\nthird")
+    await there.sees("third")
+    await there.press("up", "p")
+    following = there.screen._following  # noqa: SLF001
+    text = there.screen.source.text(block)
+
+    def pointed() -> str:
+        place = following.pointer
+        return "" if place is None else text[place.start : place.end]
+
+    assert pointed() == "first"
+    await there.press("p", "p")
+    assert pointed() == "third"
+    await there.press("p")
+    assert pointed() == "first"

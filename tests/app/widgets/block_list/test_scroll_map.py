@@ -1,0 +1,88 @@
+"""Marks of the scroll bar."""
+
+from __future__ import annotations
+
+from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.height_index import HeightIndex
+from antiphon.widgets.block_list.scroll_map import AUTHOR, HIT, PERSON, UNREAD, ScrollMap
+from tests.app.rows import terminal_rows
+from tests.app.widgets.block_list.sample import (
+    AMY,
+    ARIA,
+    THEME,
+    Sample,
+    SampleApp,
+    aria_writing,
+    ben_at,
+)
+from tests.waiting import until
+
+
+def bar_of(app: SampleApp) -> str:
+    """The column of the scroll bar, from above."""
+    return "".join(row.crop(79, 80).text for row in terminal_rows(app))
+
+
+async def test_map_shows_authors_and_everybody_in_their_place() -> None:
+    sample = Sample()
+    blocks = [sample.add(f"cell {n}", author=ARIA if n < 50 else AMY) for n in range(100)]
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)):
+        app.set_present(5, aria_writing(blocks[-1], 6))
+        app.set_present(6, ben_at(blocks[0], 1))
+        await until(lambda: bar_of(app).count(PERSON) == 2, "the people")
+        bar = bar_of(app)
+        assert bar[0] == bar[-1] == PERSON
+        assert set(bar[1:-1]) == {AUTHOR}
+        colours = [list(row.crop(79, 80))[0].style for row in terminal_rows(app)]  # noqa: RUF015
+        found = [style.color for style in colours if style is not None]
+        assert found[3] == THEME.authors[3].color and found[-3] == THEME.authors[0].color
+
+
+async def test_map_shows_what_is_unread() -> None:
+    sample = Sample()
+    for number in range(60):
+        sample.add(f"cell {number}")
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.cells.viewport.scroll_home()
+        await pilot.pause()
+        for number in range(60):
+            sample.add(f"new {number}")
+        await until(lambda: UNREAD in bar_of(app), "the mark")
+        assert bar_of(app).index(UNREAD) >= 8
+
+
+async def test_map_of_document_that_fits_is_empty() -> None:
+    sample = Sample()
+    block = sample.add("one cell")
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.set_present(6, ben_at(block, 1))
+        await pilot.pause()
+        assert not bar_of(app).strip()
+
+
+class CountedHeights(HeightIndex):
+    """Heights that count how often they are asked for a row."""
+
+    asked = 0
+
+    def find(self, row: int) -> tuple[str, int] | None:
+        self.asked += 1
+        return super().find(row)
+
+
+def test_map_costs_its_rows_not_those_of_the_document() -> None:
+    sample = Sample()
+    blocks = sample.add_turns(400)
+    app = SampleApp(sample)
+    heights = CountedHeights((block, 3) for block in blocks)
+    scroll_map = ScrollMap(app.source, heights)
+    hits = [(block, ()) for block in blocks[:2]]
+    start = LineRef(blocks[-1], 0)
+    assert scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)
+    assert heights.asked == 20
+    assert scroll_map.marks[0].glyph == HIT
+    assert scroll_map.marks[19].glyph == UNREAD
+    assert not scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)
