@@ -67,7 +67,9 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     if app.size.width >= WIDE:
         await until(lambda: any("▸ default" in row.text for row in terminal_rows(app)), "contexts")
     # The frame of a streamed text may be due later.
-    app.document_screen.cells.draw()
+    cells = app.document_screen.cells
+    cells.draw()
+    await until(lambda: cells.is_map_current, "the scroll bar")
     shown, now = "", app.export_screenshot()
     while shown != now:
         await pilot.pause()

@@ -195,6 +195,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._update_map()
         self.drawn.notify()
 
+    @property
+    def is_map_current(self) -> bool:
+        """Return whether the scroll bar shows all that the last frame knew."""
+        return self._mapping is None
+
     def _update_map(self) -> None:
         """Follow with the marks of the scroll bar, now and then."""
         if self._mapping is not None or not self.show_vertical_scrollbar:
