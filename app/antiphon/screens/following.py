@@ -48,7 +48,7 @@ class Following:
         """The person here asks the others to come."""
         self._timer: Timer | None = None
         self._called: dict[str, float] = {}
-        """Who has asked to come, and when."""
+        """Times at which people have asked to come, by principal id."""
         self._caller: str | None = None
         self._pointers: dict[int, TextPlace] = {}
         self._pointed: tuple[str, TextPlace] | None = None

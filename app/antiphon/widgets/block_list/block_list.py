@@ -100,7 +100,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.ids())
         self._map = ScrollMap(source, self._heights)
         self._map_state: object = None
-        """What the map was computed from."""
+        """Values that the map was computed from."""
         self._mapping: Timer | None = None
         """Runs for a moment after each change of the map."""
         self._looks = CellPresenter(source, self._heights)
