@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.bench.app_frames import measure_frames
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
 from tests.bench.pty_process import PtyProcess
@@ -290,6 +291,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=60, help="keystrokes per figure")
     parser.add_argument("--runs", type=int, default=7, help="starts per figure")
     parser.add_argument("--seconds", type=float, default=15, help="of streaming")
+    parser.add_argument("--frames", type=int, default=300, help="frames that are drawn")
     options = parser.parse_args()
     with scratch() as folder:
         bench = Bench(folder, options.cols, options.rows)
@@ -300,6 +302,9 @@ def main() -> None:
             print_figure(one, as_json=options.json)
         for one in measure_long_cells(bench, options.runs):
             print_figure(one, as_json=options.json)
+        print_figure(
+            measure_frames(options.cols, options.rows, options.frames), as_json=options.json
+        )
         for one in measure_streaming(bench, options.keys, options.seconds):
             print_figure(one, as_json=options.json)
 

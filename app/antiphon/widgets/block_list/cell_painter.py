@@ -69,6 +69,7 @@ class CellPainter:
             Highlight(one.start, one.end, ink_style(one, look.gutters.theme)) for one in look.ink
         )
         self._inked = set(self._lines_of(look.ink))
+        self._marks_of_ink: dict[int, tuple[StyleSpan, ...]] = {}
         self._overlay_cursors()
         self._lender = before if before is not None and self._may_share(before.look) else None
         if before is not None:
@@ -79,19 +80,29 @@ class CellPainter:
         picture = self.look.picture
         content = None if picture is None or line < 0 else picture.strip(line)
         known = self._rows.get(line)
-        if known is None and self._lender is not None and self._is_plain(line):
-            known = self._lender.plain_row(line)
+        if known is None and self._lender is not None and line not in self._labels:
+            known = self._lender.row_without_cursors(line, self._ink_marks(line))
         if known is None or known[0] is not content:
             known = (content, self._draw(line, content))
         self._rows[line] = known
         return known[1]
 
-    def plain_row(self, line: int) -> tuple[Strip | None, Strip] | None:
-        """The text of a line and its row, if it was drawn, without cursors and new text."""
-        return self._rows.get(line) if self._is_plain(line) else None
+    def row_without_cursors(
+        self, line: int, ink: tuple[StyleSpan, ...]
+    ) -> tuple[Strip | None, Strip] | None:
+        """The text of a line and its row, if it was drawn with this new text and no cursor."""
+        if line in self._labels or self._ink_marks(line) != ink:
+            return None
+        return self._rows.get(line)
 
-    def _is_plain(self, line: int) -> bool:
-        return line not in self._labels and line not in self._inked
+    def _ink_marks(self, line: int) -> tuple[StyleSpan, ...]:
+        if line not in self._inked or self.look.picture is None:
+            return ()
+        marks = self._marks_of_ink.get(line)
+        if marks is None:
+            marks = tuple(self._ink.marks(self.look.picture.line(line)))
+            self._marks_of_ink[line] = marks
+        return marks
 
     def _lines_of(self, ranges: Sequence[InkRange]) -> Iterator[int]:
         picture = self.look.picture
@@ -167,11 +178,13 @@ class CellPainter:
         return None
 
     def _marks(self, line: int) -> list[StyleSpan]:
-        layers = [self._ink, *self._layers] if line in self._inked else self._layers
-        if not layers or self.look.picture is None:
+        if self.look.picture is None:
             return []
-        rendered = self.look.picture.line(line)
-        return [mark for layer in layers for mark in layer.marks(rendered)]
+        marks = list(self._ink_marks(line))
+        if self._layers:
+            rendered = self.look.picture.line(line)
+            marks += [mark for layer in self._layers for mark in layer.marks(rendered)]
+        return marks
 
     def _overlay_cursors(self) -> None:
         picture, theme = self.look.picture, self.look.gutters.theme

@@ -106,6 +106,17 @@ def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
         segments: list[Segment] = []
         column = 0
         for text, own, _ in strip:
+            if is_one_cell_each(text):
+                low = min(max(start - column, 0), len(text))
+                high = max(min(end - column, len(text)), low)
+                column += len(text)
+                if low == high:
+                    segments.append(Segment(text, own))
+                    continue
+                shown = style if own is None else own + style
+                parts = ((text[:low], own), (text[low:high], shown), (text[high:], own))
+                segments += [Segment(part, look) for part, look in parts if part]
+                continue
             for unit in graphemes(text):
                 is_marked = column < end and column + unit.width > start
                 shown = style if own is None else own + style

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.segment import Segment
 from rich.style import Style
+from textual.strip import Strip
 
 from antiphon.render.lines import SourceRun
 from antiphon.render.view import CellView
+from antiphon.render.wrap import graphemes
 from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights
+from antiphon.widgets.editor import StyleSpan, styled
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import render_cell
 from tests.app.rows import terminal_rows
@@ -64,3 +68,17 @@ async def test_blame_tints_text_and_names_its_author_in_the_gutter(sample: Sampl
         app.cells.set_author_ranges({})
         await pilot.pause()
         assert app.screen_text()[1] == " │ mine and yours"
+
+
+@given(text=st.text("ab é中", max_size=20), start=st.integers(-2, 24), length=st.integers(0, 12))
+def test_styled_marks_exactly_the_columns_of_the_mark(text: str, start: int, length: int) -> None:
+    bold = Style(bold=True)
+    strip = styled(Strip([Segment(text)]), [StyleSpan(start, start + length, bold)])
+    assert strip.text == text
+    marked = [bool(one.style and one.style.bold) for one in strip for _ in one.text]
+    column, expected = 0, []
+    for unit in graphemes(text):
+        inside = column < start + length and column + unit.width > start
+        expected += [inside] * (unit.end - unit.start)
+        column += unit.width
+    assert marked == expected
