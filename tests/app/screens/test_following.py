@@ -32,7 +32,7 @@ async def test_follow_shows_what_the_other_sees_until_the_first_key(
     await there.sees("cell 0")
     await guest.press("G")
     await there.sees("cell 59")
-    await there.press("j")
+    await there.press("k")
     await there.sees("You are on your own again, not with bela.")
     await guest.press("g")
     await guest.sees("cell 0")

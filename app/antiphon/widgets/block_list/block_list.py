@@ -206,7 +206,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return
         finder, rows = self._looks.finder, self._page.height
         count = 0 if finder is None else finder.count
-        people = [(block, one.offset, one.colour) for block, one in self.source.all_cursors()]
+        people = list(self.source.places())
         unread = list(self._unread.blocks)
         state = (rows, self._heights.total, len(unread), self._unread.start, count, people)
         if (state, self.cell_theme) == self._map_state:

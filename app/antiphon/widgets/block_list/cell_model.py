@@ -298,9 +298,9 @@ class CellModel:
         """Of others, in this block."""
         return self._tracks.of(block)
 
-    def all_cursors(self) -> Iterator[tuple[str, RemoteCursor]]:
-        """Yield everybody's cursor with its block."""
-        return self._tracks.all()
+    def places(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the block, the offset and the colour of everybody else who is in a block."""
+        return self._tracks.places()
 
     def point(self, place: TextPlace | None) -> None:
         """Mark the text that the person here points at."""

@@ -54,11 +54,14 @@ class RemoteCursors:
         """The cursors in a block."""
         return tuple(self._blocks.get(block, {}).values())
 
-    def all(self) -> Iterator[tuple[str, RemoteCursor]]:
-        """Yield each cursor with its block."""
+    def places(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the block, the offset and the colour of everybody who is in a block."""
         for block, cursors in self._blocks.items():
             for cursor in cursors.values():
-                yield block, cursor
+                yield block, cursor.offset, cursor.colour
+        for state in self._reported.values():
+            if state.block is not None and state.cursor is None:
+                yield state.block, 0, state.colour
 
     def colour_at(self, block: str, offset: int) -> int | None:
         """Return the colour of who seems to have written at a place; None if nobody is there."""

@@ -109,11 +109,11 @@ class ScrollMap:
 
     def _people(self, rows: int, theme: CellTheme) -> dict[int, MapMark]:
         marks = {}
-        for block, cursor in self._source.all_cursors():
+        for block, offset, colour in self._source.places():
             length = self._source.document.length(block) if block in self._source.document else 0
-            row = self._row(block, min(1.0, cursor.offset / length) if length else 0.0, rows)
+            row = self._row(block, min(1.0, offset / length) if length else 0.0, rows)
             if row is not None:
-                marks[row] = MapMark(PERSON, Style(color=theme.author(cursor.colour).color))
+                marks[row] = MapMark(PERSON, Style(color=theme.author(colour).color))
         return marks
 
 
