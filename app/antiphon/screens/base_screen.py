@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from antiphon.actions import ActionContext, Mode
+from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.key_request_watcher import WaitingKey
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
@@ -35,6 +35,7 @@ from antiphon.tour import Tour
 from antiphon.widgets.block_list import CellModel, DocumentView, NavigableBlockList, PreviewView
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.first_page import FirstPageContent
 from antiphon.widgets.sidebar import ContextName, participant_rows
 from antiphon.widgets.status import HintLog, Participant
 from antiphon.widgets.status.participants import participants
@@ -42,6 +43,7 @@ from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
 
 CONTEXTS_SECONDS: Final = 0.5
@@ -49,6 +51,9 @@ CONTEXTS_SECONDS: Final = 0.5
 
 READING: Final = "READ"
 """In the place of a mode in which others write."""
+
+FIRST_PAGE_CONTEXTS: Final = 3
+"""Other contexts that the page of an empty one names."""
 
 PRIVATE: Final = "PRIVATE"
 """In the place of WRITE when nobody else sees what is written."""
@@ -173,6 +178,7 @@ class BaseScreen(Screen[None]):
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
         self._models = ModelsHere()
+        self._models_known = False
         self._asked: dict[str, None] = {}
         """Calls of which the person has been told that they wait for a decision, in that order."""
         self._undone_theirs: tuple[str, str] | None = None
@@ -341,6 +347,37 @@ class BaseScreen(Screen[None]):
         self._frame.notice.show_mode(situation.mode_word)
         self.composer.show_placeholder(self._placeholder())
         self._suggest()
+        self._frame.first_page.show(self._first_page())
+
+    def _first_page(self) -> FirstPageContent | None:
+        """Return what an empty context says; None if there is something in this one."""
+        document = self._session.document
+        is_empty = self._came_back and not self.composer.draft.text and not self._shows_tour
+        if not is_empty or self.user.refusal is not None:
+            return None
+        if any(not document.is_draft(block) for block in document.block_ids()):
+            return None
+        keys = {action.name: action.keys for action in self.keymap.actions}
+        named = (("send", "sends what you write below"), ("palette", "everything, by name"))
+        models = self._models
+        answers = [self._kernel.nobody] if self._models_known else []
+        if models.default is not None:
+            others = [name for name in models.names if name != models.default]
+            answers = [f"{models.default} answers."]
+            if others:
+                answers = [f"{models.default} answers; @ addresses {join_names(others)}."]
+        latest = sorted(self.contexts, key=lambda one: one.version, reverse=True)
+        return FirstPageContent(
+            keys=(
+                *((shown_key(keys[name][0]), does) for name, does in named if keys[name]),
+                ("!", "runs a command, as in !ls; / lists commands"),
+            ),
+            answers=answers,
+            contexts=[
+                (one.label, f"●{one.unread}" if one.unread else "")
+                for one in latest[:FIRST_PAGE_CONTEXTS]
+            ],
+        )
 
     def _placeholder(self) -> Sequence[str]:
         """Return what an empty message says in this mode: what it is for, and the way out."""
@@ -431,11 +468,9 @@ class BaseScreen(Screen[None]):
         found = await self._kernel.models() if self._session.is_live else None
         if found is None or self._retired:
             return
-        self._models = found
+        self._models, self._models_known = found, True
         self._update_participants()
-        is_new = not len(self._session.document)
-        if is_new and not found.names and self.user.refusal is None:
-            self.hint(self._kernel.nobody)
+        self._update()
 
     def label_of(self, context: str) -> str | None:
         """Return the label of a context of the kernel, as far as it is known."""
@@ -485,6 +520,7 @@ class BaseScreen(Screen[None]):
             if one.id == here:
                 self._memory.saw(one.id, one.version)
         self._show_contexts()
+        self._update()
 
     async def refresh_contexts(self) -> None:
         """As `fetch_contexts`, but do not wait long for the kernel's answer."""

@@ -13,6 +13,7 @@ from textual.widgets import Static
 from antiphon.keymap import KeyMap
 from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
+from antiphon.widgets.first_page import FirstPage
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
 from antiphon.widgets.status import (
     DraftPreview,
@@ -79,6 +80,7 @@ class DocumentLayout(Container):
         self.composer = composer
         self.header = HeaderLine(place)
         self.sidebar = Sidebar()
+        self.first_page = FirstPage()
         self.unread = UnreadBadge()
         self.live = LiveStrip()
         self.drafts = DraftPreview()
@@ -97,6 +99,7 @@ class DocumentLayout(Container):
                 yield self.header
                 with self._page:
                     yield self.area
+                    yield self.first_page
                     yield self.unread
                     yield self.composer.completions
                 yield self.live

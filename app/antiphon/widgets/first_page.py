@@ -1,0 +1,92 @@
+"""The page of a context in which nothing has been written yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable_in_a_row
+from antiphon.widgets.status import StatusSpan, cut_to
+from antiphon.widgets.status.line import fit
+from antiphon.widgets.themed import ThemedWidget
+
+WIDTH: Final = 64
+
+_KEY_COLUMNS: Final = 10
+
+
+class FirstPageContent(NamedTuple):
+    """Everything that the page says."""
+
+    keys: Sequence[tuple[str, str]]
+    """Three keys, and what they do."""
+    answers: Sequence[str]
+    """Names of the models that answer, or advice on how to get one."""
+    contexts: Sequence[tuple[str, str]]
+    """Other contexts, the latest first, each with a note."""
+
+
+class FirstPage(ThemedWidget):
+    """Says what this is, which keys to press, who answers, and what else there is."""
+
+    DEFAULT_CSS = """
+    FirstPage { layer: above; dock: top; width: 100%; height: 100%; display: none; }
+    FirstPage.-shown { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._content: FirstPageContent | None = None
+
+    def show(self, content: FirstPageContent | None) -> None:
+        """Show the page; None: something has been written."""
+        if content != self._content:
+            self._content = content
+            self.set_class(content is not None, "-shown")
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width, height = self.size
+        page = self.cell_theme.background
+        if self._content is None:
+            return Strip.blank(width, page)
+        rows = list(_rows(self._content, min(WIDTH, width - 4), self.cell_theme))
+        row = y - max(0, (height - len(rows)) // 2)
+        spans = rows[row] if 0 <= row < len(rows) else ()
+        margin = max(2, (width - WIDTH) // 2)
+        return fit(spans, (), width, page, margin=margin)
+
+
+def _rows(
+    content: FirstPageContent, width: int, theme: CellTheme
+) -> Iterator[Sequence[StatusSpan]]:
+    yield [StatusSpan("antiphon", theme.heading_1)]
+    yield [StatusSpan("People and models write in one document, at the same time.", theme.text)]
+    yield [StatusSpan("Any cell can be edited, also while a model writes in it.", theme.dim)]
+    yield []
+    for key, does in content.keys:
+        yield [StatusSpan(key.ljust(_KEY_COLUMNS), theme.focus), StatusSpan(does, theme.text)]
+    yield []
+    for line in content.answers:
+        yield from ([StatusSpan(part, theme.dim)] for part in _wrapped(line, width))
+    if content.contexts:
+        yield []
+        yield [StatusSpan("Other contexts", theme.dim)]
+        for label, note in content.contexts:
+            name = cut_to(displayable_in_a_row(label), width - 16).ljust(_KEY_COLUMNS)
+            yield [StatusSpan(name, theme.text), StatusSpan(f"  {note}", theme.unread)]
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in displayable_in_a_row(text).split():
+        if line and cell_len(line) + 1 + cell_len(word) > width:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}".lstrip()
+    yield line

@@ -1,0 +1,51 @@
+"""The page of an empty context."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.opened import Opened, World, opened, world
+from tests.waiting import until
+
+TITLE = "People and models write in one document"
+
+
+async def test_empty_context_says_what_this_is_until_the_first_letter(there: Opened) -> None:
+    await there.sees(TITLE)
+    await there.sees("aria answers.")
+    await there.sees("Ctrl+P")
+    await there.type("h")
+    await until(lambda: not there.shows(TITLE), "the page is gone")
+    await there.press("backspace")
+    await there.sees(TITLE)
+    await there.type("hi")
+    await there.press("enter")
+    await until(lambda: not there.shows(TITLE), "the page is gone")
+
+
+async def test_empty_context_without_a_model_says_how_to_get_one(tmp_path: Path) -> None:
+    async with world(tmp_path, models=False) as here, opened(here) as there:
+        await there.sees(TITLE)
+        await there.sees("odel")
+
+
+async def test_empty_context_names_the_others(here: World) -> None:
+    await here.call("context.create", label="notes")
+    async with opened(here) as there:
+        await there.sees("Other contexts")
+        await there.sees("notes")
+
+
+@pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 40)], ids=lambda size: f"{size[0]}")
+async def test_first_page_fits(here: World, size: tuple[int, int]) -> None:
+    async with opened(here, size=size) as there:
+        await there.sees("antiphon")
+
+
+async def test_context_with_a_cell_has_no_first_page(here: World) -> None:
+    await here.cell("something")
+    async with opened(here) as there:
+        await there.sees("something")
+        assert not there.shows(TITLE)
