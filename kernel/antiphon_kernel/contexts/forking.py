@@ -19,6 +19,7 @@ from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
+from antiphon_kernel.document.header import changed_header
 from antiphon_kernel.layout import moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
@@ -142,7 +143,7 @@ async def start_fork(
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
-        copied = replace(
+        copied = changed_header(
             without_question(header),
             id=copy,
             parent=parent,

@@ -9,10 +9,9 @@ from pycrdt import Array, Map, Text
 
 from antiphon_kernel.document.containers import Container, insert_items, items_of
 from antiphon_kernel.document.document import BLOCKS, Document
-from antiphon_kernel.document.header import CONTENT, stored_header
+from antiphon_kernel.document.header import CONTENT, encoded_header
 from antiphon_kernel.types.records import BlockHeader, Member
 from antiphon_kernel.yjs.map_writer import MapWriter
-from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import encode_state_vector
 from antiphon_kernel.yjs.update import decode_update
 
@@ -47,7 +46,7 @@ class BlockCopier:
         """
         if text is not None:
             place = (BLOCKS, header.id)
-            return self._writer.write(place, stored_header(header), (CONTENT, text))
+            return self._writer.write(place, encoded_header(header), (CONTENT, text))
         target, content = self._target(), self._source.container(block)
         container = _copied(content) if content is not None else None
         with target.transaction("copy") as transaction:
@@ -66,9 +65,10 @@ class BlockCopier:
         Args:
             founded: the first transaction of the document, by another CRDT client.
         """
-        clocks = {one.client: one.clock + one.length for one in decode_update(founded).structs}
+        structs = decode_update(founded).structs
+        clocks = {one.client: one.clock + one.length for one in structs}
         vector = encode_state_vector({**clocks, self._client: self._writer.clock})
-        return merge([founded, self._writer.everything()]), vector
+        return self._writer.everything(beside=structs), vector
 
     def _target(self) -> Document:
         return Document.continued(self._client, self._writer.clock)

@@ -8,8 +8,10 @@ strings, flags are booleans that are only there when true.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from enum import Enum, StrEnum, auto
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -20,6 +22,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.yjs.any_value import encode_any
 
 CONTENT = "content"
 """The key of the block's content."""
@@ -56,6 +59,9 @@ FIELDS: Final[Mapping[str, Form]] = {
 ENUMS: Final[Mapping[str, type[StrEnum]]] = {"kind": BlockKind, "role": Role, "status": Status}
 """The fields whose values this version knows some of."""
 
+_WORDS: Final = frozenset(ENUMS) | {"author", "source_context", "tool_name"}
+"""Fields in which many blocks of a context have the same value."""
+
 _SORTED: Final = sorted(FIELDS)
 _values: Final = attrgetter(*_SORTED)
 _WITHOUT: Final[Mapping[str, Any]] = {
@@ -77,6 +83,8 @@ def stored_value(name: str, value: object) -> object | None:
     form = FIELDS.get(name)
     if form is None:
         raise ValueError(f"a block has no header field {quote(name)}")
+    if form is Form.STRING and type(value) is str:
+        return value
     if value is None:
         return None
     if form is Form.FLAG:
@@ -96,15 +104,33 @@ def stored_value(name: str, value: object) -> object | None:
 
 def stored_header(header: BlockHeader) -> dict[str, object]:
     """Every key of a new block but its content."""
-    stored = ((name, stored_value(name, value)) for name, value in stated_fields(header))
-    return {name: value for name, value in stored if value is not None}
+    stored = {name: stored_value(name, value) for name, value in stated_fields(header)}
+    if None in stored.values():
+        return {name: value for name, value in stored.items() if value is not None}
+    return stored
+
+
+def encoded_header(header: BlockHeader) -> list[tuple[str, bytes]]:
+    """Return the keys of `stored_header`, each with its value as updates hold it."""
+    return [
+        (name, _encode_word(value) if name in _WORDS else encode_any(value))
+        for name, value in stored_header(header).items()
+    ]
+
+
+_encode_word: Final = lru_cache(1_024, typed=True)(encode_any)
+
+
+def field_values(header: BlockHeader) -> Iterator[tuple[str, Any]]:
+    """Return the name and value of each field, without the id."""
+    return zip(_SORTED, _values(header), strict=True)
 
 
 def stated_fields(header: BlockHeader) -> list[tuple[str, Any]]:
     """Return the name and value of each field that is stored, without the id."""
     return [
         (name, value)
-        for name, value in zip(_SORTED, _values(header), strict=True)
+        for name, value in field_values(header)
         # An exit code of 0 equals False and is one.
         if value or not (value is None or value is False or value == {})
     ]
@@ -171,3 +197,18 @@ def json_object(stored: str) -> dict[str, Any]:
     except ValueError:
         return {"unreadable": stored}
     return value if isinstance(value, dict) else {"unreadable": stored}
+
+
+_FIELDS: Final = [field.name for field in fields(BlockHeader)]
+
+
+_all_values: Final = attrgetter(*_FIELDS)
+_INDEX: Final = {name: index for index, name in enumerate(_FIELDS)}
+
+
+def changed_header(header: BlockHeader, **changes: Any) -> BlockHeader:
+    """Return a header with other values in some fields: `replace` in half of the time."""
+    values = list(_all_values(header))
+    for name, value in changes.items():
+        values[_INDEX[name]] = value
+    return BlockHeader(*values)

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
-from antiphon_kernel.document.header import ENUMS, FIELDS, Form, stated_fields
+from antiphon_kernel.document.header import ENUMS, FIELDS, Form, field_values
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.clock import is_iso_time
@@ -116,7 +117,17 @@ def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
 
     Words that a later version may know stay.
     """
-    odd = [name for name, value in stated_fields(header) if _is_damaged(name, value, limits)]
+    length = limits.header_code_points
+    odd = [
+        name
+        for name, value in field_values(header)
+        if (value or value == "")
+        and (
+            _is_odd_word(name, value, length)
+            if name in _WORDS and isinstance(value, str)
+            else _is_damaged(name, value, limits)
+        )
+    ]
     absent: dict[str, Any] = {name: _ABSENT[name]() for name in odd}
     return replace(header, **absent) if odd else header
 
@@ -129,10 +140,8 @@ def without_question(header: BlockHeader) -> BlockHeader:
 
 
 def _is_damaged(name: str, value: object, limits: Limits) -> bool:
-    if name in _CLOSED and (isinstance(value, StrEnum) or _is_line(value, limits)):
-        return False
     if FIELDS[name] is Form.STRING and isinstance(value, str) and name not in _JSON:
-        return len(value) > limits.header_code_points or _expected(name, value) is not None
+        return _is_odd(name, value, limits.header_code_points)
     try:
         check_value(name, value, limits)
     except AntiphonError:
@@ -140,10 +149,19 @@ def _is_damaged(name: str, value: object, limits: Limits) -> bool:
     return False
 
 
-def _is_line(stored: object, limits: Limits) -> bool:
-    if not isinstance(stored, str) or len(stored) > limits.header_code_points:
-        return False
-    return not _CONTROL.search(stored)
+def _is_odd(name: str, value: str, length: int) -> bool:
+    """Return whether a string is none that a tool would have written; `length`: of the longest."""
+    if len(value) > length:
+        return True
+    if name in _CLOSED:
+        return not isinstance(value, StrEnum) and bool(_CONTROL.search(value))
+    return _expected(name, value) is not None
+
+
+_WORDS: Final = frozenset(_CLOSED) | {"author", "tool_name"}
+"""Fields in which many blocks of a context have the same value."""
+
+_is_odd_word: Final = lru_cache(1_024, typed=True)(_is_odd)
 
 
 def _expected(name: str, stored: object) -> str | None:

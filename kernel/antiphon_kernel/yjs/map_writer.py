@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from antiphon_kernel.yjs.any_value import encode_any
-from antiphon_kernel.yjs.update import ContentKind, SharedType, decode_update
+from antiphon_kernel.yjs.update import ContentKind, SharedType, Struct, decode_update
+from antiphon_kernel.yjs.update_writer import encode_update
 from antiphon_kernel.yjs.utf16 import utf16_length
 from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
 
@@ -36,25 +36,24 @@ class MapWriter:
         self._written: list[bytes] = []
 
     def write(
-        self, place: tuple[str, str], values: Mapping[str, object], text: tuple[str, str]
+        self, place: tuple[str, str], values: Sequence[tuple[str, bytes]], text: tuple[str, str]
     ) -> bytes:
         """Return the update that puts a map under a key of a root map.
 
         Args:
             place: the name of the root, and the key there.
-            values: what stands in the map.
+            values: what stands in the map: keys, and values as `encode_any` writes them.
             text: the key of a text in the map, and what it says.
 
         Raises:
-            TypeError: if a value is not a JSON-like one.
             ValueError: if a text has half a surrogate pair.
         """
         root, key = place
         text_key, content = text
         parent = _BY_ID + self._client + write_var_uint(self.clock)
         structs = [_TYPE, _BY_NAME, _name(root), _string(key), _IS_MAP]
-        for name, value in values.items():
-            structs += (_ANY, parent, _name(name), _ONE, encode_any(value))
+        for name, value in values:
+            structs += (_ANY, parent, _name(name), _ONE, value)
         structs += (_TYPE, parent, _name(text_key), _IS_TEXT)
         count = 1 + len(values) + 1
         length = count + utf16_length(content)
@@ -81,9 +80,18 @@ class MapWriter:
         length = sum(one.length for one in decode_update(update).structs)
         self._add(count, update[at:-1], length)
 
-    def everything(self) -> bytes:
-        """Return all updates as one."""
-        return self._update(self._count, self._begun, b"".join(self._written))
+    def everything(self, beside: Sequence[Struct] = ()) -> bytes:
+        """Return all updates as one, with items of other clients that nothing is deleted of."""
+        own = self._update(self._count, self._begun, b"".join(self._written))
+        if not beside:
+            return own
+        others = encode_update(beside, ())
+        clients, at = read_var_uint(others, 0)
+        if self._count:
+            clients += 1
+        else:
+            own = _ONE + _NO_DELETIONS
+        return write_var_uint(clients) + own[1:-1] + others[at:]
 
     def _add(self, count: int, structs: bytes, length: int) -> bytes:
         update = self._update(count, self.clock, structs)

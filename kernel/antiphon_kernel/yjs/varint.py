@@ -34,6 +34,8 @@ def write_var_uint(value: int) -> bytes:
     """`value` (0 or more) as bytes."""
     if value < len(_SHORT):
         return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(0x80 | (value & 0x7F))
