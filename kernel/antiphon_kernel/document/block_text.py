@@ -195,11 +195,15 @@ def _joined(splices: list[TextSplice]) -> list[TextSplice]:
     return joined
 
 
-def append_text(text: Text, inserted: str) -> None:
-    """Write at the end, in runs that stay cheap to append to."""
+def append_text(text: Text, inserted: str) -> int:
+    """Write at the end, in runs that stay cheap to append to.
+
+    Returns the bytes of the text before.
+    """
+    at = len(text)
     if inserted:
-        at = len(text)
         text.insert(at, inserted, {RUN_ATTRIBUTE: str(at // RUN_BYTES % 2)})
+    return at
 
 
 def splice_text(text: Text, mirror: TextMirror, offset: int, deleted: int, inserted: str) -> None:

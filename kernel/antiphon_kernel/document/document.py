@@ -58,6 +58,7 @@ from antiphon_kernel.document.schema import (
     names_of,
     path_of,
 )
+from antiphon_kernel.document.text_tail import TextTail
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
@@ -65,6 +66,7 @@ from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.id_intervals import IdIntervals
 from antiphon_kernel.yjs.id_set import decode_id_set
 from antiphon_kernel.yjs.merge import merge
+from antiphon_kernel.yjs.state_vector import clock_in
 from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 
@@ -110,6 +112,10 @@ class Document:
         """This document's own splices in the current transaction."""
         self._live_tails: set[str] = set()
         """Texts of which it is known that no removed character follows the last one."""
+        self._tails: dict[str, TextTail] = {}
+        """The ends of texts that this document wrote last."""
+        self._appended: list[tuple[str, int, str]] = []
+        """Appends of the current transaction that had to look for the end: place, begin, text."""
         self._changes = Signal[DocumentChange]()
         self._updates = Signal[bytes, object]()
         self._current: Transaction | None = None
@@ -488,6 +494,7 @@ class Document:
         mirror = self._mirror(block, section)
         if deleted and offset + deleted == mirror.length:
             self._live_tails.discard(_place(block, section))
+        self._tails.pop(_place(block, section), None)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
             own = self._own_splices(block, section)
@@ -503,6 +510,7 @@ class Document:
         content, mirror = self._writable(block, section), self._mirror(block, section)
         if any(one.deleted for one in splices):
             self._live_tails.discard(_place(block, section))
+        self._tails.pop(_place(block, section), None)
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
             self._own_splices(block, section).extend(splices)
@@ -523,14 +531,20 @@ class Document:
             ValueError: if there is no text in that place, or `text` has half a surrogate pair.
         """
         content = self._writable(block, section)
-        mirror = self._mirrors.get(_place(block, section))
         text.encode()
+        place = _place(block, section)
+        mirror, tail = self._mirrors.get(place), self._tails.pop(place, None)
         with self.transaction(None):
-            append_text(content, text)
             own = self._own_splices(block, section)
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
+            if tail is not None and text and tail.goes_on:
+                clock = clock_in(self._doc.get_state(), self.client_id)
+                update, self._tails[place] = tail.append(text, clock)
+                self._doc.apply_update(update)
+            else:
+                self._appended.append((place, append_text(content, text), text))
 
     def restore_live_tail(self, block: str, section: str | None = None) -> None:
         """Know that the last item of a text, removed ones included, is its last character."""
@@ -653,11 +667,25 @@ class Document:
 
     def _publish(self, current: Transaction) -> None:
         self._spliced.clear()
+        if self._appended:
+            self._remember_tail(current)
         if current.update is None:
             return
         self._updates.notify(current.update, current.origin)
         if current.change.touched:
             self._changes.notify(current.change)
+
+    def _remember_tail(self, current: Transaction) -> None:
+        """Know the end of a text that a transaction has written at, if it did nothing else."""
+        appended, self._appended = self._appended, []
+        if len(appended) != 1 or current.update is None:
+            return
+        [(place, begin, text)] = appended
+        tail = TextTail.of(decode_update(current.update), self.client_id, begin, text)
+        if tail is not None:
+            if len(self._tails) >= _TEXTS_AT_HAND:
+                self._tails.pop(next(iter(self._tails)))
+            self._tails[place] = tail
 
     def _observe_transaction(self, event: Any) -> None:
         current = self._current
@@ -691,6 +719,8 @@ class Document:
             path, in_map = event.path, event.is_map
             if in_map:
                 self._at_hand.clear()
+                if len(path) != 1 or CONTENT in event.keys:
+                    self._tails.clear()
             if not path:
                 added += self._blocks_changed(event)
             elif len(path) == 1 and in_map:
@@ -746,6 +776,7 @@ class Document:
         own = self._spliced.get(place)
         if own is not None:
             return TextChange(block, tuple(own), section)
+        self._tails.pop(place, None)
         mirror = self._mirrors.get(place)
         watches_end = removes and place in self._live_tails
         if watches_end and takes_the_end(event.delta, len(event.target)):

@@ -23,6 +23,21 @@ def decode_state_vector(data: bytes) -> dict[int, int]:
     return clocks
 
 
+def clock_in(data: bytes, client: int) -> int:
+    """Return one client's next clock in a state vector.
+
+    Raises:
+        ValueError: if the bytes are not a state vector.
+    """
+    count, at = read_var_uint(data, 0)
+    for _ in range(count):
+        one, at = read_var_uint(data, at)
+        clock, at = read_var_uint(data, at)
+        if one == client:
+            return clock
+    return 0
+
+
 def encode_state_vector(clocks: Mapping[int, int]) -> bytes:
     """The inverse of `decode_state_vector`."""
     out = bytearray(write_var_uint(len(clocks)))
