@@ -26,6 +26,25 @@ Absolute figures are of one machine and say little about another; ratios compare
 were measured in turns in the same run.
 """
 
+MEANING: Final = {
+    "kernel": """The rows that do worst, measured by what stands beside them, come first.
+
+- **keystrokes one at a time**: a writer sends a keystroke when all readers have the one before. It
+  is checked and on disk before anybody is shown it; the bare commit of SQLite in the same run is
+  the part of it that the disk takes. hocuspocus shows first and saves later, its SQLite extension
+  the whole document after a pause of seconds; y-websocket-server saves nothing. None of them checks
+  what a client writes.
+- **processor time of an update**: what all threads of the server have run while updates of 20
+  characters came at a steady pace. At 10 a second most of it is waking up.
+- **keystrokes at random places, in a row, 20-character appends**: one writer has 100 updates under
+  way; updates a second that all readers have got.
+- **latency**: from sending an update to its arrival, at a steady pace, over all readers.
+
+The client is the same for all servers: node's `ws` and yjs, which are no part of any of them.
+""",
+}
+"""What the rows of a section mean."""
+
 
 def section(place: str) -> str:
     """What the benchmark of one place says now, as Markdown."""
@@ -43,10 +62,21 @@ def _lines(place: str, figures: list[dict[str, Any]], load: float) -> Iterator[s
         f"`antiphon bench {place}` on {cores} cores with Python {version}; load of the machine"
         f" when it began: {load:.1f}.\n"
     )
+    if place in MEANING:
+        yield MEANING[place]
+        figures = sorted(figures, key=_goodness)
     yield "| figure | measured | p95 | budget | in the same run |"
     yield "|---|---|---|---|---|"
     for one in figures:
         yield "| " + " | ".join(_cells(one)) + " |"
+
+
+def _goodness(one: Mapping[str, Any]) -> float:
+    """Return how many times as good as its baseline a figure is; 0 over its budget without one."""
+    if not one["ratio"]:
+        return 0.0 if one["within"] is False else float("inf")
+    ratio = float(one["ratio"])
+    return ratio if one["unit"] == "/s" else 1 / ratio
 
 
 def _cells(one: Mapping[str, Any]) -> Iterator[str]:

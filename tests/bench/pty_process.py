@@ -80,6 +80,10 @@ class PtyProcess:
                 raise TimeoutError(f"no {mark!r} in {self._written[-2000:]!r}")
         return time.perf_counter()
 
+    def forget(self) -> None:
+        """Let go of what has been written so far."""
+        self._written = b""
+
     def drain(self, seconds: float) -> None:
         """Read for so long, whatever comes."""
         deadline = time.perf_counter() + seconds
