@@ -1,6 +1,6 @@
-"""The app in real terminals: start, keystrokes, and what streaming costs.
+"""The app in real terminals: long contexts, start, keystrokes, and what streaming costs.
 
-    antiphon bench app [--json] [--cols 120] [--rows 40]
+    antiphon bench app [--json] [--cols 120] [--rows 40] [--only-opening] [--blocks N ...]
 
 Figures are medians (p95 in brackets), each beside the same figure of a bare Textual app with one
 text area, measured in the same run on the same machine.
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from typing import Final
 from tests.bench.app_frames import measure_frames
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
+from tests.bench.opening import fill_context, measure_opening
 from tests.bench.pty_process import PtyProcess
 from tests.processes import cpu_seconds
 
@@ -77,6 +78,11 @@ class Bench:
 
     def join(self) -> PtyProcess:
         return self.open("-m", "antiphon", "join")
+
+    def trust(self, data: str) -> None:
+        """Let the app open a data folder that this process has made."""
+        trust = [sys.executable, "-m", "antiphon", "trust", data, "--yes"]
+        subprocess.run(trust, env=self.env, check=True, capture_output=True)
 
     def baseline(self) -> PtyProcess:
         return self.open(str(Path(__file__).with_name("baseline_app.py")))
@@ -229,8 +235,7 @@ def cell_keys(bench: Bench, text: str, rounds: int) -> dict[str, list[float]]:
     folder = bench.folder / f"cell-{len(text)}"
     asyncio.run(fill(folder, text))
     data = str(folder / "data")
-    trust = [sys.executable, "-m", "antiphon", "trust", data, "--yes"]
-    subprocess.run(trust, env=bench.env, check=True, capture_output=True)
+    bench.trust(data)
     samples: dict[str, list[float]] = {name: [] for name in EDIT_KEYS}
     with bench.open("-m", "antiphon", "--data", data) as own:
         own.wait_for("After it.", 60)
@@ -247,8 +252,7 @@ def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
     """Finding a text in 10,000 blocks, in the one that is searched last."""
     folder = bench.folder / "find"
     asyncio.run(_fill_for_find(folder))
-    trust = [sys.executable, "-m", "antiphon", "trust", str(folder / "data"), "--yes"]
-    subprocess.run(trust, env=bench.env, check=True, capture_output=True)
+    bench.trust(str(folder / "data"))
     samples: list[float] = []
     with bench.open("-m", "antiphon", "--data", str(folder / "data")) as own:
         own.wait_for(LAST_FILLED, 60)
@@ -274,6 +278,22 @@ async def _fill_for_find(folder: Path) -> None:
         await kernel.add_blocks(1, LAST_FILLED)
 
 
+def measure_long_contexts(bench: Bench, sizes: Iterable[int], runs: int) -> Iterator[Figure]:
+    """Contexts of so many blocks each: cold, which starts the kernel, and warm."""
+
+    def open_app(data: Path) -> PtyProcess:
+        return bench.open("-m", "antiphon", "--data", str(data))
+
+    def start_bare() -> float:
+        with bench.baseline() as process:
+            return process.wait_for(COMPOSER, 60) - process.started
+
+    for blocks in sizes:
+        data = asyncio.run(fill_context(bench.folder / f"blocks-{blocks}", blocks))
+        bench.trust(str(data))
+        yield from measure_opening(open_app, start_bare, data, blocks, runs)
+
+
 @contextmanager
 def scratch() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="antiphon-bench-"))
@@ -292,9 +312,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7, help="starts per figure")
     parser.add_argument("--seconds", type=float, default=15, help="of streaming")
     parser.add_argument("--frames", type=int, default=300, help="frames that are drawn")
+    parser.add_argument("--opens", type=int, default=3, help="openings of a long context")
+    parser.add_argument(
+        "--blocks",
+        type=int,
+        nargs="*",
+        default=[10_000, 50_000, 100_000],
+        help="sizes of long contexts",
+    )
+    parser.add_argument("--only-opening", action="store_true", help="long contexts only")
     options = parser.parse_args()
     with scratch() as folder:
         bench = Bench(folder, options.cols, options.rows)
+        for one in measure_long_contexts(bench, options.blocks, options.opens):
+            print_figure(one, as_json=options.json)
+        if options.only_opening:
+            return
         print_figure(measure_start(bench, options.runs), as_json=options.json)
         for one in measure_composer(bench, options.keys):
             print_figure(one, as_json=options.json)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,12 +21,13 @@ LAST: Final = "Endmark"
 VISIBLE_BUDGET: Final = 1.5
 
 
-async def fill(folder: Path, blocks: int) -> None:
-    """Write a context of so many blocks and close it."""
+async def fill_context(folder: Path, blocks: int) -> Path:
+    """Write a context of so many blocks and close it; return the data folder."""
     folder.mkdir(parents=True)
     async with filled(folder) as kernel:
         await kernel.add_blocks(blocks - 1, TEXT)
         await kernel.add_blocks(1, LAST)
+    return folder / "data"
 
 
 def stop_kernel(data: Path) -> None:
@@ -50,25 +50,37 @@ def _open(app: PtyProcess, data: Path) -> tuple[float, float, float, float]:
 
 
 def measure_opening(
-    open_app: Iterator[PtyProcess], data: Path, blocks: int, runs: int
+    open_app: Callable[[Path], PtyProcess],
+    start_bare: Callable[[], float],
+    data: Path,
+    blocks: int,
+    runs: int,
 ) -> Iterator[Figure]:
-    """Open a context again and again, with and without a kernel that has it open already."""
-    cold, warm = [], []
+    """Open a context again and again, with and without a kernel that has it open already.
+
+    Args:
+        start_bare: starts an app that has nothing to open; the seconds until its first frame.
+    """
+    bare: list[float] = []
+    samples: dict[str, list[tuple[float, float, float, float]]] = {"cold": [], "warm": []}
     for _ in range(runs):
         stop_kernel(data)
-        for samples in (cold, warm):
-            with next(open_app) as app:
-                samples.append(_open(app, data))
+        bare.append(start_bare())
+        for measured in samples.values():
+            with open_app(data) as app:
+                measured.append(_open(app, data))
     stop_kernel(data)
-    name = f"{blocks:,} blocks: "
-    for how, samples in (("cold", cold), ("warm", warm)):
-        visible, live, app_memory, kernel_memory = zip(*samples, strict=True)
-        yield figure(f"{name}text visible, {how}", "s", visible, budget=VISIBLE_BUDGET)
-        yield figure(f"{name}all of it here, {how}", "s", live)
-        yield figure(f"{name}memory of the app, {how}", "MB", app_memory)
-        yield figure(f"{name}memory of the kernel, {how}", "MB", kernel_memory)
-
-
-def fill_now(folder: Path, blocks: int) -> None:
-    """Do `fill` outside of an event loop."""
-    asyncio.run(fill(folder, blocks))
+    for how, measured in samples.items():
+        visible, live, app_memory, kernel_memory = zip(*measured, strict=True)
+        name = f"{blocks:,} blocks, {how}: "
+        yield figure(
+            f"{name}text visible",
+            "s",
+            visible,
+            baseline=bare,
+            against="bare Textual",
+            budget=VISIBLE_BUDGET,
+        )
+        yield figure(f"{name}all of it here", "s", live)
+        yield figure(f"{name}memory of the app", "MB", app_memory)
+        yield figure(f"{name}memory of the kernel", "MB", kernel_memory)
