@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -42,6 +42,11 @@ def format_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{int(seconds // size)} {unit} ago"
     return f"{int(seconds)} s ago"
+
+
+def format_time_since(moment: str) -> str:
+    """Return how long ago a moment was."""
+    return format_age((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
 
 
 def to_the_second(moment: str) -> str:

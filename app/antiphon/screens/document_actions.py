@@ -24,14 +24,18 @@ from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import requires_write
 from antiphon.screens.cell_actions import CellActions
 from antiphon.screens.history import HistoryModal, HistorySource, Wish
+from antiphon.screens.kernel_calls import KernelActions
 from antiphon.screens.modals import (
+    LONGEST_REASON,
+    REASON_ASKED,
     ConfirmModal,
     HelpModal,
     HintsModal,
     KeyModal,
-    ReasonModal,
+    LineModal,
     RejectedModal,
 )
+from antiphon.screens.panels import ContextsPanel, PeoplePanel
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.tour import MEND_AT, TYPO
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
@@ -326,7 +330,7 @@ class DocumentActions(CellActions):
         if not self.situation.asks:
             self.hint(NOTHING_TO_DECIDE)
             return
-        reason = await self.app.push_screen_wait(ReasonModal())
+        reason = await self.app.push_screen_wait(LineModal(REASON_ASKED, LONGEST_REASON))
         if block is not None and reason is not None:
             await self._kernel.decide(block, "no", reason)
 
@@ -578,7 +582,7 @@ class DocumentActions(CellActions):
         if self.user.refusal is not None:
             self.hint(self.user.refusal)
         elif choice.wish is Wish.FORK:
-            made = await self._kernel.fork_at(choice.version)
+            made = await self._kernel.fork(document.context, choice.version)
             if made is not None:
                 self._switch_context(made, None)
         elif await self._kernel.restore(choice.block, choice.version):
@@ -615,6 +619,34 @@ class DocumentActions(CellActions):
             await self._kernel.interrupt(target)
 
     # Contexts
+
+    def action_contexts(self) -> None:
+        here = self._session.document.context or ""
+        self.app.push_screen(
+            ContextsPanel(
+                partial(KernelActions, self._session),
+                lambda: dict(self._memory.seen()),
+                here,
+                lambda context: self.open_context(context) if context != here else None,
+            )
+        )
+
+    def action_people(self) -> None:
+        def copy(text: str) -> None:
+            self.run_in_background(self._copy(text))
+
+        def colour(principal: str) -> int:
+            return self.source.name(principal)[1]
+
+        actions = partial(KernelActions, self._session)
+        self.app.push_screen(PeoplePanel(actions, colour, self._follow_if_here, copy))
+
+    def _follow_if_here(self, principal: str) -> bool:
+        """Follow somebody who is in a cell; whether that is so."""
+        is_here = any(one.principal == principal for one in self.to_follow)
+        if is_here:
+            self.follow(principal)
+        return is_here
 
     def action_sidebar(self) -> None:
         """Into the sidebar, which comes if it is not there; from inside, put it away."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
@@ -12,11 +11,12 @@ from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
-from antiphon.time_format import format_age
+from antiphon.time_format import format_time_since
 from antiphon.widgets.block_list import MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import is_text
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 STEPS_KEPT: Final = 20_000
@@ -50,6 +50,36 @@ class ModelsHere:
         return f"{share} · ${self.cost:.2f}" if self.cost else share
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A person or a program that the kernel knows."""
+
+    principal: str
+    name: str
+    kind: str
+    role: str
+    via: str = ""
+    """Way by which it is here; empty if it is away."""
+    since: str = ""
+    """ISO 8601, UTC; empty if it is away."""
+    barred_until: str = ""
+    """Time until which it is kept out; empty if it is not."""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Member:
+        """Return a member as `kernel.members` tells of it."""
+        first: Mapping[str, str] = min(told["sessions"], key=lambda one: one["since"], default={})
+        return cls(
+            told["principal"],
+            displayable_in_a_row(told["username"]),
+            told["kind"],
+            told["role"],
+            first.get("via", ""),
+            first.get("since", ""),
+            told.get("barred_until", ""),
+        )
+
+
 def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:
     """Return a change as the history of a block, or of a context, tells of it."""
     version = one["version"] if block is None else one["context_version"]
@@ -81,8 +111,7 @@ class UndoneText:
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> UndoneText:
         """Read the result of `block.undo` or `block.redo`."""
-        made = datetime.fromisoformat(result["time"])
-        age = format_age((datetime.now(UTC) - made).total_seconds())
+        age = format_time_since(result["time"])
         return cls(_amount(result["removed"]), _amount(result["restored"]), age)
 
     @property
@@ -318,20 +347,72 @@ class KernelActions:
 
     async def restore(self, block: str, version: int) -> bool:
         """Give a block the text of an earlier version; whether it has it."""
-        try:
-            await self._session.call("block.restore", {"block_id": block, "version": version})
-        except AntiphonError as error:
-            self._hint(f"Not restored: {error.message}")
-            return False
-        return True
+        params = {"block_id": block, "version": version}
+        return await self._done("block.restore", params, "Not restored") is not None
 
-    async def fork_at(self, version: int) -> str | None:
-        """Copy the context as it was at a version; return the id of the copy, None if refused."""
-        params = {"context": self._session.document.context, "at": version}
+    async def fork(self, context: str | None, at: int | None = None) -> str | None:
+        """Copy a context, as it was at a version; return the copy's id, None if refused."""
+        params: dict[str, Any] = {"context": context}
+        if at is not None:
+            params["at"] = at
+        made = await self._done("context.fork", params, "Not forked")
+        return None if made is None else str(made["context_id"])
+
+    async def create_context(self, label: str) -> str | None:
+        """Make a context; return its id, None if refused."""
+        made = await self._done("context.create", {"label": label}, "Not made")
+        return None if made is None else str(made["context_id"])
+
+    async def rename_context(self, label: str, context: str | None = None) -> None:
+        """Give a context another label; this one if none is named."""
+        params = {"context": context or self._session.document.context, "label": label}
+        await self._done("context.rename", params, "Not renamed")
+
+    async def archive_context(self, context: str, *, archived: bool) -> bool:
+        """Put a context out of the way, or bring it back; whether that was done."""
+        params = {"context": context, "archived": archived}
+        return await self._done("context.archive", params, "Not archived") is not None
+
+    async def last_words(self, context: str) -> str:
+        """Return the first line of the text that was written last in a context, if there is any."""
         try:
-            return str((await self._session.call("context.fork", params))["context_id"])
+            page = await self._session.call("context.page", {"context": context})
         except AntiphonError as error:
-            self._hint(f"Not forked: {error.message}")
+            return f"cannot be opened: {error.message}"
+        for block in reversed(page["blocks"]):
+            if block["kind"] == BlockKind.TEXT and (text := block["content"].strip()):
+                return displayable_in_a_row(text.split("\n")[0])
+        return ""
+
+    async def members(self) -> Sequence[Member]:
+        """Return the people and programs that the kernel knows; first those who are here."""
+        found = await self._done("kernel.members", {}, "The people cannot be listed")
+        members = [Member.of(one) for one in (found or {"members": ()})["members"]]
+        here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
+        return sorted(here, key=lambda one: (not one.since, one.name))
+
+    async def invite(self, role: str) -> str | None:
+        """Make an invitation for a day; return the command that joins, None if refused."""
+        made = await self._done("kernel.invite", {"role": role}, "Not invited")
+        return None if made is None else str(made.get("join") or made["token"])
+
+    async def set_role(self, principal: str, role: str) -> bool:
+        """Give somebody another role; whether it is so."""
+        params = {"principal": principal, "role": role}
+        return await self._done("kernel.role", params, "Not changed") is not None
+
+    async def kick(self, principal: str) -> bool:
+        """End every connection of somebody; whether that was done."""
+        return await self._done("kernel.kick", {"principal": principal}, "Not kicked") is not None
+
+    async def _done(
+        self, tool: str, params: Mapping[str, Any], failed: str
+    ) -> Mapping[str, Any] | None:
+        """Return the answer of a tool; None, with a hint, if it fails."""
+        try:
+            return await self._session.call(tool, dict(params))
+        except AntiphonError as error:
+            self._hint(f"{failed}: {error.message}")
             return None
 
     async def choose_model(self, name: str) -> None:
@@ -343,14 +424,6 @@ class KernelActions:
             self._hint(f"Not chosen: {error.message}")
             return
         self._hint(f"{name} answers here now, unless a message names another.")
-
-    async def rename_context(self, label: str) -> None:
-        """Give this context another name."""
-        params = {"context": self._session.document.context, "label": label}
-        try:
-            await self._session.call("context.rename", params)
-        except AntiphonError as error:
-            self._hint(f"Not renamed: {error.message}")
 
     async def models(self) -> ModelsHere | None:
         """Return the models that answer here; None if the kernel does not say."""
@@ -383,14 +456,18 @@ class KernelActions:
             usage["used"]["cost"],
         )
 
-    async def contexts(self, seen: Mapping[str, int]) -> list[ContextName]:
+    async def contexts(
+        self, seen: Mapping[str, int], *, archived: bool = False
+    ) -> list[ContextName]:
         """The kernel's contexts, oldest first; none if it does not say.
 
         Args:
             seen: the version of each context, by id, that the person has seen.
+            archived: whether archived ones are among them.
         """
+        params: dict[str, Any] = {"seen": dict(seen), "archived": archived}
         try:
-            result = await self._session.call("context.list", {"seen": dict(seen)})
+            result = await self._session.call("context.list", params)
         except AntiphonError as error:
             self._hint(f"The contexts cannot be listed: {error.message}")
             return []
@@ -401,6 +478,8 @@ class KernelActions:
                 one["context_version"],
                 one.get("changed", 0),
                 source=one.get("source_context"),
+                changed_at=one["last_change"],
+                is_archived="archived" in one,
             )
             for one in result["contexts"]
         ]

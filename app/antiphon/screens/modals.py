@@ -207,20 +207,29 @@ class KeyModal(ModalScreen[str | None]):
         return rows
 
 
-class ReasonModal(ModalScreen[str | None]):
-    """Question why a call may not run; the answer is told to the model. Esc decides nothing."""
+class LineModal(ModalScreen[str | None]):
+    """Asks for a line of text; Esc gives None."""
 
     DEFAULT_CSS = """
-    ReasonModal { background: transparent; }
-    ReasonModal Input { dock: bottom; margin-bottom: 1; height: 1; border: none; padding: 0; }
+    LineModal { background: transparent; }
+    LineModal Input { dock: bottom; margin-bottom: 1; height: 1; border: none; padding: 0; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", show=False, priority=True),
     ]
 
+    def __init__(self, placeholder: str, longest: int, value: str = "") -> None:
+        """
+        Args:
+            longest: most characters of the line.
+            value: what stands there at first.
+        """
+        super().__init__()
+        self._input = Input(value, placeholder=placeholder, max_length=longest, compact=True)
+
     def compose(self) -> ComposeResult:
-        yield Input(placeholder=REASON_ASKED, max_length=LONGEST_REASON, compact=True)
+        yield self._input
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())

@@ -267,6 +267,13 @@ class JournalReader:
         last = rows[0][0]
         return 0 if last is None else int(last) - everything[0]
 
+    async def last_change(self, context: ContextRow) -> tuple[int, int]:
+        """Return number and time of a context's last transaction; 0 and its founding without."""
+        sql = "SELECT seq, time FROM ops WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
+        rows = await self._database.select(sql, everything)
+        return (int(rows[0][0]), int(rows[0][1])) if rows else (0, context.created)
+
     async def changed_blocks(
         self, context: ContextRow, after: int, limit: int, *, but_by: str
     ) -> set[int]:

@@ -75,6 +75,8 @@ class ListedContext(ContextInfo):
     """One context, and how far it has come."""
 
     context_version: int
+    last_change: str
+    """When that version was made."""
     changed: int | None = None
     """How many blocks others have changed since what was `seen`, as far as the last 1,000
     changes tell; absent if that was not given, or the context
@@ -111,8 +113,12 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
             else:
                 changed = len(blocks)
         info = context_info(call, row).model_dump()
-        version = await journal.last_seq(row)
-        found.append(ListedContext(**info, context_version=version, changed=changed))
+        version, time = await journal.last_change(row)
+        found.append(
+            ListedContext(
+                **info, context_version=version, last_change=iso_time(time), changed=changed
+            )
+        )
     return ContextListResult(contexts=found)
 
 

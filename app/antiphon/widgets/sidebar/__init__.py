@@ -1,5 +1,12 @@
 """Contexts and people beside the document."""
 
-from antiphon.widgets.sidebar.sidebar import WIDE, WIDTH, ContextName, Sidebar, participant_rows
+from antiphon.widgets.sidebar.sidebar import (
+    WIDE,
+    WIDTH,
+    ContextName,
+    Sidebar,
+    context_entries,
+    participant_rows,
+)
 
-__all__ = ["WIDE", "WIDTH", "ContextName", "Sidebar", "participant_rows"]
+__all__ = ["WIDE", "WIDTH", "ContextName", "Sidebar", "context_entries", "participant_rows"]

@@ -40,6 +40,9 @@ class ContextName(NamedTuple):
     """Blocks that others have changed since the person was there."""
     source: str | None = None
     """Id of the context that it is a fork of."""
+    changed_at: str = ""
+    """Time of the last change: ISO 8601, UTC."""
+    is_archived: bool = False
 
 
 class ContextEntry(NamedTuple):

@@ -1,0 +1,398 @@
+"""Panels over the document: the contexts of the kernel, and its people, each with what to do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.strip import Strip
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.kernel_calls import KernelActions, Member
+from antiphon.screens.modals import ConfirmModal, LineModal, TextPage, wrapped
+from antiphon.time_format import format_absolute, format_time_since
+from antiphon.widgets.sidebar import ContextName, context_entries
+from antiphon.widgets.status import StatusSpan
+from antiphon_kernel.types.roles import AccessRole
+
+REFRESH_SECONDS: Final = 1.0
+"""How long a panel may show what is no longer so."""
+
+LONGEST_LABEL: Final = 64
+
+_LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -. Enter takes it · Esc leaves it"
+
+Keys = Sequence[tuple[str, str]]
+
+
+class _ChoicePage(TextPage):
+    """Rows of entries, one of which is chosen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "choose(-1)", show=False),
+        Binding("down,j", "choose(1)", show=False),
+        Binding("g,home", "choose(-1000000)", show=False),
+        Binding("G,end", "choose(1000000)", show=False),
+    ]
+
+    def __init__(self, panel: Panel) -> None:
+        super().__init__(panel.rows)
+        self._panel = panel
+
+    def action_choose(self, by: int) -> None:
+        self._panel.choose(by)
+
+    def render_line(self, y: int) -> Strip:
+        strip = super().render_line(y)
+        if round(self.scroll_y) + y not in self._panel.chosen_rows:
+            return strip
+        return Strip(Segment.apply_style(strip, post_style=self.cell_theme.focus_surface))
+
+
+class Panel(ModalScreen[None]):
+    """A list that is kept up to date while it is shown, and keys for the chosen entry."""
+
+    heading: ClassVar[str]
+    own_keys: ClassVar[Keys]
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+c", "dismiss", show=False),
+    ]
+
+    def __init__(self, kernel: Callable[[Callable[[str], None]], KernelActions]) -> None:
+        """
+        Args:
+            kernel: returns what calls the kernel, and says with the given function what is wrong.
+        """
+        super().__init__()
+        self.kernel = kernel(self.notify_person)
+        self.chosen_rows = range(0)
+        self._at = 0
+        self._notice = ""
+        self._page = _ChoicePage(self)
+
+    def compose(self) -> ComposeResult:
+        yield self._page
+
+    def on_mount(self) -> None:
+        self._page.focus()
+        self.set_interval(REFRESH_SECONDS, self.refresh_entries)
+        self.refresh_entries()
+
+    def notify_person(self, text: str) -> None:
+        """Say something below the list."""
+        self._notice = text
+        self._page.reload()
+
+    def refresh_entries(self) -> None:
+        """Ask the kernel again."""
+        self.run_worker(self._refresh(), exclusive=True, group="entries", exit_on_error=False)
+
+    async def _refresh(self) -> None:
+        await self.fetch()
+        self._page.reload()
+
+    @abstractmethod
+    async def fetch(self) -> None:
+        """Ask the kernel for the entries."""
+
+    @property
+    @abstractmethod
+    def ids(self) -> Sequence[str]:
+        """The entries, in order."""
+
+    @abstractmethod
+    def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        """Return the rows of an entry."""
+
+    @property
+    def chosen(self) -> str | None:
+        """The id of the chosen entry; None if there is none."""
+        ids = self.ids
+        return ids[min(self._at, len(ids) - 1)] if ids else None
+
+    def choose(self, by: int) -> None:
+        """Choose another entry, so many below."""
+        self._notice = ""
+        self._at = max(0, min(self._at + by, len(self.ids) - 1))
+        self._page.reload()
+        first, height = self.chosen_rows.start, self._page.size.height
+        if not self._page.scroll_y <= first < self._page.scroll_y + height - 2:
+            self._page.scroll_to(y=max(0, first - height // 2), animate=False)
+
+    def choose_id(self, entry: str) -> None:
+        """Choose an entry, if it is there."""
+        if entry in self.ids:
+            self._at = list(self.ids).index(entry)
+
+    def rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        """Return all rows of the panel."""
+        rows = [[StatusSpan(self.heading, theme.heading_2)], []]
+        chosen, self.chosen_rows = self.chosen, range(0)
+        for index, entry in enumerate(self.ids):
+            more = self.entry_rows(index, width, theme)
+            if entry == chosen:
+                self.chosen_rows = range(len(rows), len(rows) + len(more))
+            rows += more
+        rows.append([])
+        if self._notice:
+            rows += [[StatusSpan(line, theme.unread)] for line in wrapped(self._notice, width)]
+            rows.append([])
+        line: list[StatusSpan] = []
+        for key, words in (*self.own_keys, ("Esc", "leave")):
+            more_spans = [StatusSpan(key, theme.focus), StatusSpan(f" {words}   ", theme.dim)]
+            if sum(len(one.text) for one in (*line, *more_spans)) > width + 3:
+                rows.append(line)
+                line = []
+            line += more_spans
+        return [*rows, line]
+
+    async def ask_line(self, placeholder: str, value: str = "") -> str | None:
+        """Return a line that the person types; None if nothing is to be done."""
+        self.notify_person(placeholder)
+        line = await self.app.push_screen_wait(LineModal(placeholder, LONGEST_LABEL, value))
+        self.notify_person("")
+        return line or None
+
+
+class ContextsPanel(Panel):
+    """The contexts of the kernel, forks below what they were copied from."""
+
+    heading = "Contexts"
+    own_keys = (
+        ("Enter", "open"),
+        ("n", "new"),
+        ("F", "fork"),
+        ("R", "rename"),
+        ("A", "archive, bring back"),
+        ("z", "archived ones"),
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", show=False),
+        Binding("n", "new", show=False),
+        Binding("F", "fork", show=False),
+        Binding("R", "rename", show=False),
+        Binding("A", "archive", show=False),
+        Binding("z", "archived", show=False),
+    ]
+
+    def __init__(
+        self,
+        kernel: Callable[[Callable[[str], None]], KernelActions],
+        seen: Callable[[], dict[str, int]],
+        here: str,
+        show: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            seen: returns the version of each context that the person has seen.
+            here: the id of the context that is on screen.
+            show: opens a context.
+        """
+        super().__init__(kernel)
+        self._seen = seen
+        self._here = here
+        self._show = show
+        self._shows_archived = False
+        self._entries: Sequence[tuple[ContextName, str]] = ()
+        self._texts: dict[tuple[str, int], str] = {}
+        """First line of what was said last, by context and version."""
+
+    async def fetch(self) -> None:
+        found = await self.kernel.contexts(self._seen(), archived=self._shows_archived)
+        is_first = not self._entries
+        self._entries = [(one.context, one.mark) for one in context_entries(found)]
+        if is_first:
+            self.choose_id(self._here)
+            self._page.reload()
+        for one in found:
+            if (one.id, one.version) not in self._texts:
+                self._texts[one.id, one.version] = await self.kernel.last_words(one.id)
+                self._page.reload()
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return [one.id for one, _ in self._entries]
+
+    def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        one, mark = self._entries[index]
+        here = StatusSpan("▸ " if one.id == self._here else "  ", theme.focus)
+        label = StatusSpan(mark + one.label, theme.strong)
+        unread = StatusSpan(f" ●{one.unread}" if one.unread else "", theme.unread)
+        archived = " · archived" if one.is_archived else ""
+        age = StatusSpan(f"  {format_time_since(one.changed_at)}{archived}", theme.dim)
+        said = self._texts.get((one.id, one.version)) or "nothing has been written yet"
+        return [[here, label, unread, age], [StatusSpan(f"    {said}", theme.dim)]]
+
+    @property
+    def _chosen(self) -> ContextName | None:
+        chosen = self.chosen
+        return next((one for one, _ in self._entries if one.id == chosen), None)
+
+    def action_open(self) -> None:
+        self._open(self.chosen)
+
+    def _open(self, context: str | None) -> None:
+        if context is not None:
+            self.dismiss(None)
+            self._show(context)
+
+    def action_new(self) -> None:
+        self.run_worker(self._new(), exit_on_error=False)
+
+    async def _new(self) -> None:
+        label = await self.ask_line(_LABEL_ASKED)
+        if label is not None:
+            self._open(await self.kernel.create_context(label))
+
+    def action_fork(self) -> None:
+        self.run_worker(self._fork(), exit_on_error=False)
+
+    async def _fork(self) -> None:
+        if (chosen := self.chosen) is not None:
+            self._open(await self.kernel.fork(chosen))
+
+    def action_rename(self) -> None:
+        self.run_worker(self._rename(), exit_on_error=False)
+
+    async def _rename(self) -> None:
+        chosen = self._chosen
+        label = await self.ask_line(_LABEL_ASKED, chosen.label) if chosen is not None else None
+        if chosen is not None and label is not None:
+            await self.kernel.rename_context(label, chosen.id)
+            await self._refresh()
+
+    def action_archive(self) -> None:
+        self.run_worker(self._archive(), exit_on_error=False)
+
+    async def _archive(self) -> None:
+        if (chosen := self._chosen) is not None:
+            if await self.kernel.archive_context(chosen.id, archived=not chosen.is_archived):
+                done = "is back" if chosen.is_archived else "is archived; z shows archived ones"
+                self.notify_person(f"{chosen.label} {done}.")
+            await self._refresh()
+
+    def action_archived(self) -> None:
+        self._shows_archived = not self._shows_archived
+        self.refresh_entries()
+
+
+class PeoplePanel(Panel):
+    """Everybody whom the kernel knows: who is here, since when, and with which role."""
+
+    heading = "People"
+    own_keys = (
+        ("f", "follow"),
+        ("i", "invite an editor"),
+        ("I", "invite a viewer"),
+        ("e", "make editor"),
+        ("v", "make viewer"),
+        ("o", "make owner"),
+        ("x", "kick"),
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f,enter", "follow", show=False),
+        Binding("i", "invite('editor')", show=False),
+        Binding("I", "invite('viewer')", show=False),
+        Binding("e", "role('editor')", show=False),
+        Binding("v", "role('viewer')", show=False),
+        Binding("o", "role('owner')", show=False),
+        Binding("x", "kick", show=False),
+    ]
+
+    def __init__(
+        self,
+        kernel: Callable[[Callable[[str], None]], KernelActions],
+        colour: Callable[[str], int],
+        follow: Callable[[str], bool],
+        copy: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            colour: returns the colour slot of a principal.
+            follow: follows a principal; whether it is here.
+            copy: puts a text where it can be pasted from.
+        """
+        super().__init__(kernel)
+        self._colour = colour
+        self._follow = follow
+        self._copy = copy
+        self._members: Sequence[Member] = ()
+
+    async def fetch(self) -> None:
+        self._members = await self.kernel.members()
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return [one.principal for one in self._members]
+
+    def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        one = self._members[index]
+        style = theme.author(self._colour(one.principal))
+        name = StatusSpan(f"{'●' if one.since else '○'} {one.name}".ljust(20), style)
+        if one.barred_until:
+            stands = f"kicked, may come again {format_absolute(one.barred_until)}"
+        elif one.since:
+            stands = f"here by {one.via} since {format_absolute(one.since)}"
+        else:
+            stands = "away"
+        role = StatusSpan(f" {one.role}".ljust(9), theme.text)
+        return [[name, role, StatusSpan(stands, theme.dim)]]
+
+    @property
+    def _chosen(self) -> Member | None:
+        chosen = self.chosen
+        return next((one for one in self._members if one.principal == chosen), None)
+
+    def action_follow(self) -> None:
+        if (chosen := self._chosen) is None:
+            return
+        if self._follow(chosen.principal):
+            self.dismiss(None)
+        else:
+            self.notify_person(f"{chosen.name} is in no cell of this context.")
+
+    def action_invite(self, role: str) -> None:
+        self.run_worker(self._invite(role), exit_on_error=False)
+
+    async def _invite(self, role: str) -> None:
+        if (line := await self.kernel.invite(role)) is not None:
+            self._copy(line)
+            self.notify_person(f"Copied, for a day, to let in one {role} or more: {line}")
+
+    def action_role(self, role: str) -> None:
+        self.run_worker(self._role(role), exit_on_error=False)
+
+    async def _role(self, role: str) -> None:
+        chosen = self._chosen
+        if chosen is None or chosen.role == role:
+            return
+        if AccessRole(role) is AccessRole.OWNER:
+            question = f"Make {chosen.name} an owner, who may do everything that you may?"
+            if not await self.app.push_screen_wait(ConfirmModal(question)):
+                return
+        if await self.kernel.set_role(chosen.principal, role):
+            self.notify_person(f"{chosen.name} is {AccessRole(role).described()} now.")
+        await self._refresh()
+
+    def action_kick(self) -> None:
+        self.run_worker(self._kick(), exit_on_error=False)
+
+    async def _kick(self) -> None:
+        chosen = self._chosen
+        if chosen is None:
+            return
+        question = f"End every connection of {chosen.name}, and keep it out for ten minutes?"
+        if not await self.app.push_screen_wait(ConfirmModal(question)):
+            return
+        if await self.kernel.kick(chosen.principal):
+            self.notify_person(f"{displayable_in_a_row(chosen.name)} is out.")
+        await self._refresh()

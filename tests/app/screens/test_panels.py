@@ -1,0 +1,127 @@
+"""The panels of contexts and people."""
+
+from __future__ import annotations
+
+from antiphon.actions import Mode
+from antiphon.screens.panels import Panel
+from tests.app.opened import Opened, World
+from tests.waiting import until
+
+
+async def make(here: World, label: str) -> str:
+    return str((await here.call("context.create", label=label))["context_id"])
+
+
+async def labels(here: World) -> list[str]:
+    found = await here.call("context.list")
+    return [one["label"] for one in found["contexts"]]
+
+
+async def test_contexts_are_listed_live_with_what_was_said_last(here: World, there: Opened) -> None:
+    await here.cell("Where do we begin?")
+    await there.press("f4")
+    await there.sees("Where do we begin?")
+    await make(here, "later")
+    await there.sees("later")
+    await there.press("escape")
+    await until(lambda: not there.shows("archived ones"), "closed")
+
+
+async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
+    await there.press("f4")
+    await there.sees("▸ default")
+    await there.press("n")
+    await there.sees("Enter takes it")
+    await there.type("plans")
+    await there.press("enter")
+    await until(lambda: there.screen.label == "plans", "the new context is on screen")
+    assert await labels(here) == ["default", "plans"]
+
+
+async def test_label_that_is_taken_is_told_in_the_panel(here: World, there: Opened) -> None:
+    await make(here, "plans")
+    await there.press("f4")
+    await there.sees("plans")
+    await there.press("n")
+    await there.sees("Enter takes it")
+    await there.type("plans")
+    await there.press("enter")
+    await there.sees("Not made:")
+
+
+async def test_context_is_renamed_archived_and_brought_back(here: World, there: Opened) -> None:
+    await make(here, "plans")
+    await there.press("f4")
+    await there.sees("plans")
+    await there.press("j", "R")
+    await there.sees("Enter takes it")
+    await there.press(*["backspace"] * 5)
+    await there.type("ideas")
+    await there.press("enter")
+    await there.sees("ideas")
+    await there.press("A")
+    await there.sees("ideas is archived")
+    assert await labels(here) == ["default"]
+    await there.press("z")
+    await there.sees("· archived")
+    await there.press("j", "A")
+    await there.sees("ideas is back")
+    assert await labels(here) == ["default", "ideas"]
+
+
+async def test_context_is_forked_and_the_fork_opened(here: World, there: Opened) -> None:
+    await here.cell("Where do we begin?")
+    await there.press("f4")
+    await there.sees("Where do we begin?")
+    await there.press("F")
+    await until(lambda: there.screen.label not in ("default", ""), "the fork is on screen")
+    await there.sees("Where do we begin?")
+
+
+async def test_people_are_listed_with_role_and_invited(here: World, there: Opened) -> None:
+    await here.kernel.principal("bo")
+    await there.press("f5")
+    await there.sees("○ bo")
+    await there.sees("away")
+    await there.press("I")
+    await there.sees("to let in")
+    invited = (await here.call("kernel.invites"))["invitations"]
+    assert [one["role"] for one in invited] == ["viewer"]
+
+
+async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
+    here: World, there: Opened
+) -> None:
+    bo = await here.kernel.principal("bo")
+    await here.call("kernel.role", principal="bo", role="viewer")
+    await there.press("f5")
+    await there.sees("○ bo")
+    while panel(there).chosen != bo.id:
+        await there.press("j")
+    await there.press("e")
+    await there.sees("bo is")
+    assert here.kernel.role_of(bo) == "editor"
+    await there.press("x")
+    await there.sees("End every connection of bo")
+    await there.press("n")
+    await there.press("x", "y")
+    await there.sees("bo is out")
+    members = (await here.call("kernel.members"))["members"]
+    assert any("barred_until" in one for one in members if one["username"] == "bo")
+
+
+async def test_panel_leaves_to_where_one_was(here: World, there: Opened) -> None:
+    await here.cell("Here.")
+    await there.sees("Here.")
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("f4")
+    await there.sees("archived ones")
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+
+
+def panel(there: Opened) -> Panel:
+    screen = there.app.screen
+    assert isinstance(screen, Panel)
+    return screen
