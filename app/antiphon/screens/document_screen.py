@@ -23,6 +23,9 @@ from antiphon.widgets.status import DraftPreview
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.quoting import join_names
 
+CONTEXTS_LOOK_SECONDS: Final = 5.0
+"""How long the list of contexts at the side may show what is no longer so."""
+
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
 called: that is no part of the document that is followed."""
@@ -66,6 +69,7 @@ class DocumentScreen(DocumentActions):
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
         self.set_interval(LOOK_SECONDS, self._look)
+        self.set_interval(CONTEXTS_LOOK_SECONDS, self._look_at_contexts)
         self.source.changed.listen(self._cells_changed)
         self._running_blocks.changed.listen(self._update)
         self._stops = (
@@ -83,6 +87,11 @@ class DocumentScreen(DocumentActions):
         # The connection may have changed since the screen was made.
         self._status_changed()
         self._update()
+
+    def _look_at_contexts(self) -> None:
+        """Keep the contexts at the side up to date."""
+        if self._frame.has_sidebar:
+            self.run_in_background(self.fetch_contexts(), "contexts")
 
     def on_unmount(self) -> None:
         self.retire()
