@@ -51,7 +51,7 @@ class ModelsHere:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class KnownMember:
     """A person or a program that the kernel knows."""
 
     principal: str
@@ -66,7 +66,7 @@ class Member:
     """Time until which it is kept out; empty if it is not."""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Member:
+    def of(cls, told: Mapping[str, Any]) -> KnownMember:
         """Return a member as `kernel.members` tells of it."""
         first: Mapping[str, str] = min(told["sessions"], key=lambda one: one["since"], default={})
         return cls(
@@ -384,10 +384,10 @@ class KernelActions:
                 return displayable_in_a_row(text.split("\n")[0])
         return ""
 
-    async def members(self) -> Sequence[Member]:
+    async def members(self) -> Sequence[KnownMember]:
         """Return the people and programs that the kernel knows; first those who are here."""
         found = await self._done("kernel.members", {}, "The people cannot be listed")
-        members = [Member.of(one) for one in (found or {"members": ()})["members"]]
+        members = [KnownMember.of(one) for one in (found or {"members": ()})["members"]]
         here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
         return sorted(here, key=lambda one: (not one.since, one.name))
 

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
-from antiphon.screens.kernel_calls import KernelActions, Member
+from antiphon.screens.kernel_calls import KernelActions, KnownMember
 from antiphon.screens.modals import ConfirmModal, LineModal, TextPage, wrapped
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.sidebar import ContextName, context_entries
@@ -325,7 +325,7 @@ class PeoplePanel(Panel):
         self._colour = colour
         self._follow = follow
         self._copy = copy
-        self._members: Sequence[Member] = ()
+        self._members: Sequence[KnownMember] = ()
 
     async def fetch(self) -> None:
         self._members = await self.kernel.members()
@@ -348,7 +348,7 @@ class PeoplePanel(Panel):
         return [[name, role, StatusSpan(stands, theme.dim)]]
 
     @property
-    def _chosen(self) -> Member | None:
+    def _chosen(self) -> KnownMember | None:
         chosen = self.chosen
         return next((one for one in self._members if one.principal == chosen), None)
 
