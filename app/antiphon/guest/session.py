@@ -8,11 +8,25 @@ import sys
 import termios
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from antiphon.guest.confinement import confine
 from antiphon.ssh.requests import GuestRequest
+
+_PRELOADED: Final = (
+    "antiphon.app",
+    "antiphon.cli.call",
+    "antiphon.cli.commands",
+    "antiphon.cli.tail",
+    "antiphon_kernel.client.transfers",
+    "textual.command",
+    "textual.drivers.linux_driver",
+    "textual.layouts.factory",
+    "textual.widgets.input",
+    "websockets.asyncio.client",
+)
 
 _LOG: Final = 100
 """The file that the fork server's errors go to."""
@@ -22,8 +36,8 @@ _MOST_FILES: Final = 65_536
 
 def preload() -> None:
     """Import what sessions need, so that each of them finds it in memory."""
-    import antiphon_kernel.client.replica
-    import antiphon_kernel.client.tool_client  # noqa: F401
+    for name in _PRELOADED:
+        import_module(name)
 
 
 def run_session(request: GuestRequest, files: list[int]) -> int:
