@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -15,7 +16,8 @@ from typing import Any, Final
 
 import pytest
 
-from antiphon_kernel.client.address import lock_holder
+from antiphon_kernel.client.address import lock_holder, stated_address
+from antiphon_kernel.client.tool_client import ToolClient
 from tests.e2e.machine import Machine
 from tests.e2e.terminal import Terminal
 from tests.waiting import wait_until
@@ -69,8 +71,12 @@ class SharedProject(Machine):
         return path
 
     def let_in(self, name: str, role: str = "editor") -> None:
-        """Let somebody in by a key of theirs."""
-        self.share("--keys", f"{self.key(name)}.pub", "--role", role, "--name", name)
+        """Let somebody in by a key of theirs; the first one is let in by the command."""
+        public = Path(f"{self.key(name)}.pub")
+        if self.port:
+            self.tool("key.add", key=public.read_text(), name=name, role=role)
+        else:
+            self.share("--keys", str(public), "--role", role, "--name", name)
 
     def ssh(self, name: str, *arguments: str, user: str = "", port: int | None = None) -> list[str]:
         """Return the command line of a guest: `ssh OPTIONS HOST COMMAND`."""
@@ -110,7 +116,15 @@ class SharedProject(Machine):
 
     def tool(self, tool: str, **params: Any) -> dict[str, Any]:
         """Call a tool as the owner."""
-        return self.call(self.data, tool, **params)
+
+        async def ask() -> dict[str, Any]:
+            calls = ToolClient(lambda: stated_address(self.data))
+            try:
+                return await calls.call(tool, params)
+            finally:
+                await calls.close()
+
+        return asyncio.run(ask())
 
     def sessions(self, username: str) -> list[dict[str, Any]]:
         """Return the sessions over SSH that somebody has open."""

@@ -173,7 +173,7 @@ class AccessControl:
         self._sessions.dismiss(dismissal, lambda one: one is actor)
 
     def _watch_expiry(self, actor: Actor, credential: int) -> None:
-        expires = self._invitations.expires(credential)
+        expires = self._invitations.credential(credential).expires
         soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
         if soon or (expires is not None and self._expiry is None):
             self.end_expired()
@@ -234,11 +234,12 @@ class AccessControl:
         now, due = self._clock.now_ms(), _LOOK_AGAIN_MS
         watched = False
         for number in self._sessions.credentials():
-            expires = self._invitations.expires(number)
+            credential = self._invitations.credential(number)
+            expires = credential.expires
             if expires is None:
                 continue
             if expires <= now:
-                dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(expires))
+                dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(credential))
                 self._sessions.dismiss(dismissal, partial(_came_with, (number,)))
             else:
                 due, watched = min(due, expires - now), True

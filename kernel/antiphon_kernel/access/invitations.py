@@ -57,9 +57,14 @@ def fingerprint_of(token: str) -> str:
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
-def expired(at: int) -> str:
-    """Return the sentence that says that an invitation is over; `at` is in milliseconds."""
-    return f"The invitation expired at {iso_time(at)}: ask for another."
+_WORDS: Final = {CredentialKind.TOKEN: "invitation", CredentialKind.SSH_KEY: "key"}
+"""The word for a credential in sentences."""
+
+
+def expired(credential: Credential) -> str:
+    """Return the sentence that says that a credential is over."""
+    at = iso_time(credential.expires or 0)
+    return f"The {_WORDS[credential.kind]} expired at {at}: ask for another."
 
 
 class Invitations:
@@ -230,9 +235,9 @@ class Invitations:
         for number in numbers:
             await self._members.auth.revoke(number, self._credentials[number].revoked or now)
 
-    def expires(self, number: int) -> int | None:
-        """Return when an invitation expires, in milliseconds since the epoch; None: never."""
-        return self._credentials[number].expires
+    def credential(self, number: int) -> Credential:
+        """Return an invitation or a key as it is now."""
+        return self._credentials[number]
 
     def of(self, principal: Principal) -> list[int]:
         """Numbers of the invitations that a principal came or could come in with."""
@@ -278,13 +283,12 @@ class Invitations:
         """Raise AuthenticationError if a credential was revoked or has expired."""
         found = self._credentials[number]
         if found.revoked is not None:
-            what = "key" if found.kind is CredentialKind.SSH_KEY else "invitation"
+            what, at = _WORDS[found.kind], iso_time(found.revoked)
             raise AuthenticationError(
-                CloseCode.REVOKED,
-                f"The {what} was revoked at {iso_time(found.revoked)}: ask for another.",
+                CloseCode.REVOKED, f"The {what} was revoked at {at}: ask for another."
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
-            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found.expires))
+            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found))
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
         """One more client uses the invitation."""
