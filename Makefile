@@ -10,7 +10,7 @@ SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model join test test-failed test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots clean crash
+.PHONY: help venv demo demo-local local-model join test test-failed test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots animation clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
 
 screenshots: $(READY) ## write screenshots/*.svg from the real app
 	@$(BIN)/python -m tests.screenshots
+
+animation: $(READY) ## record the demo's first minute: screenshots/demo.cast, screenshots/demo.svg
+	@$(BIN)/python -m tests.screenshots.animation
 
 clean: ## remove what was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -52,8 +52,9 @@ _LOGIN: Final = (
     "os.execvp(sys.argv[1], sys.argv[1:])"
 )
 
-# Queries and modes that the screen emulator does not know, and would print.
-_UNKNOWN: Final = re.compile(rb"\x1b\[[<=>][0-9;:]*[@-~]|\x1b\[\?[0-9;]*\$p|\x1bP.*?\x1b\\", re.S)
+UNKNOWN: Final = re.compile(rb"\x1b\[[<=>][0-9;:]*[@-~]|\x1b\[\?[0-9;]*\$p|\x1bP.*?\x1b\\", re.S)
+"""Queries and modes that the screen emulator does not know, and would print."""
+
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*\$?|P[^\x1b]*\x1b?)?\Z", re.S)
 
 
@@ -63,6 +64,7 @@ class Terminal:
     Args:
         argv: the program and its arguments.
         env: its whole environment; TERM and the locale are added.
+        listen: called with all that is written to the terminal, as it comes, in another thread.
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class Terminal:
         cols: int = 80,
         rows: int = 24,
         cwd: Path | None = None,
+        listen: Callable[[bytes], None] | None = None,
     ) -> None:
+        self._listen = listen
         self._screen = pyte.Screen(cols, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._changed = threading.Condition()
@@ -201,10 +205,12 @@ class Terminal:
                     return
                 self.output += data
                 self._feed(data)
+                if self._listen is not None:
+                    self._listen(data)
                 self._changed.notify_all()
 
     def _feed(self, data: bytes) -> None:
-        data = _UNKNOWN.sub(b"", self._pending + data)
+        data = UNKNOWN.sub(b"", self._pending + data)
         unfinished = _UNFINISHED.search(data)
         cut = unfinished.start() if unfinished else len(data)
         self._pending = data[cut:]
