@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -28,7 +28,7 @@ from tests.bench.pty_process import PtyProcess
 from tests.processes import memory_of
 
 WRITERS: Final = 4
-RATE: Final = 20
+RATE: Final = 50
 """Words that each writer appends in a second."""
 BLOCK: Final = 400
 """Words of a block."""
@@ -37,6 +37,8 @@ STAY: Final = 10.0
 SAMPLES: Final = 10
 """Looks at the processes in each half."""
 KEYS: Final = 10
+SEEN_WITHIN: Final = 10.0
+"""Seconds after which a key counts as not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,12 @@ class Half:
     """Milliseconds from a key to its character on the same screen."""
     journal: float
     """Megabytes that the journal has grown by."""
+    unseen: int
+    """Keys that did not get to the screen in time."""
 
 
 class Writers:
-    """Blocks that grow as those of models do, several at a time."""
+    """Blocks that grow as fast as those of models do, several at a time."""
 
     def __init__(self, data: Path) -> None:
         self._address = KernelAddress.model_validate_json((data / "kernel.json").read_text())
@@ -83,7 +87,7 @@ class Writers:
         try:
             while True:
                 await self._on.wait()
-                made = await calls.call("block.create", {"kind": "text", "role": "model"})
+                made = await calls.call("block.create", {"kind": "file", "status": "pending"})
                 block = made["block_id"]
                 for number in range(BLOCK):
                     text = "\n\n" if number % 60 == 59 else "word "
@@ -109,6 +113,8 @@ class People:
         self._visitor: PtyProcess | None = None
         self._changes_at = 0.0
         self._typed = 0
+        self.unseen = 0
+        """Keys that were not on the screen in time."""
         self._other.wait_for(COMPOSER, 60)
 
     def work(self, seconds: float) -> None:
@@ -127,7 +133,11 @@ class People:
         self._own.forget()
         start = time.perf_counter()
         self._own.send(mark)
-        seen = self._own.wait_for(mark, 20)
+        try:
+            seen = self._own.wait_for(mark, SEEN_WITHIN)
+        except TimeoutError:
+            self.unseen += 1
+            seen = time.perf_counter()
         self._own.send("\x7f")
         self._own.drain(0.1)
         self._own.forget()
@@ -162,11 +172,16 @@ def look(process: int, since: float) -> Sample:
     return Sample((time.perf_counter() - since) / 60, memory_of(process) / 2**20, files)
 
 
+def stored(data: Path) -> int:
+    """Return the bytes of a kernel's databases."""
+    return sum(one.stat().st_size for one in data.glob("*.db*"))
+
+
 async def half(
-    name: str, people: People, pids: tuple[int, int], journal: Path, seconds: float
+    name: str, people: People, pids: tuple[int, int], data: Path, seconds: float
 ) -> Half:
     """Let everybody work and look at the processes meanwhile."""
-    start, size = time.perf_counter(), journal.stat().st_size
+    start, size = time.perf_counter(), stored(data)
     kernel: list[Sample] = []
     app: list[Sample] = []
     latencies: list[float] = []
@@ -178,8 +193,8 @@ async def half(
         app.append(look(pids[1], start))
         line = f"{name}: kernel {kernel[-1]}, app {app[-1]}, key {median(latencies[-KEYS:]):.1f} ms"
         print(line, file=sys.stderr, flush=True)
-    grown = (journal.stat().st_size - size) / 2**20
-    return Half(name, kernel, app, latencies, grown)
+    grown = (stored(data) - size) / 2**20
+    return Half(name, kernel, app, latencies, grown, people.unseen)
 
 
 async def soak(folder: Path, minutes: float) -> list[Half]:
@@ -192,15 +207,15 @@ async def soak(folder: Path, minutes: float) -> list[Half]:
         writers = Writers(data)
         writing = asyncio.create_task(writers.run())
         pids = (int(json.loads((data / "kernel.json").read_text())["pid"]), own.pid)
-        journal = max(data.glob("*.db*"), key=os.path.getsize)
         try:
-            first = await half("text", people, pids, journal, minutes * 30)
+            first = await half("text", people, pids, data, minutes * 30)
             writers.stop()
-            second = await half("no text", people, pids, journal, minutes * 30)
+            second = await half("no text", people, pids, data, minutes * 30)
         finally:
             writing.cancel()
-            await asyncio.gather(writing, return_exceptions=True)
             people.close()
+            with suppress(asyncio.CancelledError):
+                await writing
     return [first, second]
 
 
@@ -226,6 +241,8 @@ def figures_of(halves: Sequence[Half]) -> Iterator[Figure]:
             baseline=one.latencies[:third],
             against="at the beginning",
         )
+    unseen = float(halves[-1].unseen)
+    yield figure(f"keys not on the screen within {SEEN_WITHIN:g} s", "", [unseen], budget=0)
     yield figure("memory of the kernel at the end", "MB", [halves[-1].kernel[-1].memory])
     yield figure("memory of the app at the end", "MB", [halves[-1].app[-1].memory])
 
