@@ -434,9 +434,8 @@ class DocumentScreen(DocumentActions):
     def _tell_of_questions(self, change: CellChange) -> None:
         """Tell of calls that have begun to wait for a decision of the person here."""
         document = self._session.document
-        for block in change.changed:
-            if block not in document or block in self._asked:
-                continue
+        fresh = [one for one in change.changed if one in document and one not in self._asked]
+        for block in document.open_blocks(fresh):
             header = document.header(block)
             if self.source.may_decide(header):
                 self._asked[block] = None
