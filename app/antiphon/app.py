@@ -426,6 +426,7 @@ class AntiphonApp(App[None]):
 
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
+        self.document_screen.keep_view()
         with suppress(AntiphonError):  # there is nobody left to be told
             await asyncio.wait_for(self.session.close(), END_SECONDS)
         signal.signal(number, signal.SIG_DFL)

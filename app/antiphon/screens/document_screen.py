@@ -101,7 +101,7 @@ class DocumentScreen(DocumentActions):
         if self._retired:
             return
         self._retired = True
-        self._keep_view()
+        self.keep_view()
         for stop in self._stops:
             stop()
         self.composer.draft.close()
@@ -171,7 +171,8 @@ class DocumentScreen(DocumentActions):
         if preview is not None:
             preview.remove()
 
-    def _keep_view(self) -> None:
+    def keep_view(self) -> None:
+        """Write down what is on the screen, for whoever comes back."""
         context = self._session.document.context
         if context is not None and self._came_back:
             self._memory.keep(context, self.cells)
@@ -231,7 +232,7 @@ class DocumentScreen(DocumentActions):
             self._update_sidebar()
 
     def _look(self) -> None:
-        self._keep_view()
+        self.keep_view()
         self._update_sidebar()
         if not self._frame.has_sidebar:
             self._list_contexts()
