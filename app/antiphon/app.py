@@ -33,6 +33,7 @@ from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
+from antiphon.terminal_title import PROGRAM
 from antiphon.textual_patches.driver import BackgroundReported, TerminalDriver
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
@@ -64,6 +65,8 @@ _INPUT = (
 
 class AntiphonApp(App[None]):
     """One context of one kernel on one terminal."""
+
+    TITLE = PROGRAM
 
     COMMANDS = {PaletteCommands}  # noqa: RUF012  the base class says what it is
 
@@ -273,6 +276,11 @@ class AntiphonApp(App[None]):
         call = self._attention.call(message.text) if self.settings.notifications else ""
         if call and self._driver is not None:
             self._driver.write(call)
+
+    def watch_title(self, title: str) -> None:
+        """Name the terminal's window."""
+        if isinstance(self._driver, TerminalDriver) and self.settings.title:
+            self._driver.show_title(title)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         thumb = CellTheme.from_theme(self.current_theme).map_thumb.color

@@ -34,6 +34,8 @@ class Settings(BaseModel):
     """Whether new text of others glows in their colour for a moment."""
     notifications: bool = True
     """Whether a person who looks elsewhere is called when a model ends or asks."""
+    title: bool = True
+    """Whether the terminal's window is named after the context and what happens in it."""
     gutter: Literal["auto", "narrow", "wide"] = "auto"
     """Width of the column left of the text; names of authors stand in a wide one."""
     keys: Mapping[str, tuple[str, ...]] = {}

@@ -132,3 +132,19 @@ async def test_theme_that_is_not_there_is_told_and_the_default_is_shown(here: Wo
         await there.sees("there is no theme 'nowhere'")
         assert there.app.theme == DEFAULT_THEME
         assert there.screen.query_one(HintBar).hint is not None
+
+
+@pytest.mark.parametrize(
+    ("gutter", "columns", "is_wide"),
+    [("auto", 80, False), ("wide", 80, True), ("auto", 120, True), ("narrow", 120, False)],
+)
+async def test_gutter_of_the_settings_holds_names_or_leaves_room_to_the_text(
+    here: World, gutter: str, columns: int, is_wide: bool
+) -> None:
+    (config_folder() / SETTINGS_FILE).write_text(f'gutter = "{gutter}"\n')
+    await here.cell("some text")
+    async with opened(here, size=(columns, 24)) as there:
+        await there.sees("some text")
+        row = next(line for line in there.lines if "some text" in line)
+        assert ("bela" in row) == is_wide
+        assert row.index("some text") == there.screen.composer.region.x + (8 if is_wide else 3)

@@ -31,6 +31,7 @@ from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.settings import Settings
+from antiphon.terminal_title import terminal_title
 from antiphon.tour import Tour
 from antiphon.widgets.block_list import CellModel, DocumentView, NavigableBlockList, PreviewView
 from antiphon.widgets.composer import Composer, DraftSync
@@ -126,6 +127,7 @@ class BaseScreen(Screen[None]):
             session.document, presence=session.presence, user=session.user, clock=clock
         )
         self.source.shows_ink = self.settings.ink
+        self.source.gutter = self.settings.gutter
         self.composer = Composer(draft, session.user)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
@@ -136,7 +138,14 @@ class BaseScreen(Screen[None]):
         self._switch_context = open_context
         self._running_blocks = RunningBlocks(session.document)
         self._hints = hints
-        self._frame = DocumentLayout(self.area, self.composer, hints, self.keymap, place=place)
+        self._frame = DocumentLayout(
+            self.area,
+            self.composer,
+            hints,
+            self.keymap,
+            place=place,
+            gutter=self.settings.gutter,
+        )
         self._kernel = KernelActions(session, self.hint)
         self._submitter = MessageSubmitter(
             session,
@@ -520,6 +529,7 @@ class BaseScreen(Screen[None]):
             if one.id == here:
                 self._memory.saw(one.id, one.version)
         self._show_contexts()
+        self._update_participants()
         self._update()
 
     async def refresh_contexts(self) -> None:
@@ -550,6 +560,9 @@ class BaseScreen(Screen[None]):
             self._frame.sidebar.show_people(
                 [participant_rows(one, self._number(one), self.mode_word) for one in people]
             )
+        if not self._retired:
+            unread = sum(one.unread for one in self.contexts)
+            self.app.title = terminal_title(self.label, people, unread)
 
     def _number(self, person: Participant) -> int | None:
         """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""

@@ -155,6 +155,7 @@ class DocumentScreen(DocumentActions):
         if block is not None and block not in preview.document:
             return
         source = CellModel(preview.document, me=preview.me, user=self.user)
+        source.gutter = self.source.gutter
         view = self._preview = PreviewView(source)
         self._frame.cover_page(view)
         self.call_after_refresh(self._place_preview, view, preview.context)

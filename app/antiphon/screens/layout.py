@@ -11,7 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from antiphon.keymap import KeyMap
-from antiphon.widgets.block_list import Columns, DocumentView
+from antiphon.widgets.block_list import Columns, DocumentView, GutterWidth
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.first_page import FirstPage
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
@@ -74,8 +74,10 @@ class DocumentLayout(Container):
         keymap: KeyMap,
         *,
         place: str,
+        gutter: GutterWidth = "auto",
     ) -> None:
         super().__init__()
+        self._gutter = gutter
         self.area = area
         self.composer = composer
         self.header = HeaderLine(place)
@@ -134,7 +136,7 @@ class DocumentLayout(Container):
         self.sidebar.set_class(is_open, "-open")
         # One column of the main part is padding, one the scroll bar.
         room = size.width - (WIDTH if is_open else 0)
-        columns = Columns.of(room - 2)
+        columns = Columns.of(room - 2, self._gutter)
         margin = 0 if columns.is_wide else 1
         beside = max(0, room - MAX_COLUMNS) // 2
         self._main.styles.padding = (0, beside, 0, beside + 1 - margin)

@@ -30,12 +30,19 @@ _ESCAPES_AND_TEXT: Final = re.compile(r"\x1b+(?=[^\x00-\x20\x7f\[\]OPX^_\\bf]|\x
 a word's move to the left or right; the others of this kind mean nothing here."""
 
 
+_KEEP_TITLE: Final = "\x1b[22;0t"
+_RESTORE_TITLE: Final = "\x1b[23;0t"
 _ASK_BACKGROUND: Final = "\x1b]11;?\x1b\\"
 _BACKGROUND: Final = re.compile(
     r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,5}"
     r"(?:\x07|\x1b\\)"
 )
 _BEGUN_BACKGROUND: Final = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,32}\x1b?)?)?)?\Z")
+
+
+def is_linux_console() -> bool:
+    """Return whether the terminal is the kernel's console, which prints what it does not know."""
+    return os.environ.get("TERM") == "linux"
 
 
 class BackgroundReported(Message):
@@ -162,14 +169,35 @@ class TerminalDriver(LinuxDriver):
 
     Asks the terminal for the colour of its background; not all terminals answer. While another
     program has the terminal, nothing is written to it: the app goes on, and draws everything anew
-    afterwards.
+    afterwards. The window has its own title again then, and at the end.
     """
+
+    _title: str | None = None
+    _has_kept_title = False
 
     def start_application_mode(self) -> None:
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if os.environ.get("TERM") != "linux":  # the console would print the question
+        if not is_linux_console():
             self.write(_ASK_BACKGROUND)
+            if self._title is not None:
+                self.show_title(self._title)
             self.flush()
+
+    def stop_application_mode(self) -> None:
+        if self._has_kept_title:
+            self._has_kept_title = False
+            self.write(_RESTORE_TITLE)
+        super().stop_application_mode()
+
+    def show_title(self, title: str) -> None:
+        """Name the terminal's window from now on; `title` has to be harmless."""
+        self._title = title
+        if is_linux_console() or self._writer_thread is None or not self._writer_thread.is_alive():
+            return
+        if not self._has_kept_title:
+            self._has_kept_title = True
+            self.write(_KEEP_TITLE)
+        self.write(f"\x1b]2;{title}\x1b\\")
 
     def write(self, data: str) -> None:
         if self._writer_thread is None or self._writer_thread.is_alive():

@@ -10,7 +10,7 @@ from antiphon.widgets.block_list.cell_model import (
     Siblings,
 )
 from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.block_list.gutter import Columns
+from antiphon.widgets.block_list.gutter import Columns, GutterWidth
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.block_list.preview_view import PreviewView
@@ -26,6 +26,7 @@ __all__ = [
     "Columns",
     "DocumentView",
     "Draft",
+    "GutterWidth",
     "Hit",
     "HitPlace",
     "MessageLocation",

@@ -11,6 +11,7 @@ from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.status_label import permission_question, queue_label, sibling_label
 from antiphon.render.view import OWN_NAME, CellView
+from antiphon.widgets.block_list.gutter import GutterWidth
 from antiphon.widgets.block_list.ink import Ink
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors, Writer
 from antiphon.widgets.editor import InkRange, RemoteCursor
@@ -120,6 +121,8 @@ class CellModel:
         self._ink = Ink(clock)
         self.shows_ink = True
         """New text of others is told apart for a moment."""
+        self.gutter: GutterWidth = "auto"
+        """Width of the gutter beside the cells."""
         self._flashing: dict[str, float] = {}
         """Blocks whose next change is shown whoever made it, and until when it may come."""
         self._versions: dict[str, int] = {}

@@ -58,7 +58,7 @@ class CellPresenter:
 
     def set_page(self, width: int, theme: CellTheme) -> None:
         """Set the width of the view and the theme."""
-        self.columns, self.theme = Columns.of(width), theme
+        self.columns, self.theme = Columns.of(width, self._source.gutter), theme
         self.gutters = GutterPainter(self.columns, theme)
         self.pictures.set_style(self.columns.text, theme)
         if self.editor is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -11,6 +11,9 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import TEXT_WIDTH
+
+GutterWidth = Literal["auto", "narrow", "wide"]
+"""Width of the gutter as a person sets it; `auto` follows the width of the view."""
 
 WIDE_FROM = 90
 """Columns from which on names stand in the gutter instead of on lines of their own."""
@@ -32,9 +35,10 @@ class Columns(NamedTuple):
     text: int
 
     @classmethod
-    def of(cls, width: int) -> Columns:
+    def of(cls, width: int, wanted: GutterWidth = "auto") -> Columns:
         """The columns of a view, its scroll bar not counted; one is left for a cursor."""
-        gutter = _WIDE_GUTTER if width >= WIDE_FROM else _NARROW_GUTTER
+        is_wide = width >= WIDE_FROM if wanted == "auto" else wanted == "wide"
+        gutter = _WIDE_GUTTER if is_wide else _NARROW_GUTTER
         return cls(width, gutter, max(2, min(TEXT_WIDTH, width - gutter - 1)))
 
     @property
