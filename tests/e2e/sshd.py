@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -24,6 +25,15 @@ needs_sshd = pytest.mark.skipif(
 )
 
 
+def free_port() -> int:
+    """Return a port that stays free: the system chooses none below 32,768 by itself."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
 class Sshd:
     """One server, and a client's folder with a configuration that leads to it as `there`."""
 
@@ -33,9 +43,7 @@ class Sshd:
         for name in ("host", "user"):
             command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
             subprocess.run(command, check=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         environment = " ".join(f'{name}="{value}"' for name, value in variables.items())
         (folder / "sshd_config").write_text(
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {folder / 'host'}\n"
@@ -69,9 +77,10 @@ class Sshd:
                 stderr=log,
                 start_new_session=True,
             )
-        wait_until(self._listens, f"sshd: {(self._folder / 'log').read_text()}")
+        wait_until(self._listens, "sshd")
 
     def _listens(self) -> bool:
+        assert self._process.poll() is None, (self._folder / "log").read_text()
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 

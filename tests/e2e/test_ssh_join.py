@@ -14,7 +14,7 @@ from antiphon.cli.errors import CommandError
 from antiphon.cli.ssh_join import SshTarget, parse_ssh_url
 from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import SharedProject, message
-from tests.e2e.sshd import Sshd, needs_sshd
+from tests.e2e.sshd import Sshd, free_port, needs_sshd
 from tests.waiting import wait_until
 
 
@@ -79,9 +79,7 @@ def test_join_over_ssh_that_cannot_be_says_why(project: SharedProject, sshd: Ssh
 @needs_sshd
 def test_guest_comes_in_through_a_reverse_tunnel(project: SharedProject, sshd: Sshd) -> None:
     project.let_in("bo")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
     forward = f"127.0.0.1:{port}:localhost:{project.port}"
     tunnel = subprocess.Popen(
         [sshd.bin / "ssh", "-N", "-R", forward, "-p", str(sshd.port), "localhost"]

@@ -249,7 +249,9 @@ def test_session_that_is_killed_harms_no_other(project: SharedProject) -> None:
     with project.guest_terminal("ed") as first, project.guest_terminal("vera") as second:
         first.wait_for("WRITE")
         second.wait_for("viewer")
-        (pid, *_) = _processes_of(project, "ed")
+        # Those of the tests before may be about to end.
+        wait_until(lambda: len(_processes_of(project, "ed")) == 1, "one process of a guest")
+        (pid,) = _processes_of(project, "ed")
         os.kill(pid, signal.SIGKILL)
         assert first.wait_for_end() == 1
         assert "ended by a failure" in first.text

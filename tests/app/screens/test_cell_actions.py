@@ -8,6 +8,7 @@ import pytest
 
 from antiphon.actions import Mode
 from antiphon_kernel.providers import TextDelta
+from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
@@ -30,6 +31,15 @@ def shown_cells(there: Opened) -> list[str]:
 
 async def cells_become(there: Opened, *texts: str) -> None:
     await until(lambda: shown_cells(there) == list(texts), lambda: str(shown_cells(there)))
+
+
+async def echo(there: Opened) -> None:
+    """Run a command to its end."""
+    await there.type("!echo hello")
+    await there.press("enter")
+    await until(lambda: "hello\n" in shown_cells(there))
+    source = there.screen.source
+    await until(lambda: all(source.header(one).status is Status.DONE for one in source.ids()[-2:]))
 
 
 @pytest.fixture
@@ -80,10 +90,7 @@ async def test_cut_out_cell_is_brought_back_from_the_palette(
 
 
 async def test_cut_out_cell_takes_its_output_along(here: World, there: Opened) -> None:
-    await there.type("!echo hello")
-    await there.press("enter")
-    await until(lambda: "hello\n" in shown_cells(there))
-    await until(lambda: not there.shows("running"))
+    await echo(there)
     await there.press("up", "g", "x")
     await cells_become(there)
     await here.cell("last")
@@ -151,10 +158,7 @@ async def test_moved_cell_stands_where_it_was_put_until_undone(
 
 async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> None:
     first, last = await here.cell("first"), await here.cell("last")
-    await there.type("!echo hello")
-    await there.press("enter")
-    await until(lambda: "hello\n" in shown_cells(there))
-    await until(lambda: not there.shows("running"))
+    await echo(there)
     command, output = shown_cells(there)[2:]
     await there.press("up", "G", "k", "m", "k", "k", "enter")
     await cells_become(there, command, output, "first", "last")
@@ -250,19 +254,14 @@ async def test_undo_and_redo_name_the_cell(there: Opened, three: tuple[str, str,
 
 
 async def test_tool_result_is_read_only(there: Opened) -> None:
-    await there.type("!echo hello")
-    await there.press("enter")
-    await until(lambda: "hello\n" in shown_cells(there))
+    await echo(there)
     await there.press("up", "G", "enter")
     await hint(there, "it stays as it is")
     assert there.screen.mode is Mode.NAVIGATE
 
 
 async def test_tool_result_that_was_edited_says_so(here: World, there: Opened) -> None:
-    await there.type("!echo hello")
-    await there.press("enter")
-    await until(lambda: "hello\n" in shown_cells(there))
-    await until(lambda: not there.shows("running"))
+    await echo(there)
     ids = [one for one in there.screen.source.ids() if not there.screen.source.is_hidden(one)]
     await here.call("block.splice", block_id=ids[-1], offset=0, insert="forged ")
     await there.sees("edited after the tool had ended")

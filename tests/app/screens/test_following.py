@@ -7,8 +7,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon.actions import Mode
+from antiphon.screens import following
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
+
+
+async def known(there: Opened, name: str) -> None:
+    """Wait until the app knows that somebody is here."""
+    session = there.app.session
+    await until(lambda: name in {one.username for one in session.presence().values()}, name)
 
 
 @pytest.fixture
@@ -18,7 +25,7 @@ async def pair(here: World, there: Opened) -> AsyncIterator[tuple[Opened, Opened
         await here.cell(f"cell {number}")
     async with opened(here, as_name="bela") as guest:
         await guest.sees("cell 59")
-        await there.sees("bela")
+        await known(there, "bela")
         yield there, guest
 
 
@@ -67,7 +74,7 @@ async def test_follow_shows_the_cursor_of_who_writes(pair: tuple[Opened, Opened]
 async def test_follow_ends_when_the_other_leaves(here: World, there: Opened) -> None:
     await here.cell("a cell")
     async with opened(here, as_name="bela"):
-        await there.sees("bela")
+        await known(there, "bela")
         await there.press("up", "f")
         await there.sees("FOLLOWING bela")
     await there.sees("Who you followed has left.")
@@ -90,7 +97,10 @@ async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Ope
     assert there.screen.stop_following() is False
 
 
-async def test_point_marks_a_line_for_all_for_a_moment(pair: tuple[Opened, Opened]) -> None:
+async def test_point_marks_a_line_for_all_for_a_moment(
+    pair: tuple[Opened, Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
     there, guest = pair
     await guest.press("up", "g")
     await guest.sees("cell 0")
@@ -102,18 +112,23 @@ async def test_point_marks_a_line_for_all_for_a_moment(pair: tuple[Opened, Opene
     rows = there.lines
     flag = next(y for y, row in enumerate(rows) if "▾ bela" in row)
     assert any("cell 0" in row for row in rows[flag - 1 : flag + 2])
+    monkeypatch.setattr(following, "SHOWN_SECONDS", 0.01)
+    await guest.press("p")
     await until(lambda: not there.shows("▾ bela"), "the mark goes")
 
 
-async def test_point_once_more_is_at_the_next_line(here: World, there: Opened) -> None:
+async def test_point_once_more_is_at_the_next_line(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
     block = await here.cell("first\n\nsecond\n\nthird")
     await there.sees("third")
     await there.press("up", "p")
-    following = there.screen._following  # noqa: SLF001
+    mine = there.screen._following  # noqa: SLF001
     text = there.screen.source.text(block)
 
     def pointed() -> str:
-        place = following.pointer
+        place = mine.pointer
         return "" if place is None else text[place.start : place.end]
 
     assert pointed() == "first"

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from antiphon.actions import Mode
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
@@ -58,7 +59,7 @@ async def test_strip_key_goes_to_the_writer(
     await away.press(*keys)
     await until(lambda: not strip_of(away), "the strip goes")
     assert away.screen.cells.following
-    assert away.shows("far below")
+    await away.sees("far below")
 
 
 async def test_strip_click_goes_to_the_writer(here: World, away: Opened) -> None:
@@ -76,6 +77,7 @@ async def test_strip_key_without_writer_says_so(there: Opened) -> None:
 
 async def test_strip_while_editing_leaves_the_cursor_in_its_row(here: World, away: Opened) -> None:
     await away.press("enter")
+    await away.mode(Mode.EDIT)
     editor = away.screen.area.editor
     assert editor is not None
     row = editor.cursor_screen_offset.y
@@ -98,4 +100,4 @@ async def test_strip_several_writers_shows_the_last_to_begin_and_a_count(
     await guest.type("zebra")
     here.aria.write("far below")
     await until(lambda: strip_of(away) and strip_of(away)[0].startswith(" bela"), "bela's text")
-    assert strip_of(away)[-1].endswith("+1")
+    await until(lambda: strip_of(away)[-1].endswith("+1"), "the count of the others")

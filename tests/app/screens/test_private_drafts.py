@@ -23,7 +23,7 @@ async def test_private_draft_reaches_the_kernel_only_when_it_is_sent(
     assert b"classified" not in await stored(here)
     await there.press("enter")
     await until(lambda: here.aria.prompts == ["classified"], "the model is asked")
-    assert not list(state_folder().rglob("drafts/*.txt"))
+    await until(lambda: not list(state_folder().rglob("drafts/*.txt")), "the draft is gone")
     here.aria.end()
 
 

@@ -420,10 +420,13 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         return self.viewport.row_of(block, line) is not None
 
     def first_place(self) -> TextPlace | None:
-        """Return the text in the first row that shows some; None while the tail is followed."""
+        """Return the text in the first row that shows some below the row of a running head.
+
+        It is None while the tail is followed.
+        """
         if self.viewport.following:
             return None
-        for place in self.viewport.places:
+        for place in self.viewport.places[1:]:
             if place is not None and place.line >= 0 and (text := self.text_of(place)) is not None:
                 return text
         return None

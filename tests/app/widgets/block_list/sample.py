@@ -21,6 +21,7 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
 from tests.app.rows import terminal_rows
+from tests.clocks import ManualClock
 
 _Kind = TypeVar("_Kind")
 
@@ -114,13 +115,13 @@ class Sample:
 
 
 class SampleApp(App[None]):
-    """A cell area and nothing else."""
+    """A cell area and nothing else; without a `clock`, no time passes for it."""
 
     def __init__(self, sample: Sample, clock: Clock | None = None) -> None:
         super().__init__()
         self.sample = sample
         self.present: dict[int, PresenceState] = {}
-        self.source = CellModel(sample.here, me=AMY, presence=self._presence, clock=clock)
+        self.source = CellModel(sample.here, me=AMY, presence=self._presence, clock=clock or ManualClock())
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
 
@@ -151,9 +152,13 @@ class SampleApp(App[None]):
 
 @contextlib.asynccontextmanager
 async def on_screen(
-    sample: Sample, *, size: tuple[int, int] = (80, 24), heard: Heard | None = None
+    sample: Sample,
+    *,
+    size: tuple[int, int] = (80, 24),
+    heard: Heard | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[tuple[SampleApp, Pilot[None]]]:
-    app = SampleApp(sample)
+    app = SampleApp(sample, clock)
     async with app.run_test(size=size, message_hook=heard) as pilot:
         yield app, pilot
 

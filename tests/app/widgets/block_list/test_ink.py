@@ -86,9 +86,9 @@ def test_ink_of_a_stream_is_few_ranges() -> None:
 
 @pytest.mark.parametrize("edited", [False, True])
 async def test_text_of_others_has_their_colour_until_it_is_old(edited: bool) -> None:
-    sample = Sample()
+    sample, clock = Sample(), ManualClock()
     block = sample.add("One two three.\n\nFour", status=Status.RUNNING)
-    async with on_screen(sample) as (app, pilot):
+    async with on_screen(sample, clock=clock) as (app, pilot):
         plain = colour_of(app, "One")
         if edited:
             app.area.edit(block, 3)
@@ -101,6 +101,7 @@ async def test_text_of_others_has_their_colour_until_it_is_old(edited: bool) -> 
         assert colour_of(app, "five") in {one.color for one in ARIAS}
         assert colour_of(app, "ew two") in {one.color for one in BENS}
         assert colour_of(app, "One") == plain
+        clock.ms += round(INK_SECONDS * 1000)
         await until(lambda: colour_of(app, "five") == colour_of(app, "ew two") == plain, "faded")
 
 

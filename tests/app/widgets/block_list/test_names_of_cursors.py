@@ -28,6 +28,7 @@ from tests.app.widgets.block_list.sample import (
     ben_at,
 )
 from tests.clocks import ManualClock
+from tests.waiting import until
 
 FULL = "0123456789" * 40
 SIZES = [(40, 10), (80, 24), (96, 24)]
@@ -44,7 +45,7 @@ async def test_cursor_in_the_text_has_name_in_row_above(
 ) -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=size) as pilot:
         if edited:
             assert app.area.edit(block, len(FULL))
@@ -65,7 +66,7 @@ async def test_cursor_in_the_text_has_name_in_row_above(
 async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
     sample = Sample()
     block = sample.add(FULL * 20)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
         first = app.cells.viewport.places[0]
         assert first is not None
@@ -79,7 +80,7 @@ async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
 async def test_flag_beside_author_name_leaves_that_name() -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(6, ben_at(block, 1))
         await pilot.pause()
@@ -105,13 +106,14 @@ async def test_flag_goes_when_the_cursor_has_not_moved_for_a_while() -> None:
 async def test_flag_leaves_the_screen_by_itself() -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample)
+    clock = ManualClock()
+    app = SampleApp(sample, clock)
     async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(6, ben_at(block, 120))
         await pilot.pause()
         assert any("ben" in row for row in app.screen_text())
-        while any("ben" in row for row in app.screen_text()):
-            await pilot.pause(0.05)
+        clock.ms += round(FLAG_SECONDS * 1000)
+        await until(lambda: not any("ben" in row for row in app.screen_text()), "it is gone")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -122,7 +124,7 @@ async def test_name_of_streaming_model_is_at_its_cursor_or_nowhere(
     rng = random.Random(7)
     sample = Sample()
     block = sample.add("```\n" if fence else "", author=ARIA)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=size) as pilot:
         app.set_present(5, aria_writing(block, len(sample.here.text(block))))
         names = 0
@@ -140,7 +142,7 @@ async def test_name_of_streaming_model_is_at_its_cursor_or_nowhere(
 async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
         assert app.area.edit(block, 10)
         app.set_present(6, ben_at(block, 120))
@@ -155,7 +157,7 @@ async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
 async def test_two_cursors_in_one_line_have_both_names_side_by_side() -> None:
     sample = Sample()
     block = sample.add("x" * 60 + "\n\n" + "y" * 68)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(5, ben_at(block, 65))
         dana = PresenceState("4" * 32, "dana", "human", 7, "u", block, 66, None, "typing")
@@ -169,13 +171,14 @@ async def test_two_cursors_in_one_line_have_both_names_side_by_side() -> None:
 async def test_name_at_the_end_of_a_line_stands_behind_it_and_goes() -> None:
     sample = Sample()
     block = sample.add("One two.")
-    app = SampleApp(sample)
+    clock = ManualClock()
+    app = SampleApp(sample, clock)
     async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(6, ben_at(block, 8))
         await pilot.pause()
         assert app.screen_text()[1] == " │ One two.▌ben"
-        while app.screen_text()[1] != " │ One two.▌":
-            await pilot.pause(0.05)
+        clock.ms += round(FLAG_SECONDS * 1000)
+        await until(lambda: app.screen_text()[1] == " │ One two.▌", "the name is gone")
 
 
 async def test_cursor_that_has_not_moved_keeps_its_name_away() -> None:
@@ -193,7 +196,7 @@ async def test_cursor_that_has_not_moved_keeps_its_name_away() -> None:
 async def test_gutter_that_names_the_author_keeps_that_name() -> None:
     sample = Sample()
     block = sample.add(FULL, author=AMY)
-    app = SampleApp(sample, ManualClock())
+    app = SampleApp(sample)
     async with app.run_test(size=(110, 24)) as pilot:
         before = app.screen_text()[0][:8]
         for _ in range(2):
