@@ -364,8 +364,10 @@ class BaseScreen(Screen[None]):
         is_empty = self._came_back and not self.composer.draft.text and not self._shows_tour
         if not is_empty or self.user.refusal is not None:
             return None
-        if any(not document.is_draft(block) for block in document.block_ids()):
-            return None
+        # A message on its way is a draft, and shown.
+        for block in document.block_ids():
+            if not document.is_draft(block) or self.source.delivery(block):
+                return None
         keys = {action.name: action.keys for action in self.keymap.actions}
         named = (("send", "sends what you write below"), ("palette", "everything, by name"))
         models = self._models

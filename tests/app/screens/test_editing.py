@@ -3,7 +3,7 @@ from __future__ import annotations
 from antiphon.actions import Mode
 from antiphon.running_blocks import RunningBlocks
 from antiphon.screens.blame_view import REFRESH_SECONDS
-from antiphon.widgets.status import DraftPreview, UnreadBadge
+from antiphon.widgets.status import DraftPreview, LiveStrip, UnreadBadge
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World
 from tests.waiting import until
@@ -160,6 +160,8 @@ async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
     for number in range(40):
         await here.cell(f"cell {number}")
     await there.sees("cell 39")
+    await until(lambda: there.screen.query_one(LiveStrip).live is None, "nobody writes")
+    await there.pilot.pause()
     area = there.screen.area
     before = area.region
     await there.press("pageup")

@@ -75,7 +75,7 @@ async def test_key_in_an_empty_context_has_an_effect_or_a_hint(here: World, mode
         assert await without_effect(there, mode) == []
 
 
-@pytest.mark.parametrize("key", ["q", "c", "8", "f5", "ctrl+x"])
+@pytest.mark.parametrize("key", ["q", "c", "8", "f8", "ctrl+x"])
 async def test_key_that_means_nothing_among_the_cells_says_so(there: Opened, key: str) -> None:
     await enter(there, Mode.NAVIGATE)
     await there.press(key)

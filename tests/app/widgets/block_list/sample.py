@@ -121,7 +121,9 @@ class SampleApp(App[None]):
         super().__init__()
         self.sample = sample
         self.present: dict[int, PresenceState] = {}
-        self.source = CellModel(sample.here, me=AMY, presence=self._presence, clock=clock or ManualClock())
+        self.source = CellModel(
+            sample.here, me=AMY, presence=self._presence, clock=clock or ManualClock()
+        )
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
 
