@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.app_frames import measure_frames
+from tests.bench.app_history import measure_history
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
 from tests.bench.opening import fill_context, measure_opening
@@ -338,6 +339,8 @@ def main() -> None:
         print_figure(
             measure_frames(options.cols, options.rows, options.frames), as_json=options.json
         )
+        for one in measure_history(options.cols, options.rows, options.keys):
+            print_figure(one, as_json=options.json)
         for one in measure_streaming(bench, options.keys, options.seconds):
             print_figure(one, as_json=options.json)
 
