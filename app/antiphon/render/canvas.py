@@ -28,17 +28,23 @@ _NARROWEST: Final = 8
 
 
 class Canvas:
-    """Collects lines of at most `width` columns."""
+    """Collects lines of at most `width` columns; code and tables may be up to `wide`."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, wide: int | None = None) -> None:
         self.lines: list[RenderedLine] = []
         self._width = width
+        self._wide = width if wide is None else wide
         self._prefixes: list[_Prefix] = []
 
     @property
     def room(self) -> int:
         """Columns left for a row's own text."""
         return self._width - sum(prefix.width for prefix in self._prefixes)
+
+    @property
+    def wide_room(self) -> int:
+        """Columns left for a row of code or of a table."""
+        return self._wide - sum(prefix.width for prefix in self._prefixes)
 
     @contextmanager
     def behind(
@@ -61,7 +67,7 @@ class Canvas:
             before.extend(prefix.rest if prefix.used else prefix.first)
             prefix.used = True
         line = compose([*before, *pieces])
-        if fill is not None and (missing := self._width - line.strip.cell_length) > 0:
+        if fill is not None and (missing := self._wide - line.strip.cell_length) > 0:
             line = compose([*before, *pieces, WrapPiece(" " * missing, fill)])
         self.lines.append(line)
 

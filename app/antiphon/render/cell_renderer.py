@@ -13,7 +13,7 @@ from antiphon.render.collapsed import SEEN, FoldedOutput, summary
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.highlight import LONGEST_COLOURED, language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
-from antiphon.render.markdown import TEXT_WIDTH
+from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH
 from antiphon.render.markdown_segments import MarkdownCutter
 from antiphon.render.plain import PlainCutter
 from antiphon.render.segments import Cutter, SegmentedText
@@ -59,7 +59,7 @@ class CellRenderer:
             case BlockKind.THINKING:
                 return self._thinking(view)
             case BlockKind.TOOL_CALL:
-                return render_tool_call(view, self._text_width, self._theme)
+                return render_tool_call(view, self._wide, self._theme)
             case BlockKind.TOOL_RESULT:
                 return self._tool_result(view)
             case _ if view.is_sending:
@@ -90,9 +90,14 @@ class CellRenderer:
     def _text_width(self) -> int:
         return min(self._width, TEXT_WIDTH)
 
+    @property
+    def _wide(self) -> int:
+        """Width of code, tables and output."""
+        return min(self._width, WIDE_WIDTH)
+
     def _markdown(self, view: CellView) -> RenderedCell:
         newlines = view.role == Role.USER
-        cutter = MarkdownCutter(self._text_width, self._theme, newlines=newlines)
+        cutter = MarkdownCutter(self._wide, self._theme, newlines=newlines)
         return self._drawn(("markdown", newlines), cutter, view.text)
 
     def _plain(
@@ -100,7 +105,8 @@ class CellRenderer:
     ) -> RenderedCell:
         """Text as it is; output is read as a terminal does."""
         styles = self._sgr if is_output else None
-        cutter = PlainCutter(self._text_width, style, lead=lead, styles=styles)
+        width = self._wide if is_output else self._text_width
+        cutter = PlainCutter(width, style, lead=lead, styles=styles)
         return self._drawn(("plain", style, lead, is_output), cutter, text)
 
     def _drawn(self, key: tuple[object, ...], cutter: Cutter, text: str) -> RenderedCell:
@@ -137,7 +143,7 @@ class CellRenderer:
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
         if view.collapsed:
-            fold = FoldedOutput(self._text_width, style, self._theme, lead, self._sgr)
+            fold = FoldedOutput(self._wide, style, self._theme, lead, self._sgr)
             cell = fold.draw(view.text, FOLDED_RESULT_LINES, from_end=not _went_well(view))
         else:
             cell = self._plain(view.text, style, lead, is_output=True)
@@ -162,10 +168,10 @@ class CellRenderer:
         language = view.language or (language_of_path(view.path) if view.path else "")
         name = sanitize_for_display(view.path or "file").replace("\n", " ").replace("\t", " ")
         if len(view.text) > LONGEST_COLOURED:
-            cutter = CodeCutter(self._text_width, self._theme)
+            cutter = CodeCutter(self._wide, self._theme)
             cell = self._drawn(("file",), cutter, view.text)
         else:
-            cell = file_cell(view.text, language, self._text_width, self._theme)
+            cell = file_cell(view.text, language, self._wide, self._theme)
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:

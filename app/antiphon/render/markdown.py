@@ -31,6 +31,9 @@ from antiphon_kernel.text.affixes import common_prefix, common_suffix
 TEXT_WIDTH: Final = 84
 """Columns beyond which text does not get wider: longer lines are hard to read."""
 
+WIDE_WIDTH: Final = 120
+"""Columns beyond which code, tables and output do not get wider."""
+
 _ENDED_BY_BLANK: Final = frozenset(
     {"paragraph_open", "heading_open", "hr", "fence", "table_open", "blockquote_open"}
 )
@@ -53,6 +56,7 @@ class MarkdownStream:
         start: what is known at the start of the text.
         """
         self._width = min(width, TEXT_WIDTH)
+        self._wide = min(width, WIDE_WIDTH)
         self._theme = theme
         self._newlines = newlines
         self._start = start
@@ -151,7 +155,14 @@ class MarkdownStream:
             if not live and following is None and (fence := _open_fence(unit, source)):
                 self._enter_fence(unit, source, fence, is_apart)
                 return None
-            lines = draw_unit(unit, source, self._width, self._theme, newlines=self._newlines)
+            lines = draw_unit(
+                unit,
+                source,
+                self._width,
+                self._theme,
+                wide=self._wide,
+                newlines=self._newlines,
+            )
             if is_apart:
                 lines.insert(0, compose([]))
             next_cut = None if live else _checkpoint_behind(unit, following, source)
@@ -210,7 +221,7 @@ class MarkdownStream:
             source.lines[number],
             source.starts[number] - base,
             fence.language,
-            self._width,
+            self._wide,
             self._theme,
             is_first=base == fence.start,
         )

@@ -128,10 +128,20 @@ def draw_fence_line(
 
 
 def draw_unit(
-    unit: MarkdownUnit, source: SourceLines, width: int, theme: CellTheme, *, newlines: bool = False
+    unit: MarkdownUnit,
+    source: SourceLines,
+    width: int,
+    theme: CellTheme,
+    *,
+    wide: int | None = None,
+    newlines: bool = False,
 ) -> list[RenderedLine]:
-    """The unit's lines; their runs count from the start of its first source line."""
-    drawing = _Drawing(source, source.starts[unit.line], width, theme, newlines)
+    """The unit's lines; their runs count from the start of its first source line.
+
+    Code and tables are up to `wide` columns wide, all else up to `width`.
+    """
+    canvas = Canvas(width, wide)
+    drawing = _Drawing(canvas, source, source.starts[unit.line], theme, newlines)
     if any(token.level >= DEEPEST - 1 for token in unit.tokens):
         drawing.as_written(unit.line, unit.end)
     elif unit.kind == "list_item_open":
@@ -145,9 +155,9 @@ class _Drawing:
     """One unit on its canvas."""
 
     def __init__(
-        self, source: SourceLines, base: int, width: int, theme: CellTheme, newlines: bool
+        self, canvas: Canvas, source: SourceLines, base: int, theme: CellTheme, newlines: bool
     ) -> None:
-        self.canvas = Canvas(width)
+        self.canvas = canvas
         self._source = source
         self._base = base
         self._theme = theme
@@ -264,7 +274,7 @@ class _Drawing:
             first += 1
         for number, parts in enumerate(lines, first):
             lead, offset = self._code_origin(number, "".join(text for text, _ in parts), end)
-            for row in code_rows(parts, offset, self.canvas.room, theme, lead):
+            for row in code_rows(parts, offset, self.canvas.wide_room, theme, lead):
                 self.canvas.row([*start, *row], fill=theme.plain)
                 start = []
 

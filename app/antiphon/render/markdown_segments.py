@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.markdown import MarkdownStream
+from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
 from antiphon.render.markdown_blocks import fence_language
 from antiphon.render.markdown_checkpoints import START, Checkpoint, Fence
 from antiphon.render.segments import SEGMENT, SegmentStart, end_of_long_line, guess_rows
@@ -140,4 +140,4 @@ class MarkdownCutter:
 
     def guess(self, text: str, start: int, end: int) -> int:
         """Implement `Cutter`."""
-        return guess_rows(text, start, end, self._width)
+        return guess_rows(text, start, end, min(self._width, TEXT_WIDTH))

@@ -48,7 +48,7 @@ def draw_table(
             head = theme.table_head if len(rows) == 1 else Style.null()
             pieces = inline_rows(token.children or [], inline, style + head, theme)
             rows[-1].append([piece for row in pieces for piece in row])
-    widths = _fit([_width_of(column) for column in zip(*rows, strict=False)], canvas.room)
+    widths = _fit([_width_of(column) for column in zip(*rows, strict=False)], canvas.wide_room)
     for number, row in enumerate(rows):
         canvas.row(_row(row, widths, aligns, style, theme))
         if number == 0:

@@ -324,7 +324,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._estimator.place((*change.added, *change.moved))
         for text in change.texts:
             if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
-                self._estimator.grow(text, self._looks.columns.text)
+                self._estimator.grow(text, self._looks.columns.prose)
         self._anchoring.follow_texts(change.texts)
         self._follow_held(change.texts)
         if len(change.added) <= BULK:
@@ -546,7 +546,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._looks.editor = editor
         self._editor_region = None
         if editor is not None:
-            editor.set_text_width(self._looks.columns.text)
+            editor.set_text_width(self._looks.editor_width(editor))
             self._mark_hits(editor)
 
     def _place_editor(self, height: int) -> None:
@@ -567,7 +567,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if rows and all(place is None for place in places[rows[-1] + 1 :]):
             # Room to grow below the last cell: a new row is then not a new layout.
             room = height - top
-        region = Region(columns.gutter, top, columns.text + 1, max(1, room))
+        width = self._looks.editor_width(editor) + 1
+        region = Region(columns.gutter, top, width, max(1, room))
         if region != self._editor_region:
             self._editor_region, styles = region, editor.styles
             styles.offset = (region.x, region.y)

@@ -62,7 +62,11 @@ class CellPresenter:
         self.gutters = GutterPainter(self.columns, theme)
         self.pictures.set_style(self.columns.text, theme)
         if self.editor is not None:
-            self.editor.set_text_width(self.columns.text)
+            self.editor.set_text_width(self.editor_width(self.editor))
+
+    def editor_width(self, editor: CellEditor) -> int:
+        """Return the columns for the text in an editor: as many as the text has without it."""
+        return self.columns.prose if editor.is_markdown else self.columns.text
 
     def measure(self, block: str) -> Measured:
         """Rows of a cell as it would be drawn now."""

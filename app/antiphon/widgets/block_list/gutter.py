@@ -10,13 +10,16 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.markdown import TEXT_WIDTH
+from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH
 
 GutterWidth = Literal["auto", "narrow", "wide"]
 """Width of the gutter as a person sets it; `auto` follows the width of the view."""
 
 WIDE_FROM = 90
 """Columns from which on names stand in the gutter instead of on lines of their own."""
+
+WIDE_TEXT_FROM = 104
+"""Columns from which on code, tables and output are wider than text."""
 
 _NARROW_GUTTER = 3
 _WIDE_GUTTER = 8
@@ -33,13 +36,19 @@ class Columns(NamedTuple):
     width: int
     gutter: int
     text: int
+    """Width of code, tables and output; what is written in sentences is up to `prose` wide."""
 
     @classmethod
     def of(cls, width: int, wanted: GutterWidth = "auto") -> Columns:
         """The columns of a view, its scroll bar not counted; one is left for a cursor."""
         is_wide = width >= WIDE_FROM if wanted == "auto" else wanted == "wide"
         gutter = _WIDE_GUTTER if is_wide else _NARROW_GUTTER
-        return cls(width, gutter, max(2, min(TEXT_WIDTH, width - gutter - 1)))
+        widest = WIDE_WIDTH if width >= WIDE_TEXT_FROM else TEXT_WIDTH
+        return cls(width, gutter, max(2, min(widest, width - gutter - 1)))
+
+    @property
+    def prose(self) -> int:
+        return min(self.text, TEXT_WIDTH)
 
     @property
     def is_wide(self) -> bool:

@@ -48,7 +48,7 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     def __init__(self, text: str, *, is_markdown: bool = False) -> None:
         """With `is_markdown`, what is written looks like what it means."""
-        self._is_markdown = is_markdown
+        self.is_markdown = is_markdown
         self._source: MarkdownSource | None = None
         self._text_columns = 0
         self._others: tuple[RemoteCursor, ...] = ()
@@ -170,7 +170,7 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     def _set_document(self, text: str, language: str | None) -> None:
         self.document = CellDocument(text)
-        self._source = MarkdownSource(self.document.lines) if self._is_markdown else None
+        self._source = MarkdownSource(self.document.lines) if self.is_markdown else None
         self.wrapped_document = CellWrappedDocument(
             self.document, self._text_columns, self.indent_width
         )
