@@ -894,6 +894,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show or hide contexts and people",
     ),
     Action(
+        "outline",
+        (),
+        "outline",
+        "Headings and prompts beside the text, in a terminal of 160 columns or more; a click goes"
+        " there.",
+        _ANYWHERE,
+        footer=None,
+        title="Show or hide the outline",
+    ),
+    Action(
         "hints",
         (),
         "hints",

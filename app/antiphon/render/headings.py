@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from antiphon_kernel.types.records import TextSplice
 
 _MARK: Final = re.compile(
-    r"^ {0,3}(?:(?P<level>#{1,6})(?:[ \t]+(?P<title>[^\n]*))?|(?P<fence>`{3,}[^`\n]*|~{3,}[^\n]*))$",
+    r"^ {0,3}(?:(?P<level>#{1,6})(?:[ \t]+(?P<title>[^\n]*))?"
+    r"|(?P<fence>`{3,}[^`\n]*|~{3,}[^\n]*))$",
     re.MULTILINE,
 )
 _CLOSING: Final = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
@@ -87,7 +88,9 @@ class Headings:
             high = len(text)
         self.characters_read += high - low
         self._marks[self._index(low) : self._index(high + 1)] = [
-            _Mark(found.start(), len(found["level"] or ""), found["title"] or "", found["fence"] or "")
+            _Mark(
+                found.start(), len(found["level"] or ""), found["title"] or "", found["fence"] or ""
+            )
             for found in _MARK.finditer(text, low, high)
         ]
 

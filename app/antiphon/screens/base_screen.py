@@ -27,6 +27,7 @@ from antiphon.screens.kernel_calls import KernelActions, ModelsHere
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.screens.modals import CommandModal
+from antiphon.screens.outline_view import OutlineView
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
@@ -158,6 +159,7 @@ class BaseScreen(Screen[None]):
             follow=self.follow_answer,
         )
         self._live = LiveWriters(self.source, self.cells, self._frame.live, self._frame.unread)
+        self.outline = OutlineView(self.source, self.area, self._frame.outline)
         self._following = Following(session, self.area, self.hint, self._publish_presence, clock)
         self._has_stopped_following = False
         """The last key has ended it."""

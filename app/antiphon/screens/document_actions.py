@@ -25,6 +25,7 @@ from antiphon.screens.base_screen import requires_write
 from antiphon.screens.cell_actions import CellActions
 from antiphon.screens.history import HistoryModal, HistorySource, Wish
 from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.layout import OUTLINE_FROM
 from antiphon.screens.modals import (
     LONGEST_REASON,
     REASON_ASKED,
@@ -664,6 +665,12 @@ class DocumentActions(CellActions):
             frame.sidebar.focus()
         else:
             self.hint("There is no room for the sidebar in a terminal this narrow.")
+
+    def action_outline(self) -> None:
+        if self._frame.toggle_outline(self.size):
+            self.outline.request()
+        else:
+            self.hint(f"The outline needs a terminal of {OUTLINE_FROM} columns or more.")
 
     def action_next_context(self) -> None:
         self._choose_context(1)

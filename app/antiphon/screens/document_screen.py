@@ -19,6 +19,7 @@ from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.widgets.block_list import CellChange, CellModel, DocumentView, PreviewView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.outline import Outline
 from antiphon.widgets.status import DraftPreview
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.quoting import join_names
@@ -74,6 +75,7 @@ class DocumentScreen(DocumentActions):
         self._running_blocks.changed.listen(self._update)
         self._stops = (
             *self._live.start(),
+            *self.outline.start(),
             self.cells.drawn.listen(self._publish_presence),
             self.source.changed.listen(self._following.text_changed),
             self._live.changed.listen(self._update),
@@ -221,6 +223,10 @@ class DocumentScreen(DocumentActions):
         reason = self.source.edit_denied_reason(message.block)
         if reason is not None:
             self.hint(reason)
+
+    @on(Outline.Clicked)
+    def _outline_clicked(self, message: Outline.Clicked) -> None:
+        self.outline.go(message.entry)
 
     def on_composer_changed(self, message: Composer.Changed) -> None:
         del message

@@ -14,6 +14,7 @@ from antiphon.keymap import KeyMap
 from antiphon.widgets.block_list import Columns, DocumentView, GutterWidth
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.first_page import FirstPage
+from antiphon.widgets.outline import LEAST_WIDTH, MOST_WIDTH, Outline
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
 from antiphon.widgets.status import (
     DraftPreview,
@@ -28,7 +29,14 @@ from antiphon.widgets.status import (
 
 MAX_COLUMNS: Final = 104
 """The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in
-the middle."""
+the middle, together with what is beside it."""
+
+OUTLINE_FROM: Final = 160
+"""Columns of the terminal from which the outline is there, unless it was put away, and code, tables
+and output may be wider than text."""
+
+MAX_WIDE_COLUMNS: Final = 132
+"""The same for the main column of such a terminal."""
 
 MIN_COLUMNS: Final = 40
 MIN_ROWS: Final = 10
@@ -82,6 +90,7 @@ class DocumentLayout(Container):
         self.composer = composer
         self.header = HeaderLine(place)
         self.sidebar = Sidebar()
+        self.outline = Outline()
         self.first_page = FirstPage()
         self.unread = UnreadBadge()
         self.live = LiveStrip()
@@ -92,10 +101,12 @@ class DocumentLayout(Container):
         self._too_small = TooSmall()
         self._main = Vertical(id="main")
         self._page = Container(id="page")
+        self._body = Horizontal(id="body")
         self._wants_sidebar: bool | None = None
+        self._wants_outline = True
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="body"):
+        with self._body:
             yield self.sidebar
             with self._main:
                 yield self.header
@@ -109,6 +120,7 @@ class DocumentLayout(Container):
                 yield self.notice
                 yield self.find
                 yield self.composer
+            yield self.outline
         yield self.footer
         yield self._too_small
 
@@ -134,12 +146,22 @@ class DocumentLayout(Container):
         is_open = wanted and size.width >= 2 * WIDTH
         changed = is_open != self.has_sidebar
         self.sidebar.set_class(is_open, "-open")
-        # One column of the main part is padding, one the scroll bar.
+        is_wide = size.width >= OUTLINE_FROM
+        has_outline = is_wide and self._wants_outline
+        most = MAX_WIDE_COLUMNS if is_wide else MAX_COLUMNS
         room = size.width - (WIDTH if is_open else 0)
-        columns = Columns.of(room - 2, self._gutter)
+        if has_outline:
+            outline = max(LEAST_WIDTH, min(MOST_WIDTH, room - most))
+            self.outline.styles.width = outline
+            room -= outline
+        self.outline.set_class(has_outline, "-open")
+        beside = max(0, room - most) // 2
+        # One column of the main part is padding, one the scroll bar.
+        columns = Columns.of(min(room, most) - 2, self._gutter)
         margin = 0 if columns.is_wide else 1
-        beside = max(0, room - MAX_COLUMNS) // 2
-        self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
+        self._body.styles.padding = (0, beside)
+        self._main.styles.padding = (0, 0, 0, 1 - margin)
+        self.footer.set_margin(beside + 1)
         self.composer.set_gutter(columns.gutter)
         self.notice.set_gutter(columns.gutter)
         self.composer.completions.set_margin(max(0, columns.gutter - 2))
@@ -151,3 +173,9 @@ class DocumentLayout(Container):
         """Show the sidebar, or put it away, whatever the width; whether that was possible."""
         self._wants_sidebar = not self.has_sidebar
         return self.fit(size)
+
+    def toggle_outline(self, size: Size) -> bool:
+        """Show the outline, or put it away; whether there is room for it."""
+        self._wants_outline = not self._wants_outline
+        self.fit(size)
+        return size.width >= OUTLINE_FROM

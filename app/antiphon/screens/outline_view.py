@@ -8,7 +8,7 @@ from typing import Final
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import Headings
 from antiphon.render.view import OWN_NAME
-from antiphon.widgets.block_list import Anchor, CellChange, CellModel, NavigableBlockList
+from antiphon.widgets.block_list import Anchor, CellChange, CellModel, DocumentView
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.outline import Outline, OutlineEntry, Prompt
 from antiphon_kernel.types.enums import BlockKind, Role
@@ -39,9 +39,10 @@ class OutlineView:
     read again.
     """
 
-    def __init__(self, source: CellModel, cells: NavigableBlockList, outline: Outline) -> None:
+    def __init__(self, source: CellModel, area: DocumentView, outline: Outline) -> None:
         self._source = source
-        self._cells = cells
+        self._area = area
+        cells = self._cells = area.cells
         self._outline = outline
         self._clock = FrameScheduler(self.update, cells.call_next, cells.set_timer)
         self._headings: dict[str, Headings] = {}
@@ -114,7 +115,7 @@ class OutlineView:
 
     def _offset(self, block: str, line: int) -> int:
         """Return the code point of the text that a line shows or that stands before it."""
-        editor = self._cells.editor
+        editor = self._area.editor
         if editor is not None and editor.block == block:
             return editor.offset_at_row(max(line, 0))
         return self._cells.rendering(block).offset_at(max(line, 0), 0) or 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
+from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH, MarkdownStream
 from tests.app.render.markdown_texts import markdown_texts
 from tests.app.render.notation import THEME, plain, written
 
@@ -95,6 +95,20 @@ def test_markdown_typed_by_people_keeps_newlines() -> None:
 def test_text_is_not_wider_than_can_be_read() -> None:
     cell = MarkdownStream(200, THEME).update("word " * 100)
     assert max(line.strip.cell_length for line in cell.lines) <= TEXT_WIDTH == 84
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n" + "x" * 300 + "\n```",
+        "```\n" + "x" * 300 + "\nopen",
+        "| " + "name " * 40 + "| n |\n|---|---|\n| a | b |",
+    ],
+    ids=["fence", "open fence", "table"],
+)
+def test_code_and_tables_are_wider_than_text(text: str) -> None:
+    cell = MarkdownStream(200, THEME).update(text)
+    assert max(line.strip.cell_length for line in cell.lines) == WIDE_WIDTH == 120
 
 
 def test_escape_sequences_are_shown_not_sent() -> None:

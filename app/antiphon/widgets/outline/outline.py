@@ -121,9 +121,7 @@ class Outline(ThemedWidget):
 
     def _layout_rows(self) -> None:
         before, self._rows = self._rows, self._new_rows()
-        changed = [
-            y for y in range(len(self._rows)) if before[y : y + 1] != self._rows[y : y + 1]
-        ]
+        changed = [y for y in range(len(self._rows)) if before[y : y + 1] != self._rows[y : y + 1]]
         self.rows_drawn += len(changed)
         if changed:
             self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))

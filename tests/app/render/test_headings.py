@@ -1,0 +1,51 @@
+"""Headings of a text, read once and followed from then on."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.render.headings import Heading, Headings
+from antiphon_kernel.types.records import TextSplice
+
+pieces = st.lists(
+    st.sampled_from(["\n", "# ", "## a", "#", " ", "```", "~~~~", "x", "\n\n# b\n", "é"]),
+    max_size=12,
+).map("".join)
+
+
+def spliced(text: str, splice: TextSplice) -> str:
+    end = splice.offset + splice.deleted
+    return text[: splice.offset] + splice.inserted + text[end:]
+
+
+def test_headings_found_outside_of_fences_without_marks() -> None:
+    text = "# One `code` #\n\n```\n# no\n~~~\n```\ntext\n   ### **Three**\n#no\n    # no\n#\n"
+    assert Headings(text).found() == [
+        Heading(0, 1, "One code"),
+        Heading(text.index("   ###"), 3, "Three"),
+    ]
+
+
+@given(text=pieces, data=st.data())
+def test_headings_updated_equal_headings_read_afresh(text: str, data: st.DataObject) -> None:
+    headings = Headings(text)
+    for _ in range(3):
+        splices = []
+        for _ in range(data.draw(st.integers(1, 3))):
+            start = data.draw(st.integers(0, len(text)))
+            deleted = data.draw(st.integers(0, min(6, len(text) - start)))
+            splice = TextSplice(start, deleted, data.draw(pieces))
+            splices.append(splice)
+            text = spliced(text, splice)
+        headings.update(text, splices)
+        assert headings.found() == Headings(text).found()
+
+
+def test_update_reads_the_changed_lines_only() -> None:
+    text = "# Heading\n\nSome words of a paragraph.\n\n" * 1_000
+    headings = Headings(text)
+    before, middle = headings.characters_read, text.index("words", len(text) // 2)
+    headings.update(text[:middle] + "a" + text[middle:], [TextSplice(middle, 0, "a")])
+    assert headings.characters_read - before < 100
+    assert len(headings.found()) == 1_000

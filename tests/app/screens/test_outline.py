@@ -1,0 +1,112 @@
+"""The outline beside a wide page: what it lists, where it leads, and what it costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon.widgets.outline import Outline
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+WIDE = (160, 45)
+ANSWER = "# Begin\n\n{0}\n\n## Further\n\n{0}\n\n# End\n\nThe end."
+FILLER = "\n\n".join(["Some words."] * 30)
+
+
+async def ask(here: World, text: str) -> str:
+    new = {"role": "user", "kind": "text", "status": "done", "content": text}
+    created = await here.call("block.create", **new)
+    return str(created["block_id"])
+
+
+def outline_of(there: Opened) -> Outline:
+    return there.screen.query_one(Outline)
+
+
+def rows_of(there: Opened) -> list[str]:
+    outline = outline_of(there)
+    return [outline.render_line(y).text.strip() for y in range(outline.size.height)]
+
+
+async def lists(there: Opened, title: str) -> None:
+    await until(
+        lambda: any(title in row for row in rows_of(there)),
+        lambda: f"{title!r} in\n" + "\n".join(rows_of(there)),
+    )
+
+
+async def test_outline_lists_prompts_and_headings_and_marks_the_one_in_view(here: World) -> None:
+    await ask(here, "What is here?\nTell me.")
+    await here.cell(ANSWER.format(FILLER))
+    async with opened(here, size=WIDE) as there:
+        await lists(there, "┃   End")
+        rows = rows_of(there)
+        assert rows[:3] == ["outline", "What is here?", "Begin"]
+        assert rows[3] == "Further"
+
+
+async def test_click_on_an_entry_shows_its_place_at_the_top(here: World) -> None:
+    await ask(here, "What is here?")
+    block = await here.cell(ANSWER.format(FILLER))
+    async with opened(here, size=WIDE) as there:
+        await lists(there, "Further")
+        y = rows_of(there).index("Further")
+        await there.pilot.click(Outline, offset=(8, y))
+        cells = there.screen.cells
+        offset = there.screen.source.text(block).index("## Further")
+        await until(lambda: cells.shows_place(block, offset), "the place")
+        assert cells.viewport.row_of(block, cells.place_of(block, offset).line) == 1
+        await until(lambda: "┃     Further" in rows_of(there), "marked")
+
+
+async def test_prompt_of_an_answer_in_view_is_shown(here: World) -> None:
+    async with opened(here, size=WIDE) as there:
+        await there.type("What is here?")
+        await there.press("enter")
+        here.aria.write("An answer.\n\n" + FILLER * 3)
+        await lists(there, "answers you")
+        assert rows_of(there)[-4] == "What is here?"
+
+
+@pytest.mark.parametrize("size", [(159, 40), (80, 24)])
+async def test_narrow_terminal_has_no_outline_and_says_so(
+    here: World, size: tuple[int, int]
+) -> None:
+    async with opened(here, size=size) as there:
+        assert not outline_of(there).display
+        there.screen.action_outline()
+        await there.sees("needs a terminal of 160 columns")
+
+
+async def test_outline_is_put_away_and_shown_again(here: World) -> None:
+    await ask(here, "What is here?")
+    async with opened(here, size=WIDE) as there:
+        await lists(there, "What is here?")
+        there.screen.action_outline()
+        await until(lambda: not outline_of(there).display, "put away")
+        there.screen.action_outline()
+        await lists(there, "What is here?")
+
+
+@pytest.mark.parametrize("count", [300, 600])
+async def test_update_visits_cells_near_the_view_only(here: World, count: int) -> None:
+    for number in range(count):
+        await here.cell(f"text {number}")
+    async with opened(here, size=WIDE) as there:
+        await there.sees(f"text {count - 1}")
+        view = there.screen.outline
+        before = view.cells_visited
+        view.update()
+        assert view.cells_visited - before <= 250
+
+
+async def test_streamed_text_redraws_no_row_of_the_outline(here: World) -> None:
+    block = await here.cell("# Begin\n\nwords", status="running")
+    async with opened(here, size=WIDE) as there:
+        await lists(there, "Begin")
+        outline = outline_of(there)
+        before = outline.rows_drawn
+        await here.call("block.append", block_id=block, text=" and more words")
+        await there.sees("more words")
+        there.screen.outline.update()
+        assert outline.rows_drawn == before
