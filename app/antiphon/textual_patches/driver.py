@@ -190,14 +190,14 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
 
     def show_title(self, title: str) -> None:
-        """Name the terminal's window from now on; `title` has to be harmless."""
-        self._title = title
+        """Name the terminal's window from now on, without anything that could end the title."""
+        self._title = "".join(filter(str.isprintable, title))
         if is_linux_console() or self._writer_thread is None or not self._writer_thread.is_alive():
             return
         if not self._has_kept_title:
             self._has_kept_title = True
             self.write(_KEEP_TITLE)
-        self.write(f"\x1b]2;{title}\x1b\\")
+        self.write(f"\x1b]2;{self._title}\x1b\\")
 
     def write(self, data: str) -> None:
         if self._writer_thread is None or self._writer_thread.is_alive():
