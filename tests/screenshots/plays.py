@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from textual.pilot import Pilot
 
+from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.widgets.sidebar import WIDE
+from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.types.enums import Activity
+from tests.app.opened import Writer
 from tests.app.rows import terminal_rows
 from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
 from tests.waiting import until
+
+EDIT: Final = {
+    "op": "replace",
+    "start_line": 0,
+    "end_line": 1,
+    "expected_text": "I look first.",
+    "content": "I look first, then I ask.",
+}
 
 Play = Callable[[Scene, AntiphonApp, Pilot[None]], Awaitable[None]]
 
@@ -57,6 +70,60 @@ async def navigating(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None
     await settled(scene, app, pilot)
 
 
+async def above(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You have mended the first sentence, while aria writes far below."""
+    await editing(scene, app, pilot)
+    await scene.write_until("Your comma and my paragraph are both in")
+    await passes(scene, app, 10)
+    await scene.write_until("whichever came first")
+    await settled(scene, app, pilot)
+
+
+async def blaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You have mended a word and look at who wrote what."""
+    await editing(scene, app, pilot)
+    await pilot.press("end", *keys_of(" So do we, letter by letter."), "escape")
+    await in_mode(app, Mode.NAVIGATE)
+    await pilot.press("b")
+    await until(lambda: any(one.text.startswith("yo") for one in terminal_rows(app)), "authors")
+    await settled(scene, app, pilot)
+
+
+async def scrubbing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You go back through the history of the cell."""
+    await editing(scene, app, pilot)
+    await pilot.press("escape")
+    await in_mode(app, Mode.NAVIGATE)
+    await pilot.press("h")
+    await sees(app, " of ")
+    await pilot.press("left", "left")
+    await still(app, pilot)
+
+
+async def finding(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You look for a word."""
+    await navigating(scene, app, pilot)
+    await pilot.press("slash")
+    await in_mode(app, Mode.FIND)
+    await pilot.press(*"type")
+    await sees(app, "1 of")
+    await settled(scene, app, pilot)
+
+
+async def opening(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You are in a context in which nothing has been written."""
+    await sees(app, "People and models write")
+    await still(app, pilot)
+
+
+async def managing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You look at who is here, and what one can do with them."""
+    await streaming(scene, app, pilot)
+    await pilot.press("f5")
+    await sees(app, "guest")
+    await still(app, pilot)
+
+
 async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     """Wait until the app shows all that the kernel has."""
     theirs, ours = scene.context.document, app.session.document
@@ -70,10 +137,23 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     cells = app.document_screen.cells
     cells.draw()
     await until(lambda: cells.is_map_current, "the scroll bar")
-    shown, now = "", app.export_screenshot()
-    while shown != now:
+    await still(app, pilot)
+
+
+async def still(app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """Wait until nothing changes any more."""
+    before, now = "", app.export_screenshot()
+    while before != now:
         await pilot.pause()
-        shown, now = now, app.export_screenshot()
+        before, now = now, app.export_screenshot()
+
+
+async def sees(app: AntiphonApp, words: str) -> None:
+    await until(lambda: any(words in row.text for row in terminal_rows(app)), words)
+
+
+async def in_mode(app: AntiphonApp, mode: Mode) -> None:
+    await until(lambda: app.document_screen.mode is mode, f"mode {mode}")
 
 
 def at_the_end(scene: Scene) -> bool:
@@ -92,14 +172,86 @@ def knows_everybody(scene: Scene, app: AntiphonApp) -> bool:
     return app.session.presence() == others
 
 
-async def picture(size: tuple[int, int], play: Play, *, theme: str | None = None) -> str:
+async def picture(
+    size: tuple[int, int], play: Play, *, theme: str | None = None, label: str | None = None
+) -> str:
     """The SVG of the app in a terminal of this size, after `play`."""
+    async with shown(size, theme=theme, label=label) as (scene, app, pilot):
+        await play(scene, app, pilot)
+        return taken(app)
+
+
+@contextlib.asynccontextmanager
+async def shown(
+    size: tuple[int, int],
+    *,
+    theme: str | None = None,
+    label: str | None = None,
+    models: Mapping[str, Provider] | None = None,
+    prepare: Callable[[Scene], Awaitable[None]] | None = None,
+) -> AsyncIterator[tuple[Scene, AntiphonApp, Pilot[None]]]:
+    """The app in a terminal of this size, in a context that is made unless it is the default.
+
+    Args:
+        prepare: what happens before the app opens.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        async with open_scene(Path(scratch)) as scene:
-            app = scene.app(Path(scratch), theme=theme)
+        async with open_scene(Path(scratch), models) as scene:
+            if label is not None:
+                await scene.call(scene.you, "context.create", label=label)
+            if prepare is not None:
+                await prepare(scene)
+            app = scene.app(Path(scratch), theme=theme, demo=label is None, label=label)
             async with app.run_test(size=size) as pilot:
                 await until(lambda: app.session.is_live, "the connection")
-                await play(scene, app, pilot)
-                taken = app.export_screenshot(title="antiphon", simplify=True)
+                yield scene, app, pilot
                 await app.session.close()
-    return taken
+
+
+def taken(app: AntiphonApp) -> str:
+    """Return the SVG of what is shown."""
+    return app.export_screenshot(title="antiphon", simplify=True)
+
+
+async def asked(size: tuple[int, int]) -> str:
+    """The SVG of calls of a model: one has run, one is denied, one is to change a text."""
+    bela = Writer()
+    models = {"bela": bela}
+    async with shown(size, label="tidy", models=models) as (scene, app, pilot):
+        drafts = scene.kernel.project / "drafts"
+        drafts.mkdir()
+        for name in ("answer.md", "verse.md"):
+            (drafts / name).touch()
+        # The message that every scene begins with.
+        await until(lambda: bela.prompts, "bela is asked")
+        bela.end()
+        await pilot.press(*keys_of("Tidy up, please."), "enter")
+        bela.say(ThinkingDelta("What is there that nobody needs?\nLook before you throw away.\n"))
+        bela.write("I look first.")
+        bela.run("ls -1 drafts")
+        await decide(app, pilot, "o")
+        bela.write("Nobody has read them for a year: they can go.")
+        bela.run("rm -rf drafts")
+        await decide(app, pilot, "n")
+        await sees(app, "Enter")
+        await pilot.press(*keys_of("We sing them tomorrow."), "enter")
+        bela.write("They stay. I only want to say above what I do.")
+        edit = {"block_id": "tidy.bela.2", "operations": [EDIT]}
+        bela.say(ToolCallEvent("call-3", "block_edit", edit))
+        bela.say(End("tool_use"))
+        await decide(app, pilot, None)
+        await still(app, pilot)
+        return taken(app)
+
+
+async def decide(app: AntiphonApp, pilot: Pilot[None], key: str | None) -> None:
+    """Choose the call that waits, and press a key that decides."""
+    await sees(app, "Run this with your rights?")
+    await pilot.press("escape" if app.document_screen.mode is Mode.WRITE else "G")
+    await until(lambda: app.document_screen.situation.asks, "the call is chosen")
+    if key is not None:
+        await pilot.press(key)
+
+
+def keys_of(text: str) -> list[str]:
+    return ["space" if letter == " " else letter for letter in text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -14,6 +14,7 @@ from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers import PermissionPolicy, Provider
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
 from antiphon_kernel.providers.recording import load_recording
 from antiphon_kernel.registry import Registry
@@ -58,11 +59,18 @@ class Scene:
     def locate(self) -> KernelAddress:
         return address_of(self.kernel, self.doors)
 
-    def app(self, folder: Path, *, theme: str | None = None, demo: bool = True) -> AntiphonApp:
-        """The real app on this kernel."""
+    def app(
+        self,
+        folder: Path,
+        *,
+        theme: str | None = None,
+        demo: bool = True,
+        label: str | None = None,
+    ) -> AntiphonApp:
+        """The real app on this kernel, in the default context unless a label is given."""
         numbers = count(DRAFT_SEQ_MIN)
         return AntiphonApp(
-            AppOptions(data=folder, demo=demo, address=self.locate()),
+            AppOptions(data=folder, demo=demo, address=self.locate(), context=label),
             clock=self.clock,
             new_seq=lambda: next(numbers),
             theme=theme,
@@ -97,8 +105,10 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def open_scene(folder: Path) -> AsyncIterator[Scene]:
-    """A served kernel with a conversation that has just begun."""
+async def open_scene(
+    folder: Path, models: Mapping[str, Provider] | None = None
+) -> AsyncIterator[Scene]:
+    """A served kernel with a conversation that has just begun, and `models` that ask for leave."""
     kernel = await Kernel.open(
         folder / "data",
         folder,
@@ -107,7 +117,9 @@ async def open_scene(folder: Path) -> AsyncIterator[Scene]:
         clock=FixedClock(),
         ids=CountingIds(),
     )
-    turns = TurnRunner(kernel, Models({}))
+    playing = models or {}
+    asking = {name: PermissionPolicy.parse({"block_edit": "ask"}) for name in playing}
+    turns = TurnRunner(kernel, Models(playing, permissions=asking))
     doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
     try:
         yield await _set(kernel, doors)

@@ -319,7 +319,7 @@ class HistoryModal(ModalScreen[HistoryChoice | None]):
             said = "stop" if key == "Space" and self._playing is not None else words
             spans += [
                 StatusSpan(key, theme.focus),
-                StatusSpan(f" {said.format(other=other)}   ", theme.dim),
+                StatusSpan(f" {said.format(other=other)}  ", theme.dim),
             ]
         return spans
 
