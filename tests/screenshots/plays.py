@@ -240,6 +240,9 @@ async def asked(size: tuple[int, int]) -> str:
         bela.say(ToolCallEvent("call-3", "block_edit", edit))
         bela.say(End("tool_use"))
         await decide(app, pilot, None)
+        scene.clock.seconds += 10
+        app.document_screen.source.fade()
+        await until(lambda: app.document_screen.cells.is_map_current, "the scroll bar")
         await still(app, pilot)
         return taken(app)
 

@@ -8,7 +8,19 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from antiphon.themes import bundled_themes_folder
 from tests.app.opened import Opened
-from tests.screenshots.plays import editing, navigating, picture, streaming
+from tests.screenshots.plays import (
+    Play,
+    above,
+    asked,
+    blaming,
+    editing,
+    finding,
+    navigating,
+    opening,
+    picture,
+    scrubbing,
+    streaming,
+)
 from tests.waiting import until
 
 
@@ -22,6 +34,22 @@ class SvgPicture(SingleFileSnapshotExtension):
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}")
 async def test_model_streams(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
     assert await picture(size, streaming) == snapshot(extension_class=SvgPicture)
+
+
+@pytest.mark.parametrize(
+    "play", [above, blaming, scrubbing, finding], ids=lambda play: play.__name__
+)
+async def test_person_looks_at_a_streamed_text(play: Play, snapshot: SnapshotAssertion) -> None:
+    assert await picture((80, 24), play) == snapshot(extension_class=SvgPicture)
+
+
+async def test_context_is_empty(snapshot: SnapshotAssertion) -> None:
+    taken = await picture((80, 24), opening, label="notes")
+    assert taken == snapshot(extension_class=SvgPicture)
+
+
+async def test_model_asks(snapshot: SnapshotAssertion) -> None:
+    assert await asked((80, 24)) == snapshot(extension_class=SvgPicture)
 
 
 async def test_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> None:
