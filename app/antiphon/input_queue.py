@@ -75,19 +75,24 @@ class InputQueue:
         return self._app.focused or self._app.screen
 
     async def _drain(self) -> None:
-        while self._waiting and not self._holds:
-            event = self._waiting.popleft()
-            target = self._target()
-            if _is_text(event, target):
-                await self._hand_on(event)
-                continue
-            # Some keys do not go through the queue of the widget that text went into before.
-            await _caught_up(target)
+        try:
+            while self._waiting and not self._holds:
+                await self._hand_on_next(self._waiting.popleft())
+        finally:
+            # At once: a key that came before the task's callback would wait for another to come.
+            self._settling = None
+
+    async def _hand_on_next(self, event: events.Event) -> None:
+        target = self._target()
+        if _is_text(event, target):
             await self._hand_on(event)
-            await self._finish(target)
+            return
+        # Some keys do not go through the queue of the widget that text went into before.
+        await _caught_up(target)
+        await self._hand_on(event)
+        await self._finish(target)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
-        self._settling = None
         if not task.cancelled() and task.exception() is not None:
             # The app ends with this failure as with one of its own.
             self._app.call_later(task.result)

@@ -2,12 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import pytest
+from textual import events
+from textual.app import App, ComposeResult
+from textual.widgets import TextArea
+
 from antiphon.actions import Mode
+from antiphon.input_queue import InputQueue
 from tests.app.opened import Opened, World, opened, world
 from tests.app.widgets.composer.test_composer import kernel_has_draft, sent
 from tests.waiting import until
+
+TURNS = 40
+"""Turns of the event loop; a key has been handled in fewer, however long they take."""
+
+
+class Page(App[None]):
+    """One text area."""
+
+    def compose(self) -> ComposeResult:
+        yield TextArea()
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_key_at_the_moment_in_which_another_is_handled_is_not_left_waiting(
+    is_held: bool,
+) -> None:
+    handed: list[str] = []
+
+    async def hand_on(event: events.Event) -> None:
+        assert isinstance(event, events.Key)
+        handed.append(event.key)
+
+    async with Page().run_test() as pilot:
+        await until(lambda: pilot.app.focused is not None, "the text area has the focus")
+        keys = InputQueue(pilot.app, hand_on)
+        for turns in range(TURNS):
+            handed.clear()
+            await keys.put(events.Key("backspace", "\x7f"))
+            if is_held:
+                keys.pause()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await keys.put(events.Key("x", "x"))
+            if is_held:
+                keys.resume()
+            await until(lambda: handed == ["backspace", "x"], f"both keys, {turns} turns apart")
 
 
 async def test_burst_after_enter_becomes_next_message(here: World, there: Opened) -> None:
