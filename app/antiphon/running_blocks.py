@@ -13,9 +13,6 @@ from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.signal import Signal
 
-_MANY: Final = 256
-"""When more blocks than this arrive at once, only the last ones can still be running."""
-
 _DEPTH: Final = 64
 """How far up the parents of a block its turn's prompt is looked for."""
 
@@ -102,10 +99,9 @@ class RunningBlocks:
 
     def _changed(self, change: DocumentChange) -> None:
         before = len(self._running), next(reversed(self._running), None)
-        if len(change.added) > _MANY:
-            self._refresh(self._document.block_ids()[-_MANY:])
-        else:
-            self._refresh(change.added)
+        header = self._document.header
+        added = self._document.open_blocks(change.added)
+        self._refresh(sorted(added, key=lambda block: (header(block).order, block)))
         self._refresh(one.block for one in change.headers if "status" in one.fields)
         if before != (len(self._running), next(reversed(self._running), None)):
             self.changed.notify()

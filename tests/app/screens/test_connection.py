@@ -11,7 +11,7 @@ from antiphon.locations import state_folder
 from antiphon.screens.document_screen import NOTICED_SECONDS
 from antiphon_kernel.storage import journal
 from tests.app.opened import Opened, World, opened, through_proxy, world
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def test_header_says_how_the_kernel_is(here: World) -> None:
@@ -85,14 +85,20 @@ async def test_connection_that_was_missed_is_told_to_be_back(here: World, there:
 async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:
     loop = asyncio.get_running_loop()
     restarts: list[None] = []
+    seen = asyncio.Event()
+
+    async def open_when_seen() -> None:
+        await seen.wait()
+        await here.open_doors()
 
     def restart() -> None:
         restarts.append(None)
-        asyncio.run_coroutine_threadsafe(here.open_doors(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(open_when_seen(), loop).result(PATIENCE)
 
     async with opened(here, restart=restart) as there:
         await here.close_doors()
         await there.sees("starting the kernel")
+        seen.set()
         await until(lambda: there.app.session.is_live, "live again")
         assert len(restarts) == 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +13,9 @@ from antiphon.context_preview import LONG_CONTEXT, read_preview
 from antiphon.widgets.block_list import PreviewView
 from antiphon.widgets.block_list.preview_view import NOT_YET
 from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.document import document as documents
+from antiphon_kernel.document.header import read_header
+from antiphon_kernel.types.records import BlockHeader
 from tests.app.opened import Opened, World, opened
 from tests.bench.filled import Filled
 from tests.waiting import until
@@ -63,6 +66,20 @@ async def waiting(here: World, blocks: list[str], held: Held) -> AsyncIterator[O
         yield there
         held.released.set()
         await there.live()
+
+
+@pytest.fixture
+def headers_read(waiting: Opened, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The blocks whose headers are read into memory from now on, by anybody."""
+    assert waiting.app.is_running
+    found: list[str] = []
+
+    def read(block: str, stored: Mapping[str, Any]) -> BlockHeader:
+        found.append(block)
+        return read_header(block, stored)
+
+    monkeypatch.setattr(documents, "read_header", read)
+    return found
 
 
 def preview_of(there: Opened) -> PreviewView | None:
@@ -166,9 +183,14 @@ async def test_preview_goes_when_the_kernel_refuses_the_app(
         assert not there.shows(LAST)
 
 
-async def test_long_context_is_read_only_where_it_is_seen(waiting: Opened, held: Held) -> None:
+async def test_long_context_is_read_only_where_it_is_seen(
+    waiting: Opened, held: Held, headers_read: list[str]
+) -> None:
     await swapped(waiting, held)
-    assert waiting.screen.cells.renderings_drawn < 100
+    cells = waiting.screen.cells
+    await until(lambda: not cells.source.preload(), "nothing is left to be looked for")
+    assert cells.renderings_drawn < 100
+    assert 0 < len(headers_read) < 100
 
 
 async def test_short_context_has_no_preview(here: World, held: Held) -> None:
