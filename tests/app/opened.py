@@ -12,7 +12,7 @@ from typing import Any
 from textual import events
 from textual.pilot import Pilot
 
-from antiphon.actions import Mode
+from antiphon.actions import SHOWN_KEYS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon.screens.document_screen import DocumentScreen
@@ -160,7 +160,9 @@ class Opened:
     def burst(self, *keys: str) -> None:
         """All keys at once, as a slow line delivers them."""
         for key in keys:
-            self.app.post_message(events.Key(key, key if len(key) == 1 else None))
+            sign = key if len(key) == 1 else SHOWN_KEYS.get(key, "")
+            is_sign = len(sign) == 1 and sign.isascii()
+            self.app.post_message(events.Key(key, sign if is_sign else None))
 
     async def type(self, text: str) -> None:
         names = {" ": "space", "\n": "ctrl+j"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Final
 
@@ -32,10 +33,10 @@ def appearance(there: Opened) -> tuple[object, ...]:
 async def noticed(there: Opened, key: str, patience: float = PATIENCE) -> bool:
     """Press a key; return whether anything is different afterwards."""
     before = appearance(there)
-    await there.press(key)
+    there.burst(key)
     deadline = time.monotonic() + patience
     while appearance(there) == before:
         if time.monotonic() > deadline:
             return False
-        await there.pilot.pause(0.02)
+        await asyncio.sleep(0.01)
     return True

@@ -165,6 +165,7 @@ async def effect_or_hint(player: Player) -> None:
     if key not in modes or there.app.size.width < 40 or there.app.size.height < 10:
         return
     player.pressed.append(f"{there.screen.mode.value}:{key} (silence)")
+    await there.pilot.pause()
     assert await noticed(there, key), player.pressed[-12:]
 
 
