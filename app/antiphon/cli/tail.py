@@ -14,7 +14,7 @@ import click
 
 from antiphon.cli.call import dump_json_line
 from antiphon.cli.stdio import Printer
-from antiphon.cli.transcript import Transcript, is_draft
+from antiphon.cli.transcript import Transcript, is_cut_out, is_draft
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -90,7 +90,12 @@ class Tail:
         It also tells what drafts say, however old: they may be sent at any time.
         """
         await self._list(context)
-        printed = set(list(self._listed)[max(0, len(self._listed) - last) :])
+        told = [
+            block
+            for block, header in self._listed.items()
+            if self._as_json or not is_cut_out(header)
+        ]
+        printed = set(told[max(0, len(told) - last) :])
         self._versions = {
             block: one["version"] for block, one in self._listed.items() if block not in printed
         }

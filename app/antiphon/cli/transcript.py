@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.text.sequence_diff import changed_ranges
+from antiphon_kernel.types.cut_out import CUT_OUT
 
 REST_SECONDS: Final = 1.0
 """How long nobody has edited a block's printed text before its changes are said."""
@@ -38,8 +39,8 @@ class _Cell:
 
     @property
     def waits(self) -> bool:
-        """Return whether it is not to be printed yet: it is a message that has not been sent."""
-        return is_draft(self.header) and not self.structured
+        """Return whether it is not to be printed now: not sent yet, or cut out."""
+        return is_cut_out(self.header) or (is_draft(self.header) and not self.structured)
 
     @property
     def rest(self) -> str:
@@ -62,7 +63,7 @@ class _Cell:
     def replace(self, text: str) -> bool:
         """Another text as a whole; whether it does not just go on from what is printed."""
         goes_on = text.startswith(self.said)
-        self.shown = len(self.said) if goes_on or self.waits else len(text)
+        self.shown = len(self.said) if goes_on else len(text)
         self.text = text
         return not goes_on
 
@@ -126,6 +127,7 @@ class Transcript:
         if version <= cell.version:
             return ""
         cell.version = version
+        was_cut_out = is_cut_out(cell.header)
         cell.header = event.get("header", cell.header)
         if rendered is not None:
             cell.structured = True
@@ -136,7 +138,7 @@ class Transcript:
             edited = False
             for one in event["splices"]:
                 edited |= cell.splice(one["offset"], one["delete_count"], one["insert"])
-        if edited:
+        if edited or (was_cut_out and not cell.waits):
             cell.edited = now
             self._edited[block] = None
             if (principal := event.get("principal")) is not None:
@@ -220,6 +222,8 @@ class Transcript:
     def _correction(self, block: str) -> Iterator[str]:
         del self._edited[block]
         cell = self._cells[block]
+        if cell.waits:
+            return
         now = cell.text[: cell.shown]
         if now == cell.said:
             return
@@ -258,6 +262,11 @@ def is_draft(header: Mapping[str, Any]) -> bool:
     """Return whether a block is a person's message that is still being written."""
     is_message = header["role"] == "user" and header["kind"] == "text"
     return is_message and header["status"] in ("pending", "running")
+
+
+def is_cut_out(header: Mapping[str, Any]) -> bool:
+    """Return whether people are not shown a block until it is brought back."""
+    return header.get("excluded") is True and header.get("metadata", {}).get(CUT_OUT) is True
 
 
 def changed_lines(before: str, after: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerState, WorkType
 
 from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.key_request_watcher import WaitingKey
@@ -164,7 +164,7 @@ class BaseScreen(Screen[None]):
         self._has_stopped_following = False
         """The last key has ended it."""
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
-        self._find = FindView(self.area, self.source, self._frame.find, self.run_in_background)
+        self._find = FindView(self.area, self.source, self._frame.find, self.run_last_of)
         self._contexts: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
         """Ids and versions of the contexts when it was last asked where they branch."""
@@ -228,11 +228,16 @@ class BaseScreen(Screen[None]):
 
     # Work in the background
 
-    def run_in_background(self, work: Coroutine[Any, Any, None], group: str | None = None) -> None:
-        """Do this beside everything else; of a group only the last one goes on."""
-        self.run_worker(
-            work, group=group or "default", exclusive=group is not None, exit_on_error=False
-        )
+    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else."""
+        self.run_worker(work, exit_on_error=False)
+
+    def run_last_of(self, group: str, work: WorkType[None]) -> None:
+        """Do this beside everything else; of a group only the last one goes on.
+
+        It takes a function: of a coroutine that is dropped before it begins Python warns.
+        """
+        self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Tell a failure."""
@@ -508,7 +513,7 @@ class BaseScreen(Screen[None]):
 
     def _list_contexts(self) -> None:
         if self._session.is_live:
-            self.run_in_background(self._fetch_branches(), "contexts")
+            self.run_last_of("contexts", self._fetch_branches)
 
     async def _fetch_branches(self) -> None:
         """Ask which contexts there are, and if some are forks, which messages here branch."""

@@ -93,7 +93,7 @@ class DocumentScreen(DocumentActions):
     def _look_at_contexts(self) -> None:
         """Keep the contexts at the side up to date."""
         if self._frame.has_sidebar:
-            self.run_in_background(self.fetch_contexts(), "contexts")
+            self.run_last_of("contexts", self.fetch_contexts)
 
     def on_unmount(self) -> None:
         self.retire()
@@ -343,7 +343,7 @@ class DocumentScreen(DocumentActions):
         self._watch_joins()
         self._submit_pending()
         self._list_contexts()
-        self.run_in_background(self._fetch_models(), "models")
+        self.run_last_of("models", self._fetch_models)
         self._restore_view()
         if self._preview is not None:
             self.cells.draw()
@@ -386,8 +386,8 @@ class DocumentScreen(DocumentActions):
 
     def _watch_joins(self) -> None:
         if self.user.is_owner and self._session.is_live:
-            self.run_in_background(self._joins.run(), "joins")
-            self.run_in_background(self._key_requests.run(), "key requests")
+            self.run_last_of("joins", self._joins.run)
+            self.run_last_of("key requests", self._key_requests.run)
 
     def _submit_pending(self) -> None:
         self.run_in_background(self._submitter.connection_changed())
@@ -412,7 +412,7 @@ class DocumentScreen(DocumentActions):
         at_work = frozenset(one.username for one in self._turns())
         ended, self._at_work = self._at_work - at_work, at_work
         if ended and self._session.is_live:
-            self.run_in_background(self._fetch_models(), "models")
+            self.run_last_of("models", self._fetch_models)
             names = join_names(sorted(ended))
             self.post_message(self.Happened(f"{names} ended · {self.label}"))
 

@@ -55,7 +55,7 @@ class FindView:
         area: DocumentView,
         source: CellModel,
         bar: FindBar,
-        run: Callable[[Coroutine[Any, Any, None], str], None],
+        run: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
     ) -> None:
         """`run` does some work in the background; of a group, only the last one goes on."""
         self._area = area
@@ -89,7 +89,7 @@ class FindView:
         self._bar.open("this context" if editor is None else "this cell")
         if not self.is_open:
             self.is_open = True
-            self._run(self._follow(), "find")
+            self._run("find", self._follow)
             self.look_for(self._bar.query_text)
 
     def _position(self, editor: CellEditor | None) -> _BeforeFind:

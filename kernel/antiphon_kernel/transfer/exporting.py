@@ -35,6 +35,7 @@ from antiphon_kernel.transfer.records import (
     header_fields,
 )
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import BlockHeader, Principal
@@ -177,6 +178,8 @@ def _authors(history: BlockHistory, schema: Schema) -> Iterator[RunLine]:
 async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[str, None]:
     """Yield what a person reads: a heading for each block, its text, code and output fenced.
 
+    Blocks that are cut out are left out.
+
     Each piece is on disk; each block is as of one moment.
 
     Raises:
@@ -187,6 +190,9 @@ async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[st
     size = 0
     for block in tuple(document.block_ids()):
         header = document.header(block)
+        if is_cut_out(header):
+            await slices.pause()
+            continue
         text = (
             document.peek_text(block) if document.schema(block) == TEXT else render(document, block)
         )

@@ -65,6 +65,28 @@ def test_transcript_prints_other_block_once_current_line_is_complete() -> None:
     assert blocks.insert("c.p1.1", 14, "!") == "\n── ada · default.ada.1\n!"
 
 
+CUT_OUT = {"excluded": True, "metadata": {"cut_out": True}}
+
+
+def test_cut_out_block_is_printed_when_it_is_brought_back() -> None:
+    blocks = Blocks()
+    assert blocks.create("p2", 1, "One", status="done", **CUT_OUT) == ""
+    assert blocks.insert("c.p2.1", 3, "!") == ""
+    assert blocks.transcript.end() == ""
+    assert blocks.change("c.p2.1", excluded=False) == "── aria · default.aria.1\nOne!\n"
+
+
+def test_change_of_cut_out_block_is_printed_when_it_is_brought_back() -> None:
+    blocks = Blocks()
+    blocks.create("p2", 1, "One\nTwo\n", status="done")
+    blocks.change("c.p2.1", **CUT_OUT)
+    assert blocks.insert("c.p2.1", 0, "A", delete=1) == ""
+    assert blocks.transcript.flush(math.inf) == ""
+    assert blocks.change("c.p2.1", excluded=False) == ""
+    said = "\n── aria · default.aria.1 · changed by ada\n- One\n+ Ane\n"
+    assert blocks.transcript.flush(math.inf) == said
+
+
 @pytest.mark.parametrize("status", ["pending", "running"])
 def test_draft_is_printed_when_it_is_sent(status: str) -> None:
     blocks = Blocks()
