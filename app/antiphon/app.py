@@ -252,11 +252,11 @@ class AntiphonApp(App[None]):
             return None
         return PrivateDraftFile(state_folder(), kernel_name(self._options))
 
-    def _open_context(self, context: str, block: str | None = None) -> None:
-        work = self._show_context(context, block)
+    def _open_context(self, context: str, block: str | None = None, query: str = "") -> None:
+        work = self._show_context(context, block, query)
         self.run_worker(work, name="another context", exclusive=True)
 
-    async def _show_context(self, context: str, block: str | None) -> None:
+    async def _show_context(self, context: str, block: str | None, query: str) -> None:
         """Everything that was written in the one before is on the kernel's disk first."""
         before = self.session
         if before.is_live:
@@ -267,7 +267,7 @@ class AntiphonApp(App[None]):
         self.session = self._new_session(self._options)
         await self._show_document()
         if block is not None:
-            self.document_screen.arrive_at(block)
+            self.document_screen.arrive_at(block, query)
         self.session.start(block or self._memory.anchored_block(context))
         await before.close()
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -97,6 +97,12 @@ class Arrangement:
     """Sentence that says that it has been taken back."""
 
 
+class OpenContext(Protocol):
+    """The way to another context, and there to a cell, or to a text that is found in it."""
+
+    def __call__(self, context: str, block: str | None, query: str = "") -> None: ...
+
+
 class BaseScreen(Screen[None]):
     """Composes the widgets; knows what the person can do now, and fills header and sidebar."""
 
@@ -108,7 +114,7 @@ class BaseScreen(Screen[None]):
         place: str,
         context: str,
         tour: Tour | None,
-        open_context: Callable[[str, str | None], None],
+        open_context: OpenContext,
         memory: ViewStateController,
         hints: HintLog,
         history: MessageHistory,
@@ -170,6 +176,8 @@ class BaseScreen(Screen[None]):
         """Ids and versions of the contexts when it was last asked where they branch."""
         self._arriving: str | None = None
         """The block to go to when the document is there."""
+        self._arriving_query = ""
+        """The text to find in it."""
         self._looked_at: Rejection | None = None
         """Rejected edits that the person has been shown."""
         self._focused_before: Widget | None = None

@@ -438,10 +438,10 @@ class CellActions(BaseScreen):
             return
         context = block.partition(".")[0]
         if context != self._session.document.context:
-            self._switch_context(context, block)
+            self._switch_context(context, block, query=typed[0])
         elif self.cells.has_cell(block):
-            self.cells.focus_cell(block)
-            self.cells.focus()
+            self.area.leave()
+            self._find.find_from(block, typed[0])
 
     async def _search(self, query: str) -> Sequence[PickerEntry]:
         is_lower = query == query.lower()

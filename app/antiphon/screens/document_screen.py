@@ -132,9 +132,12 @@ class DocumentScreen(DocumentActions):
         elif state.mode is Mode.WRITE:
             self.composer.editor.focus()
 
-    def arrive_at(self, block: str) -> None:
-        """Go to a cell as soon as the document is there, instead of where the person was last."""
-        self._arriving = block
+    def arrive_at(self, block: str, query: str = "") -> None:
+        """Go to a cell, and to a text in it, as soon as the document is there.
+
+        That is instead of where the person was last.
+        """
+        self._arriving, self._arriving_query = block, query
         self.cells.focus()
 
     def _restore_view(self) -> None:
@@ -147,6 +150,9 @@ class DocumentScreen(DocumentActions):
                 self.cells.focus_cell(self._arriving)
             else:
                 self._memory.go_back(context, self.cells)
+            block, query = self._arriving, self._arriving_query
+            if block is not None and query and self.cells.has_cell(block):
+                self._find.find_from(block, query)
 
     def _show_preview(self) -> None:
         """Show some blocks of a long context, if they are those that the document will show."""

@@ -92,6 +92,21 @@ class FindView:
             self._run("find", self._follow)
             self.look_for(self._bar.query_text)
 
+    def find_from(self, block: str, query: str) -> None:
+        """Go to the first hit of a text in a cell, else behind it; all others are marked."""
+        self._origin = _BeforeFind(
+            self._cells.view_state(), self._cells.focused_cell, None, None, HitPlace(block, -1)
+        )
+        self._opened.clear()
+        self._cells.focus_cell(block)
+        self._bar.open("this context")
+        self._bar.set_query(query)
+        if not self.is_open:
+            self.is_open = True
+            self._run("find", self._follow)
+        self.look_for(query)
+        self.stay()
+
     def _position(self, editor: CellEditor | None) -> _BeforeFind:
         cells = self._cells
         if editor is not None:

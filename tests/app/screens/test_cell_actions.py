@@ -362,6 +362,21 @@ async def test_search_goes_to_a_cell_of_another_context(here: World, there: Open
     await there.press("enter")
     await until(lambda: there.screen is not before, "another screen")
     await until(lambda: focused(there) == made["block_id"], "the hit")
+    await there.sees("1 of 1")
+
+
+async def test_search_goes_to_the_hit_inside_a_long_cell(here: World, there: Opened) -> None:
+    made = await here.cell("\n\n".join(f"line {number}" for number in range(200)))
+    await here.cell("hay")
+    await there.sees("hay")
+    await palette(there, "Search in all contexts")
+    await there.type("line 77")
+    await there.sees("bela · text")
+    await there.press("enter")
+    await there.sees("1 of 1")
+    assert there.shows("line 77") and not there.shows("line 1 ")
+    assert focused(there) == made
+    assert there.screen.mode is Mode.NAVIGATE
 
 
 async def test_viewer_is_told_why_nothing_is_done_with_a_cell(here: World) -> None:

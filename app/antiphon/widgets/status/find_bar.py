@@ -92,6 +92,11 @@ class FindBar(Horizontal):
         self.input.focus(scroll_visible=False)
         self.input.action_select_all()
 
+    def set_query(self, query: str) -> None:
+        """Show a text that is to be found already."""
+        with self.input.prevent(Input.Changed):
+            self.input.value = query
+
     def hide(self) -> None:
         """Take the row away; the text to find stays in it for the next time."""
         self.remove_class("-open")
