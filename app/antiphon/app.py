@@ -27,6 +27,7 @@ from antiphon.message_history import MessageHistory
 from antiphon.options import AppOptions, kernel_name
 from antiphon.palette import PaletteCommands, shown_theme
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.modals import rejected_location
@@ -34,7 +35,7 @@ from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
 from antiphon.terminal_title import PROGRAM
-from antiphon.textual_patches.driver import BackgroundReported, TerminalDriver
+from antiphon.textual_patches.driver import BackgroundReported, TerminalDriver, is_linux_console
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
@@ -108,6 +109,7 @@ class AntiphonApp(App[None]):
         """Tests pass the clock, the numbers of drafts, the theme and what the header says."""
         super().__init__(driver_class=TerminalDriver)
         self._neutral_text = NeutralText()
+        self._without_links = WithoutLinks()
         # Standard error lets no escape sequence through to a terminal.
         self.error_console = Console(markup=False, highlight=False, stderr=True, color_system=None)
         self.animation_level = "none"
@@ -162,6 +164,8 @@ class AntiphonApp(App[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filter for each row of each widget: Textual's own, then ours, in one."""
         before = tuple(super().get_line_filters())
+        if is_linux_console():
+            before = (*before, self._without_links)
         if before != self._neutral_text.before:
             self._neutral_text = NeutralText(before)
         return (self._neutral_text,)

@@ -30,9 +30,9 @@ DRIVING = "\x07\x08\x1b\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000
 FORBIDDEN = re.compile(f"[{DRIVING}]")
 OWN_SEQUENCES = re.compile(
     r"\x1b\[[0-9;:?<=>$]*[A-Za-z]|\x1b[=>78]|\x1b[P_][ -~]*\x1b\\|\x1b\]22;[a-z-]*\x07"
-    rf"|\x1b\]2;[^{DRIVING}\n]*\x1b\\|\x1b\]11;\?\x1b\\"
+    rf"|\x1b\]2;[^{DRIVING}\n]*\x1b\\|\x1b\]11;\?\x1b\\|\x1b\]8;[ -~]*\x1b\\"
 )
-"""Styles, modes, positions, questions to the terminal, shapes of the pointer, and titles."""
+"""Styles, modes, positions, questions to the terminal, shapes of the pointer, titles, links."""
 
 WITH_NAMES_AS_THEY_ARE = (
     "from antiphon.render import display; display.displayable_in_a_row = str;"

@@ -10,6 +10,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
+from antiphon.render.links import BareAddress, bare_addresses, link_style
 from antiphon.render.token_meta import AT, TARGET
 from antiphon.render.wrap import WrapPiece
 
@@ -69,6 +70,7 @@ class _InlineRenderer:
         self._source = source
         self._theme = theme
         self._newlines = newlines
+        self._bare = bare_addresses(source.content)
         self._styles = {
             "em_open": theme.emphasis,
             "strong_open": theme.strong,
@@ -81,12 +83,14 @@ class _InlineRenderer:
         rows: list[list[WrapPiece]] = [[]]
         styles = [style]
         link: Token | None = None
+        closing = _closing_tokens(tokens)
         for token in tokens:
             row, at = rows[-1], token.meta.get(AT, 0) + shift
             if token.nesting > 0:
                 styles.append(styles[-1] + self._styles.get(token.type, Style.null()))
                 if token.type == "link_open":
                     link = token
+                    styles[-1] += self._link(link, closing.get(id(link)), shift)
             elif token.nesting < 0:
                 if len(styles) > 1:
                     styles.pop()
@@ -108,9 +112,36 @@ class _InlineRenderer:
                 end = self._source.content.index(">", at)
                 text = self._source.content[at + 1 : end]
                 row.extend(self._source.pieces(at + 1, text, styles[-1]))
-            elif token.content:
+            elif token.content and (link is not None or not self._bare):
                 row.extend(self._source.pieces(at, token.content, styles[-1]))
+            elif token.content:
+                row.extend(self._text(token.content, at, styles[-1]))
         return rows
+
+    def _text(self, text: str, at: int, style: Style) -> Iterator[WrapPiece]:
+        """Yield text in which addresses that stand there as they are become links."""
+        end, done = at + len(text), at
+        for bare in self._bare[bisect_right(self._bare, at, key=_end_of) :]:
+            if bare.start >= end:
+                break
+            start, stop = max(bare.start, at), min(bare.end, end)
+            yield from self._source.pieces(done, text[done - at : start - at], style)
+            shown = text[start - at : stop - at]
+            linked = style + self._theme.link + bare.style
+            yield from self._source.pieces(start, shown, linked)
+            done = stop
+        yield from self._source.pieces(done, text[done - at :], style)
+
+    def _link(self, opening: Token, closing: Token | None, shift: int) -> Style:
+        """Return the style that leads where the link says, as the text shows it."""
+        if opening.markup == "autolink":
+            address = str(opening.attrs.get("href", ""))
+        elif closing is not None and TARGET in closing.meta:
+            start, end = (place + shift for place in closing.meta[TARGET])
+            address = self._source.content[start:end]
+        else:
+            address = ""
+        return link_style(address) or Style.null()
 
     def _newline(self, at: int) -> int:
         r"""Offset of the ``\n`` at or after `at`: it ends right before the next line's prefix."""
@@ -153,6 +184,23 @@ class _InlineRenderer:
         if not address or address == label:
             return
         dim = style + self._theme.link_target
+        linked = dim + (link_style(address) or Style.null())
         yield WrapPiece(" (", dim)
-        yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), dim)
+        yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), linked)
         yield WrapPiece(")", dim)
+
+
+def _closing_tokens(tokens: Sequence[Token]) -> dict[int, Token]:
+    """Return the end of each link, by the identity of the token that opens it."""
+    found: dict[int, Token] = {}
+    end: Token | None = None
+    for token in reversed(tokens):
+        if token.type == "link_close":
+            end = token
+        elif token.type == "link_open" and end is not None:
+            found[id(token)] = end
+    return found
+
+
+def _end_of(bare: BareAddress) -> int:
+    return bare.end

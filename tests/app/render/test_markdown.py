@@ -23,7 +23,7 @@ def markdown(text: str, width: int = 40, *, newlines: bool = False) -> str:
         ("### Three\n\nFour\n===\n", "{bih:Three}\n\n{buh:Four}"),
         ("*slanted*, **strong**, ***both***", "{i:slanted}, {b:strong}, {bi:both}"),
         ("~~gone~~ and `a  b`", "{s:gone} and {c+:a  b}"),
-        ('[the *docs*](http://a.b "t")', "{ul:the }{iul:docs}{d: (http://a.b)}"),
+        ('[the *docs*](http://a.b "t")', "{ul:the }{iul:docs}{d: (}{d:http://a.b}{d:)}"),
         ("[http://a.b](http://a.b)", "{ul:http://a.b}"),
         ("<http://auto.io>", "{ul:http://auto.io}"),
         ("![a picture](p.png)", "{d:▣ }{ul:a picture}{d: (p.png)}"),
