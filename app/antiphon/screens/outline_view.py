@@ -97,6 +97,9 @@ class OutlineView:
         is_at_tail = cells.viewport.following
         reading = last if is_at_tail else places[min(_READING_ROW, len(places) - 1)]
         read_to = order[reading.block], self._offset(reading.block, reading.line)
+        editor = self._area.editor
+        if editor is not None and editor.block in order:
+            read_to = order[editor.block], editor.cursor_offset
         current, shown = len(above) - 1, set()
         for index, entry in enumerate(here, len(above)):
             key = order[entry.block], entry.offset

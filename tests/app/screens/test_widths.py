@@ -1,0 +1,96 @@
+"""Hints and footers in terminals of all widths."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual.geometry import Size
+
+import antiphon
+from antiphon.actions import ActionContext, Mode, shown_key
+from antiphon.keymap import KeyMap
+from antiphon.widgets.status import FooterLine, HintBar
+from tests.app.opened import Opened, World, opened
+
+WIDTHS = [40, 80, 120, 200]
+PLACEHOLDER = "a-long-name"
+
+
+def written(node: ast.expr) -> str | None:
+    """Return the text of a string in the source, something in the place of each value."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(written(part) or PLACEHOLDER for part in node.values)
+    return None
+
+
+def hints() -> Iterator[str]:
+    """Yield the sentences that the source of the app hints."""
+    for path in sorted(Path(antiphon.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            name = getattr(node.func, "attr", "")
+            if name.lstrip("_") in {"hint", "show_hint"} and (text := written(node.args[0])):
+                yield text
+
+
+def situations(mode: Mode) -> Iterator[ActionContext]:
+    """Yield situations of a mode: nothing, everything, and each property by itself."""
+    plain = ActionContext(mode=mode, mode_word=mode.value)
+    yield plain
+    changes = {name: not value for name, value in vars_of(plain).items() if isinstance(value, bool)}
+    names = {"stoppable": PLACEHOLDER, "writer": PLACEHOLDER}
+    for name, value in {**changes, **names}.items():
+        yield replace(plain, **{name: value})  # type: ignore[arg-type]
+    yield replace(plain, **{**changes, **names, "reading": False})  # type: ignore[arg-type]
+
+
+def vars_of(situation: ActionContext) -> dict[str, object]:
+    return {name: getattr(situation, name) for name in situation.__dataclass_fields__}
+
+
+def test_hints_are_found_in_the_source() -> None:
+    assert len(set(hints())) > 60
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+async def test_hint_wraps_or_can_be_read_again(here: World, width: int) -> None:
+    async with opened(here, size=(width, 24)) as there:
+        bar = there.screen.query_one(HintBar)
+        for text in sorted(set(hints())):
+            there.screen.hint(text)
+            bar.clear_hint()
+            there.screen.hint(text)
+            height = bar.get_content_height(Size(), Size(), bar.size.width)
+            rows = [bar.render_line(y).text.strip("─ ") for y in range(height)]
+            shown, whole = " ".join(rows).split(), (bar.hint or "").split()
+            assert height <= 3
+            is_cut = rows[-1].endswith("…")
+            assert is_cut or "".join(shown) == "".join(whole), text
+            assert not is_cut or width == 40, f"{text} is cut at {width} columns"
+            assert bar.hint in [one.text for one in there.screen._hints]  # noqa: SLF001
+            bar.clear_hint()
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_footer_names_whole_keys_only(there: Opened, mode: Mode) -> None:
+    footer = there.screen.query_one(FooterLine)
+    for situation in situations(mode):
+        footer.show(situation)
+        labels = [
+            (shown_key(action.keys[0]), f" {action.label(situation)}")
+            for action in KeyMap().footer_actions(situation)
+        ]
+        for width in WIDTHS:
+            pieces = [piece.text for piece in footer.pieces(width)[0]]
+            assert sum(map(cell_len, pieces)) <= width - 2
+            named = list(zip(pieces[2::3], pieces[3::3], strict=True))
+            assert named == labels[: len(named)]
+            assert named, "no key is named"
