@@ -181,6 +181,31 @@ def test_share_lists_and_ends_sessions_and_the_log_has_them(project: SharedProje
     assert "added the key SHA256:" in log
 
 
+def test_share_changes_roles_and_kicks(project: SharedProject) -> None:
+    project.let_in("bo")
+    with project.guest_terminal("bo") as terminal:
+        terminal.wait_for("WRITE")
+        assert project.share("--demote", "bo")["role"] == "viewer"
+        assert terminal.wait_for_end() == 1
+    listed = project.succeed("share", "--list").stdout
+    assert ["bo", "viewer", "away"] in [line.split() for line in listed.splitlines()]
+    promoted = project.succeed("share", "--promote", "bo").stdout
+    assert promoted == "bo is an editor now. Ended 0 connections.\n"
+    with project.guest_terminal("bo") as terminal:
+        terminal.wait_for("WRITE")
+        kicked = project.succeed("share", "--kick", "bo").stdout
+        assert kicked.startswith("bo is out until ")
+        assert terminal.wait_for_end() == 1
+    assert "editor  kicked, may come again " in project.succeed("share", "--list").stdout
+    assert project.guest("bo", "export").returncode != 0
+    for arguments, code in (
+        (("--promote", "nobody"), 1),
+        (("--kick", project.tool("session.whoami")["username"]), 1),
+        (("--promote", "bo", "--kick", "bo"), 2),
+    ):
+        assert project.run("share", *arguments).returncode == code, arguments
+
+
 def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: Path) -> None:
     served = tmp_path / "forge"
     served.mkdir()

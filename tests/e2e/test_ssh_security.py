@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import asyncssh
 import pytest
+from asyncssh.packet import String, UInt32
 
 from tests.e2e.sharing import SharedProject, lines_of, message, needs_openssh
 from tests.processes import memory_of
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = needs_openssh
 
@@ -146,10 +148,105 @@ def test_subsystem_and_forwardings_of_openssh_are_refused(project: SharedProject
     assert "subsystem request failed" in project.guest("ed", "-s", "sftp").stderr
     forwarded = project.guest("ed", "-W127.0.0.1:22", "-oBatchMode=yes")
     assert forwarded.returncode == 255 and "forwarding failed" in forwarded.stderr
-    remote = project.guest("ed", "-R0:127.0.0.1:22", "-oExitOnForwardFailure=yes", "tail")
-    assert remote.returncode == 255 and "forward" in remote.stderr
-    tunnel = project.guest("ed", "-w0:0", "-oExitOnForwardFailure=yes", "-v", "export")
-    assert tunnel.returncode == 255 or "Tunnel" in tunnel.stderr
+    never = project.keys / "never.sock"
+    for remote in ("-R0:127.0.0.1:22", f"-R{never}:127.0.0.1:22", "-R0"):
+        refused = project.guest("ed", remote, "-oExitOnForwardFailure=yes", "tail")
+        assert refused.returncode == 255 and "forward" in refused.stderr, remote
+    assert not never.exists()
+
+
+def test_local_forwardings_of_openssh_reach_nothing(project: SharedProject, tmp_path: Path) -> None:
+    with socket.socket() as target, socket.socket() as free:
+        target.bind(("127.0.0.1", 0))
+        target.listen()
+        target.setblocking(False)
+        port = target.getsockname()[1]
+        free.bind(("127.0.0.1", 0))
+        dynamic = free.getsockname()[1]
+        free.close()
+        to_port, to_socket = tmp_path / "to_port", tmp_path / "to_socket"
+        options = (
+            *(f"-L{to_port}:127.0.0.1:{port}", f"-L{to_socket}:{project.data / 'kernel.sock'}"),
+            *(f"-D127.0.0.1:{dynamic}", "-N", "-v", "-oExitOnForwardFailure=yes"),
+        )
+        log = tmp_path / "log"
+        with log.open("wb") as file:
+            client = subprocess.Popen(project.ssh("ed", *options), stderr=file, env=project.env)
+        try:
+            wait_until(lambda: "Entering interactive session" in log.read_text(), "ssh -N")
+            for path in (to_port, to_socket):
+                with socket.socket(socket.AF_UNIX) as one:
+                    one.connect(str(path))
+                    assert _all_of(one) == b""
+            with socket.create_connection(("127.0.0.1", dynamic)) as one:
+                one.sendall(b"\x05\x01\x00")
+                assert one.recv(2) == b"\x05\x00"
+                one.sendall(b"\x05\x01\x00\x01\x7f\x00\x00\x01" + port.to_bytes(2, "big"))
+                assert len(_all_of(one)) <= 10  # the client's own answer, and nothing behind it
+            assert log.read_text().count("open failed: ") == 3
+            with pytest.raises(BlockingIOError):
+                target.accept()
+        finally:
+            client.kill()
+            client.wait()
+
+
+def test_agent_and_screen_of_openssh_are_not_forwarded(
+    project: SharedProject, tmp_path: Path
+) -> None:
+    path = tmp_path / "agent"
+    agent = subprocess.Popen(
+        ["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL, env=project.env
+    )
+    try:
+        wait_until(path.exists, "the agent")
+        command = project.ssh("ed", "-A", "-Y", "-v", "export")
+        done = subprocess.run(
+            [one.replace("IdentityAgent=none", f"IdentityAgent={path}") for one in command],
+            env=project.env | {"DISPLAY": "127.0.0.1:99"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        agent.terminate()
+        agent.wait()
+    assert "Requesting authentication agent forwarding" in done.stderr
+    assert "X11 forwarding request failed" in done.stderr
+    assert "client_request_agent" not in done.stderr and "client_request_x11" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("request_name", "payload"),
+    [
+        (b"auth-agent-req@openssh.com", b""),
+        (b"x11-req", bytes(1) + String(b"MIT-MAGIC-COOKIE-1") + String(b"00" * 16) + UInt32(0)),
+        (b"subsystem", String(b"sftp")),
+        (b"no-such-request", b""),
+    ],
+)
+async def test_request_for_more_than_a_session_is_refused(
+    project: SharedProject, request_name: bytes, payload: bytes
+) -> None:
+    async with _connected(project, "ed") as connection:
+        channel, _ = await connection.create_session(
+            asyncssh.SSHClientSession, term_type="xterm", encoding=None
+        )
+        assert not await channel._make_request(request_name, payload)  # noqa: SLF001
+        channel.abort()
+
+
+@pytest.mark.parametrize(
+    "kind", [b"auth-agent@openssh.com", b"x11", b"forwarded-tcpip", b"no-such-channel"]
+)
+async def test_channel_of_any_other_kind_is_refused(project: SharedProject, kind: bytes) -> None:
+    async with _connected(project, "ed") as connection:
+        channel = asyncssh.channel.SSHTCPChannel(
+            connection, asyncio.get_running_loop(), None, "strict", 2**15, 2**14
+        )
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await channel._open(kind, String(b"127.0.0.1") + UInt32(1))  # noqa: SLF001
 
 
 async def test_every_other_channel_and_forwarding_is_refused(project: SharedProject) -> None:
@@ -162,6 +259,10 @@ async def test_every_other_channel_and_forwarding_is_refused(project: SharedProj
             await connection.forward_remote_port("", 0, "localhost", 1)
         with pytest.raises(asyncssh.ChannelListenError):
             await connection.forward_remote_path("/tmp/never.sock", "/tmp/nowhere.sock")
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.open_tun(0)
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await connection.open_tap(0)
         with pytest.raises(asyncssh.Error):
             await connection.start_sftp_client()
 
@@ -281,6 +382,13 @@ def test_bind_beyond_loopback_without_keys_is_refused(tmp_path: Path) -> None:
         assert not (alone.data / "ssh.json").exists()
     finally:
         alone.close()
+
+
+def _all_of(one: socket.socket) -> bytes:
+    """Return what comes until the other end closes."""
+    one.settimeout(PATIENCE)
+    pieces = iter(lambda: one.recv(4_096), b"")
+    return b"".join(pieces)
 
 
 def _connected(

@@ -75,6 +75,9 @@ LOOPBACK: Final = "127.0.0.1"
     help="When it ends by itself: 30m, 12h, 7d, 2w or never.",
 )
 @click.option("--list", "lists", is_flag=True, help="Say who is here, and which keys let in whom.")
+@click.option("--promote", metavar="NAME", help="Make somebody an editor.")
+@click.option("--demote", metavar="NAME", help="Make somebody a viewer.")
+@click.option("--kick", metavar="NAME", help="End what somebody has open; keep them out a while.")
 @click.option("--end", "session", metavar="SESSION", help="End a session that --list names.")
 @click.option("--stop", is_flag=True, help="End the sharing, with every session over SSH.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one line of JSON.")
@@ -89,6 +92,9 @@ def share(
     bind: str,
     minutes: int,
     lists: bool,
+    promote: str | None,
+    demote: str | None,
+    kick: str | None,
     session: str | None,
     stop: bool,
     as_json: bool,
@@ -105,13 +111,26 @@ def share(
     from antiphon.cli.launcher import ensure_kernel
     from antiphon_kernel.types.errors import AntiphonError
 
+    orders = (lists, promote, demote, kick, session, stop)
+    if sum(1 for one in orders if one not in (None, False)) > 1:
+        raise click.UsageError(
+            "give one of --list, --promote, --demote, --kick, --end and --stop at a time"
+        )
     try:
         folder = ensure_kernel(data)
         if stop:
             _stop(folder, as_json)
+        elif promote is not None:
+            _set_role(folder, promote, "editor", as_json)
+        elif demote is not None:
+            _set_role(folder, demote, "viewer", as_json)
+        elif kick is not None:
+            ended = _ask(folder, lambda calls: calls.call("kernel.kick", {"principal": kick}))
+            until = to_the_minute(ended["barred_until"])
+            _print(ended, as_json, [f"{ended['username']} is out until {until}. {_ended(ended)}"])
         elif session is not None:
             ended = _ask(folder, lambda calls: calls.call("session.end", {"session": session}))
-            _print(ended, as_json, [f"Ended {_count(ended['ended'], 'connection')}."])
+            _print(ended, as_json, [_ended(ended)])
         elif lists:
             _list(folder, as_json)
         else:
@@ -207,6 +226,19 @@ def _stop(folder: Path, as_json: bool) -> None:
     _print({"stopped": stopped}, as_json, [words])
 
 
+def _set_role(folder: Path, name: str, role: str, as_json: bool) -> None:
+    from antiphon_kernel.types.roles import AccessRole
+
+    params = {"principal": name, "role": role}
+    changed = _ask(folder, lambda calls: calls.call("kernel.role", params))
+    stands = f"{changed['username']} is {AccessRole(changed['role']).described()} now."
+    _print(changed, as_json, [f"{stands} {_ended(changed)}"])
+
+
+def _ended(told: dict[str, Any]) -> str:
+    return f"Ended {_count(told['ended'], 'connection')}."
+
+
 def _list(folder: Path, as_json: bool) -> None:
     from antiphon.ssh.files import running_host
 
@@ -228,12 +260,19 @@ def _list(folder: Path, as_json: bool) -> None:
         "sessions": here,
         "keys": keys,
     }
-    wide = max((len(one["username"]) for one in here), default=0)
+    people = [one for one in members if one["kind"] == "human" and one["role"] != "author"]
+    wide = max((len(one["username"]) for one in people), default=0)
     lines = [
         f"{one['username']:{wide}}  {one['role']:6}  over {one['via']:4}  since"
         f" {to_the_minute(one['since'])}  session {one['session'][-8:]}"
         for one in here
     ] or ["Nobody is here."]
+    present = {one["username"] for one in here}
+    for one in people:
+        if one["username"] not in present:
+            until = one.get("barred_until")
+            away = f"kicked, may come again {to_the_minute(until)}" if until else "away"
+            lines.append(f"{one['username']:{wide}}  {one['role']:6}  {away}")
     lines += [f"{one['fingerprint']}  {one['username']}  {one['state']}" for one in keys]
     _print(fields, as_json, lines)
 
