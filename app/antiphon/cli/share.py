@@ -126,8 +126,8 @@ def share(
             _set_role(folder, demote, "viewer", as_json)
         elif kick is not None:
             ended = _ask(folder, lambda calls: calls.call("kernel.kick", {"principal": kick}))
-            until = to_the_minute(ended["barred_until"])
-            _print(ended, as_json, [f"{ended['username']} is out until {until}. {_ended(ended)}"])
+            again = to_the_minute(ended["barred_until"])
+            _print(ended, as_json, [f"{ended['username']} is out until {again}. {_ended(ended)}"])
         elif session is not None:
             ended = _ask(folder, lambda calls: calls.call("session.end", {"session": session}))
             _print(ended, as_json, [_ended(ended)])
