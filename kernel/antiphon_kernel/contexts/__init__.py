@@ -3,7 +3,6 @@
 from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
-from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_layout import ContextLayout, copied_names
@@ -125,5 +124,4 @@ __all__ = [
     "split_surrogates",
     "start_fork",
     "start_with",
-    "without_collection",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.contexts.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
@@ -28,6 +27,7 @@ from antiphon_kernel.layout import (
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_of
+from antiphon_kernel.types.collection_pause import without_collection
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME

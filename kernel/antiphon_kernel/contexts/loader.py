@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Container, Sequence
 from typing import Final
 
-from antiphon_kernel.contexts.collection_pause import without_collection
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.storage import (
     ContextRow,
@@ -18,6 +17,7 @@ from antiphon_kernel.storage import (
     Snapshot,
     StoredContext,
 )
+from antiphon_kernel.types.collection_pause import without_collection
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
 import httpx2
+
+from antiphon_kernel.types.collection_pause import without_collection
 
 CONNECTING: Final = 15.0
 """Seconds for a connection, and for what is sent over it."""
@@ -19,6 +21,24 @@ TAIL: Final = 64
 
 
 _received: ContextVar[list[httpx2.Response] | None] = ContextVar("_received", default=None)
+
+_building: ContextVar[ExitStack | None] = ContextVar("_building", default=None)
+"""The pause of the garbage collector that ends when the request is sent."""
+
+
+@contextmanager
+def building_request() -> Iterator[None]:
+    """Pause the garbage collector until a client sends the request that is built meanwhile.
+
+    A long context makes many objects, all of which are kept until then.
+    """
+    with ExitStack() as pause:
+        pause.enter_context(without_collection())
+        token = _building.set(pause)
+        try:
+            yield
+        finally:
+            _building.reset(token)
 
 
 @contextmanager
@@ -43,7 +63,9 @@ class ServiceClient(httpx2.AsyncClient):
         self._terminator = terminator
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request."""
+        """Send a request; the pause for building it is over."""
+        if (pause := _building.get()) is not None:
+            pause.close()
         # The libraries set times of their own, or none.
         request.extensions["timeout"] = self.timeout.as_dict()
         response = await super().send(request, **options)

@@ -17,7 +17,12 @@ from pydantic_ai.settings import ModelSettings
 
 from antiphon_kernel.layout import BlockPosition
 from antiphon_kernel.providers.events import End, ErrorKind, StopReason, TurnEvent
-from antiphon_kernel.providers.http_clients import RequestRecorder, ServiceClient, receiving
+from antiphon_kernel.providers.http_clients import (
+    RequestRecorder,
+    ServiceClient,
+    building_request,
+    receiving,
+)
 from antiphon_kernel.providers.library_errors import provider_error
 from antiphon_kernel.providers.library_events import EventReader
 from antiphon_kernel.providers.library_messages import library_messages, request_parameters
@@ -57,7 +62,7 @@ class LibraryModel(ABC):
         reader = EventReader(self.config)
         try:
             async with AsyncExitStack() as stack:
-                with receiving() as received:
+                with receiving() as received, building_request():
                     stream = await stack.enter_async_context(self._request(self._model, prompt))
                 for response in received:
                     stack.push_async_callback(response.aclose)

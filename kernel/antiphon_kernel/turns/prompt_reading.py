@@ -10,7 +10,6 @@ from antiphon_kernel.contexts import (
     Context,
     read_announcement,
     shown_sources,
-    without_collection,
 )
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import (
@@ -32,6 +31,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.turns.answering_model import AnsweringModel
+from antiphon_kernel.types.collection_pause import without_collection
 from antiphon_kernel.types.frozen_json import JsonObject
 
 _ANSWER_SHARE: Final = 4
