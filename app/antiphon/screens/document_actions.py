@@ -570,7 +570,7 @@ class DocumentActions(CellActions):
         """Go through the versions of a cell, or of the page, and do what is chosen there."""
         document, source = self._session.document, self.source
         order = [one for one in document.block_ids() if not source.is_hidden(one)]
-        numbers = {one: number for number, one in enumerate(order, 1)}
+        numbers = {one: number for number, one in enumerate(source.ids(), 1)}
 
         def title(block: str) -> tuple[str, int]:
             view = source.view(block)

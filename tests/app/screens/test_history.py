@@ -51,6 +51,14 @@ async def test_history_of_a_cell_goes_through_its_versions(here: World, there: O
     await until(lambda: not there.shows("History of"), "closed")
 
 
+async def test_history_counts_cells_that_are_cut_out(here: World, there: Opened) -> None:
+    first = await say(here, "away")
+    await edited(here)
+    await here.call("block.exclude", block_id=first, excluded=True, cut_out=True)
+    await open_history(there, "rye bread")
+    await there.sees("¶2")
+
+
 async def test_restored_version_is_an_edit_that_can_be_undone(here: World, there: Opened) -> None:
     block = await edited(here)
     await open_history(there, "rye bread")

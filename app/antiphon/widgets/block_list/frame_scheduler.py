@@ -36,7 +36,8 @@ class FrameScheduler:
         if self._due is not None and self._due <= due:
             return
         self._due = due
-        if delay <= 0:
+        # A timer of Textual that is late when it begins never calls: a short one may be.
+        if delay <= EARLY:
             self._next_thing(self._draw_if_due)
         else:
             self._later(delay, self._draw_if_due)

@@ -42,3 +42,20 @@ def test_timer_that_was_overtaken_brings_no_frame_before_its_time() -> None:
     loop.run(0.5)
     assert drawn == [0, 0.1]
     assert not loop.timers
+
+
+def test_frame_that_is_due_in_a_moment_needs_no_timer() -> None:
+    loop, timers, drawn = Loop(), list[float](), list[float]()
+
+    def later(delay: float, callback: Callable[[], None]) -> None:
+        timers.append(delay)
+        loop.later(delay, callback)
+
+    def draw() -> None:
+        clock.drawn()
+        drawn.append(loop.now)
+
+    clock = FrameScheduler(draw, loop.next_thing, later, lambda: loop.now)
+    clock.request(1e-9)
+    loop.run(0.1)
+    assert (len(drawn), timers) == (1, [])

@@ -39,6 +39,14 @@ def colour_of(app: SampleApp, text: str) -> object:
     raise AssertionError(app.screen_text())
 
 
+def test_next_fade_is_never_too_soon_for_a_timer() -> None:
+    clock = ManualClock()
+    ink = Ink(clock)
+    ink.add("block", 0, 1, 1)
+    clock.ms += round(STEP_SECONDS * 1000) - 1
+    assert ink.next_fade == 0.01
+
+
 @given(
     text=st.text("ab", min_size=4, max_size=30),
     changes=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.text("xyz", max_size=3))),
