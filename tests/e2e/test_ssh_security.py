@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import socket
@@ -272,6 +273,41 @@ def test_environment_of_the_client_reaches_no_session(project: SharedProject) ->
     with project.guest_terminal("ed", wanted) as terminal:
         terminal.wait_for("WRITE")
         assert b"38;2;" in terminal.output  # in colours, and in all of them
+
+
+def test_guest_has_no_editor_of_the_host(project: SharedProject, tmp_path: Path) -> None:
+    project.tool("block.create", **message("for an editor"))
+    wanted = f"-oSetEnv=EDITOR='touch {tmp_path / 'made'}' VISUAL='touch {tmp_path / 'made'}'"
+    with project.guest_terminal("ed", wanted, cols=120) as terminal:
+        terminal.wait_for("for an editor")
+        terminal.wait_for("WRITE")
+        terminal.press("up")
+        terminal.wait_for("NAVIGATE")
+        terminal.type("E")
+        terminal.wait_for("No editor is set")
+        terminal.press("ctrl+z")
+        terminal.press("f1")
+        terminal.wait_for("Esc closes this page")
+    assert not (tmp_path / "made").exists()
+
+
+def test_paste_mouse_and_copy_pass_the_terminal(project: SharedProject) -> None:
+    project.tool("block.create", **message("to be copied"))
+    with project.guest_terminal("ed") as terminal:
+        terminal.wait_for("to be copied")
+        terminal.wait_for("WRITE")
+        for mode in (b"\x1b[?2004h", b"\x1b[?1006h"):
+            assert mode in terminal.output
+        terminal.type("\x1b[200~pasted\rin two lines\x1b[201~")
+        terminal.wait_for("in two lines")
+        rows = terminal.screen()
+        row = next(number for number, line in enumerate(rows, 1) if "to be copied" in line)
+        terminal.type(f"\x1b[<0;10;{row}M\x1b[<0;10;{row}m")
+        terminal.wait_for("NAVIGATE")
+        terminal.type("y")
+        terminal.wait_for("clipboard")
+        copied = base64.b64encode(b"to be copied")
+        assert b"\x1b]52;c;" + copied in terminal.output
 
 
 @pytest.mark.parametrize(
