@@ -111,7 +111,8 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
     context = await call.context(params.context)
     await context.wait_persisted()
     before = context.seq - params.last if params.last is not None else 0
-    found = await context.changes_after(max(params.after_version, before), params.limit)
+    after = min(max(params.after_version, before), context.seq)
+    found = await context.changes_after(after, params.limit)
     truncated = bool(found) and found[-1].version < context.seq
     return ContextHistoryResult(
         versions=[
