@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.e2e.machine import Machine
+from tests.waiting import wait_until
 
 KEPT, RESTORED = b"\x1b[22;0t", b"\x1b[23;0t"
 
@@ -15,9 +16,11 @@ def titles(output: bytes) -> list[str]:
     return [one.decode() for one in re.findall(rb"\x1b\]2;([^\x1b\x07]*)\x1b\\", output)]
 
 
-def output_of_a_visit(machine: Machine, **env: str) -> bytes:
+def output_of_a_visit(machine: Machine, *, title: str | None = None, **env: str) -> bytes:
+    """Return what the app writes until the title, if one is expected, and at its end."""
     terminal = machine.terminal("join", env=env)
     terminal.wait_for("live")
+    wait_until(lambda: title is None or title in titles(bytes(terminal.output)), "the title")
     terminal.press("ctrl+q")
     assert terminal.wait_for_end() == 0
     return bytes(terminal.output)
@@ -30,8 +33,7 @@ def visited(machine: Machine) -> Machine:
 
 
 def test_title_is_the_context_and_the_one_before_comes_back(visited: Machine) -> None:
-    output = output_of_a_visit(visited)
-    assert "antiphon: default" in titles(output)
+    output = output_of_a_visit(visited, title="antiphon: default")
     assert output.count(KEPT) == output.count(RESTORED) == 1
     assert output.index(KEPT) < output.index(b"\x1b]2;")
     assert output.rindex(b"\x1b]2;") < output.index(RESTORED)

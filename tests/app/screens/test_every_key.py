@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from antiphon.actions import ACTIONS, Action, Mode, shown_key
 from tests.app.opened import Opened, World, opened
-from tests.app.screens.key_effects import noticed
+from tests.app.screens.key_effects import appearance, noticed
 
 LEAVE: set[str] = {"quit"}
 """Ends the app, which other tests have."""
@@ -93,4 +93,8 @@ async def test_paste_among_the_cells_says_where_text_goes(there: Opened) -> None
 async def test_key_without_a_meaning_is_told_from_one_with_an_effect(there: Opened) -> None:
     await enter(there, Mode.WRITE)
     await there.sees("live")
+    before = None
+    while before != (now := appearance(there)):
+        before = now
+        await there.pilot.pause(0.2)
     assert not await noticed(there, "f9", patience=0.2)

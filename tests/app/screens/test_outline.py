@@ -105,7 +105,10 @@ async def test_streamed_text_redraws_no_row_of_the_outline(here: World) -> None:
     async with opened(here, size=WIDE) as there:
         await lists(there, "Begin")
         outline = outline_of(there)
-        before = outline.rows_drawn
+        before = -1
+        while before != outline.rows_drawn:
+            before = outline.rows_drawn
+            await there.pilot.pause(0.1)
         await here.call("block.append", block_id=block, text=" and more words")
         await there.sees("more words")
         there.screen.outline.update()
