@@ -121,6 +121,8 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         self._pid = 0
         self._reason: str | None = None
         self._lost = False
+        self._is_waiting = True
+        """The kernel has opened nothing yet, so that nothing is left open by a cancellation."""
 
     def accept_environment_of(self, channel: asyncssh.SSHServerChannel[bytes]) -> None:
         """Let the channel keep only the variables that reach a session."""
@@ -184,7 +186,7 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
         self._hang_up()
-        if self._running is not None and not self._pid:
+        if self._running is not None and self._is_waiting:
             self._running.cancel()
         self._closed(self)
 
@@ -218,12 +220,14 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
             await self._wait_for_admission()
             if len(self._context.open) >= SESSIONS:
                 raise _RefusedError("Too many sessions are open: come back later.")
+            self._is_waiting = False
             opened = await self._context.link.open(self._key.get_fingerprint())
             self._context.open[opened.session] = self
-            await self._start(opened, arguments)
-            code = await self._ended
-            if code >= 0 and self._reason is None:
-                await self._drained.wait()
+            if not self._lost:
+                await self._start(opened, arguments)
+                code = await self._ended
+                if code >= 0 and self._reason is None:
+                    await self._drained.wait()
         except (_RefusedError, OSError) as error:
             self._say(str(error))
         except AntiphonError as error:

@@ -1,0 +1,56 @@
+"""Sessions of guests whose connection goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from antiphon_kernel.client.address import KernelAddress
+from tests.waiting import until
+
+asyncssh = pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install .[ssh]")
+
+
+class SlowLink:
+    """A kernel that answers when the test says so."""
+
+    project = "here"
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.asked = asyncio.Event()
+        self.ended: list[str] = []
+
+    async def is_known(self, fingerprint: str) -> bool:
+        return bool(fingerprint)
+
+    async def open(self, fingerprint: str) -> Any:
+        from antiphon.ssh.kernel_link import OpenedSession
+
+        self.asked.set()
+        await self.may_answer.wait()
+        address = KernelAddress(pid=0, kernel=fingerprint, sync="", http="", token="")
+        return OpenedSession("session-1", "bo", address)
+
+    async def end(self, session: str) -> None:
+        self.ended.append(session)
+
+
+async def test_session_that_opens_while_its_connection_is_lost_is_ended(tmp_path: Path) -> None:
+    from antiphon.ssh.guest_session import GuestSession, SessionContext
+
+    link = SlowLink()
+    context = SessionContext(cast(Any, link), cast(Any, None), tmp_path, ask=False)
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    session = GuestSession(context, key, "bo", lambda _: None)
+    session.exec_requested("tail")
+    session.session_started()
+    await link.asked.wait()
+    session.connection_lost(None)
+    await asyncio.sleep(0)
+    link.may_answer.set()
+    await until(lambda: link.ended == ["session-1"], "the end of the session")
+    assert not context.open
