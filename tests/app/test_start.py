@@ -1,4 +1,4 @@
-"""What a fresh process has imported when the first frame is drawn."""
+"""Libraries that a fresh process imports before the first frame."""
 
 from __future__ import annotations
 

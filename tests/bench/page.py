@@ -43,7 +43,7 @@ MEANING: Final = {
 The client is the same for all servers: node's `ws` and yjs, which are no part of any of them.
 """,
 }
-"""What the rows of a section mean."""
+"""Explanations of the rows of a section."""
 
 
 def section(place: str) -> str:

@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """What was seen while the writers wrote, or while they did not."""
+    """Measurements while the writers wrote, or while they were silent."""
 
     name: str
     kernel: Sequence[Sample]

@@ -83,7 +83,7 @@ def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
             return str(project.tool("block.read", block_id=block["block_id"])["content"])
 
         def typed(text: str) -> list[str]:
-            """What is no letter of the model's own words, in order of the alphabet."""
+            """Return the letters that are not in the model's words, in alphabetical order."""
             return sorted(set_apart for set_apart in text if set_apart not in "word0123456789 \n")
 
         wanted = typed("".join(word for _, word in typing))

@@ -1,4 +1,4 @@
-"""What a guest over SSH can and cannot do, tried with the real OpenSSH client."""
+"""Rights and limits of a guest over SSH, tested with the real OpenSSH client."""
 
 from __future__ import annotations
 

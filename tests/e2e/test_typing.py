@@ -27,7 +27,7 @@ ALPHABETS: Final = (
     (string.ascii_uppercase[:13] + string.punctuation, COMBINING[:32], (0x4E00, 0x9FFF)),
     (string.ascii_uppercase[13:], COMBINING[32:], (0xAC00, 0xD7A3)),
 )
-"""What each of two people types: narrow, combining and a range of wide characters."""
+"""Characters that each of two people types: narrow, combining and wide ones."""
 
 WRITTEN_AND_TAKEN_BACK: Final = "=" + KEYS["backspace"]
 """A key that is text and one that is not: what follows has to wait for it."""

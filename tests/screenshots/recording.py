@@ -34,7 +34,7 @@ PROJECT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """What a terminal was sent, and when."""
+    """Output that a terminal was sent, with its times."""
 
     cols: int
     rows: int

@@ -1,4 +1,4 @@
-"""What Python code in the process of a guest's session cannot do, whatever forgets to forbid it."""
+"""Limits of Python code in the process of a guest's session."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Load:
     """A steady pace in the place of a window."""
 
     def name(self) -> str:
-        """What a figure of it is called."""
+        """Return the name of a figure of this load."""
         what = {
             "append": "20-character appends",
             "keystroke": "keystrokes in a row",
@@ -87,7 +87,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a load."""
+    """Results of one load."""
 
     rate: float
     """Updates that all readers have got in a second."""
@@ -170,7 +170,7 @@ def loads(readers: Sequence[int]) -> list[Load]:
 
 
 def commit_milliseconds(path: Path, commits: int) -> list[float]:
-    """What a commit of one small row takes, with nothing around it."""
+    """Measure the commit of one small row by bare SQLite."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

@@ -44,7 +44,7 @@ class Run:
         self.streamed = ""
         self.typed = ""
         self.kept = self.first
-        """What is left of the first text."""
+        """Rest of the first text."""
 
     @property
     def text(self) -> str:
