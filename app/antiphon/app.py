@@ -229,7 +229,11 @@ class AntiphonApp(App[None]):
     def _standing_changed(self) -> None:
         """The context that was open last may be gone."""
         standing = self.session.status
-        if standing.connection is ConnectionStatus.LIVE:
+        if self.session.start_failure is not None:
+            if not self._leaving:
+                self._leaving = True
+                self.run_worker(self.action_quit(), name="no kernel")
+        elif standing.connection is ConnectionStatus.LIVE:
             self._returning = self._is_context_named = False
         elif standing.connection is ConnectionStatus.REFUSED and self._returning:
             self._returning = False
@@ -470,9 +474,12 @@ def open_app(options: AppOptions) -> None:
     """Run the app on this terminal until the person leaves it.
 
     Raises:
+        AntiphonError: no_kernel, if the kernel does not come up that was started for it.
         SystemExit: with a code that is not 0 if the app has failed, which has been printed.
     """
     app = AntiphonApp(options)
     app.run()
+    if app.session.start_failure is not None:
+        raise app.session.start_failure
     if app.return_code:
         sys.exit(app.return_code)

@@ -30,6 +30,9 @@ class AppOptions:
     restart: Callable[[], None] | None = None
     """Starts the kernel again after it died; blocks until it answers, and works once: a second
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
+    has_kernel: Callable[[], bool] | None = None
+    """Says whether the kernel that is being started answers by now, or raises
+    AntiphonError(no_kernel) because it never will. None where one has answered before the app."""
 
     def locate(self) -> KernelAddress:
         """Return the kernel's current address; read again before every connection.

@@ -26,6 +26,9 @@ from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
+START_POLL: Final = 0.01
+"""Seconds between two looks whether the kernel has come up."""
+
 RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
 
@@ -103,6 +106,9 @@ class Session:
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._restart = options.restart
+        self._is_closing = False
+        self.start_failure: AntiphonError | None = None
+        """The reason why the kernel that was started for this app does not come up."""
         self._failure: str | None = None
         self._was_live = False
         self._answer_timer: asyncio.TimerHandle | None = None
@@ -172,10 +178,26 @@ class Session:
         self._running.add_done_callback(self._ended)
 
     async def _run(self, around: str | None) -> None:
+        try:
+            await self._wait_for_kernel()
+        except AntiphonError as error:
+            self.start_failure = error
+            self.changed.notify()
+            return
         self._previewing = asyncio.create_task(self._read_preview(around), name="preview")
         # Before the replica: the kernel opens the document for that one.
         await asyncio.wait({self._previewing}, timeout=PREVIEW_SECONDS)
         await self.replica.run()
+
+    async def _wait_for_kernel(self) -> None:
+        """Wait until the kernel answers that was started together with the app.
+
+        Raises:
+            AntiphonError: no_kernel, if it never will.
+        """
+        has_kernel = self._options.has_kernel or (lambda: True)
+        while not self._is_closing and not has_kernel():  # noqa: ASYNC110  it is another process
+            await asyncio.sleep(START_POLL)
 
     async def _read_preview(self, around: str | None) -> None:
         """Ask for some blocks; without them the person waits for the document."""
@@ -197,6 +219,7 @@ class Session:
     async def close(self) -> None:
         """Send what is still to be sent and let go; nothing is lost that the kernel has."""
         self._restart = None
+        self._is_closing = True
         if self._restarting is not None:
             self._restarting.cancel()
         self._await_acknowledgement(is_due=False)

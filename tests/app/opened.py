@@ -235,6 +235,7 @@ async def opened(
     demo: bool = False,
     context: str | None = None,
     restart: Callable[[], None] | None = None,
+    has_kernel: Callable[[], bool] | None = None,
     live: bool = True,
 ) -> AsyncIterator[Opened]:
     """The app, from when it is `live` (if that is awaited); it leaves at the end."""
@@ -245,6 +246,7 @@ async def opened(
         project=here.folder,
         demo=demo,
         restart=restart,
+        has_kernel=has_kernel,
     )
     app = AntiphonApp(options)
     async with app.run_test(size=size) as pilot:

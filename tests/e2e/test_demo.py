@@ -134,3 +134,14 @@ def test_lost_connection_ends_the_app_and_leaves_the_kernel(
     second = machine.terminal("join")
     second.wait_for("word0030", what="the model goes on writing")
     assert machine.kernel() == kernel
+
+
+def test_kernel_that_cannot_start_ends_the_app_with_its_log(
+    machine: Machine, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("no recording")
+    terminal = machine.terminal("demo", "--play", str(broken), cols=200)
+    assert terminal.wait_for_end() == 3
+    assert "The kernel ended at once" in terminal.text
+    assert "broken.jsonl" in terminal.text

@@ -281,7 +281,7 @@ async def test_kernel_killed_in_the_middle_of_an_answer_keeps_it_and_answers_aga
 def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> None:
     typed = "zebracrossing"
     terminal = machine.terminal("demo", "--local")
-    terminal.wait_for("WRITE", what="the first frame")
+    terminal.wait_for("live")
     data = machine.kernel().data
 
     def answer() -> dict[str, Any] | None:

@@ -399,22 +399,23 @@ def _open_started(
 
     require_terminal()
     starter = KernelLauncher(data, project, arguments)
+    options = AppOptions(
+        data=data,
+        context=context,
+        as_name=as_name,
+        demo=demo,
+        restart=starter.restart,
+        has_kernel=lambda: starter.look() is not None,
+    )
     try:
         starter.start()
-        # Nothing that is imported is garbage: the app collects from its first frame on.
-        gc.disable()
-        # The kernel comes up while Textual is imported.
-        import antiphon.app  # noqa: F401
-
-        starter.wait()
+        _open_app(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
         raise CommandError(error.message, exit_code(error)) from error
-    _open_app(
-        AppOptions(data=data, context=context, as_name=as_name, demo=demo, restart=starter.restart)
-    )
 
 
 def _open_app(options: AppOptions) -> None:
+    # Nothing that is imported is garbage: the app collects from its first frame on.
     gc.disable()
     from antiphon.app import open_app
 

@@ -37,6 +37,8 @@ class KernelLauncher:
         self._process: subprocess.Popen[bytes] | None = None
         self._restarted = False
         self._ended: int | None = None
+        self._found: KernelAddress | None = None
+        self._deadline = 0.0
 
     def start(self) -> bool:
         """Start the kernel unless one answers; whether that was necessary. Does not wait.
@@ -44,8 +46,10 @@ class KernelLauncher:
         Raises:
             AntiphonError: no_kernel if no process can be started; untrusted_folder.
         """
-        if kernel_at(self.data) is not None:
+        self._found = kernel_at(self.data)
+        if self._found is not None:
             return False
+        self._deadline = time.monotonic() + START_SECONDS
         self._ended = _stated_pid(self.data)
         try:
             warning = found(self.data)
@@ -66,19 +70,31 @@ class KernelLauncher:
         Raises:
             AntiphonError: no_kernel, with the last lines of its log.
         """
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            address = kernel_at(self.data)
-            # The new kernel listens before it has replaced the address of the one that ended.
-            if address is not None and address.pid != self._ended:
-                self._stop_duplicate(address)
-                return address
-            ended = self._process.poll() if self._process is not None else None
-            # Another one was quicker to take the folder: it will answer in a moment.
-            if ended is not None and ended != ExitCode.FOLDER_IN_USE:
-                raise self._failure(f"ended at once with exit code {ended}")
+        while (address := self.look()) is None:
             time.sleep(POLL_SECONDS)
-        raise self._failure(f"does not answer after {START_SECONDS:.0f} s")
+        return address
+
+    def look(self) -> KernelAddress | None:
+        """Return the kernel that has answered since `start`; None if it does not answer yet.
+
+        Raises:
+            AntiphonError: no_kernel, with the last lines of its log.
+        """
+        if self._found is not None:
+            return self._found
+        address = kernel_at(self.data)
+        # The new kernel listens before it has replaced the address of the one that ended.
+        if address is not None and address.pid != self._ended:
+            self._stop_duplicate(address)
+            self._found = address
+            return address
+        ended = self._process.poll() if self._process is not None else None
+        # Another one was quicker to take the folder: it will answer in a moment.
+        if ended is not None and ended != ExitCode.FOLDER_IN_USE:
+            raise self._failure(f"ended at once with exit code {ended}")
+        if time.monotonic() >= self._deadline:
+            raise self._failure(f"does not answer after {START_SECONDS:.0f} s")
+        return None
 
     def _stop_duplicate(self, serving: KernelAddress) -> None:
         """Another kernel was quicker: ours must not come up later, when that one has ended."""

@@ -23,6 +23,21 @@ async def test_header_says_how_the_kernel_is(here: World) -> None:
         await there.sees("● you")
 
 
+async def test_message_typed_while_the_kernel_comes_up_is_sent_when_it_has(here: World) -> None:
+    await here.close_doors()
+    came_up = asyncio.Event()
+    async with opened(here, live=False, has_kernel=came_up.is_set) as there:
+        await there.type("typed at once")
+        await there.sees("typed at once")
+        assert there.shows("connecting")
+        await here.open_doors()
+        came_up.set()
+        await there.live()
+        await there.press("enter")
+        await until(lambda: not there.message, "the message is sent")
+    assert await here.texts(role="user") == ["typed at once"]
+
+
 async def test_editing_goes_on_without_a_connection_and_arrives_later(here: World) -> None:
     block = await here.cell("some text")
     async with opened(here) as there:
