@@ -90,6 +90,8 @@ class ActionContext:
     """The focused cell can be folded."""
     reading: bool = False
     """The person may read, not write."""
+    folded: bool = False
+    """A label stands for a pasted text, where the cursor is."""
     private: bool = False
     """Nobody else sees what is in the composer."""
     refused: bool = False
@@ -571,6 +573,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         footer=None,
         title="Fork from this cell",
         mutates=True,
+    ),
+    Action(
+        "open_paste",
+        ("ctrl+o",),
+        "open paste",
+        "Show a long pasted text whose label stands in the message or the cell: the one at the"
+        " cursor, else all; a click on the label does the same. What is sent is always all of it.",
+        _EDIT | _WRITE,
+        enabled=lambda now: now.folded,
+        title="Show the pasted text",
     ),
     Action(
         "undo_edit",

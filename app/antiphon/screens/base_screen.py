@@ -319,6 +319,7 @@ class BaseScreen(Screen[None]):
             asks=header is not None and self.source.may_decide(header),
             waiting=self.asked_call is not None,
             revising=self._submitter.is_revising,
+            folded=bool((editor := self._editor()) and editor.document.labels),
             private=self.composer.draft.is_private,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,

@@ -233,6 +233,13 @@ class DocumentActions(CellActions):
     def action_back(self) -> None:
         self.area.leave()
 
+    def action_open_paste(self) -> None:
+        editor = self._editor()
+        if editor is None or not editor.document.labels:
+            self.hint("No label stands for a pasted text here.")
+        else:
+            editor.unfold_at_cursor()
+
     def action_edit_next(self) -> None:
         if self.area.editor is not None:
             self.area.editor.action_neighbour(1)

@@ -283,6 +283,7 @@ class DocumentScreen(DocumentActions):
         self._update()
 
     @on(CellEditor.CursorMoved)
+    @on(CellEditor.Refolded)
     def _cursor_moved(self) -> None:
         self._publish_presence()
         self._update()

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Literal
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
@@ -20,7 +20,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.composer.completion_list import CompletionList
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
-from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.editor import FOLDED, CellEditor
 from antiphon.widgets.status import cut_to
 from antiphon.widgets.themed import ThemedWidget
 
@@ -137,8 +137,8 @@ class ComposerEditor(CellEditor):
         if self.completer is None or not self.has_focus or not self.selection.is_empty:
             return None
         row, column = self.selection.end
-        before = self.document.get_line(row)[:column]
-        found = self.completer(before, row == 0)
+        *folds, before = FOLDED.split(self.document.get_line(row)[:column])
+        found = self.completer(before, row == 0 and not folds)
         if found is None or not found.choices:
             return None
         return None if [one.text for one in found.choices] == [found.begun] else found
@@ -332,7 +332,13 @@ class Composer(Horizontal):
         """Return whether the whole message is on the screen, as soon as the next frame is drawn."""
         place = self.screen.find_widget(self.editor)
         is_cut = place.visible_region.height < place.region.height
-        return self.editor.row_count <= self._most_rows and not is_cut
+        return not self._is_long and not is_cut
+
+    @property
+    def _is_long(self) -> bool:
+        """Return whether the composer cannot show the whole message, or shows labels in it."""
+        editor = self.editor
+        return bool(editor.document.labels) or editor.row_count > self._most_rows
 
     @property
     def _most_rows(self) -> int:
@@ -351,6 +357,7 @@ class Composer(Horizontal):
         # The editor follows the same change; its rows are known after it has.
         self.call_later(self._fit)
 
+    @on(CellEditor.Refolded)
     def _fit(self) -> None:
         rows = max(1, min(self.editor.row_count, self._most_rows))
         self.editor.fit(rows)
@@ -359,8 +366,7 @@ class Composer(Horizontal):
 
     def _show_purpose(self) -> None:
         draft = self.draft
-        is_long = self.is_mounted and self.editor.row_count > self._most_rows
-        asks = is_long or not draft.is_typed_here
+        asks = (self.is_mounted and self._is_long) or not draft.is_typed_here
         self._mark.show_private(draft.is_private)
         addressed = _ADDRESS.match(draft.text)
         self._mark.show_purpose(

@@ -1,5 +1,6 @@
 """Editing one cell in place while others write into it."""
 
+from antiphon.widgets.editor.cell_document import FOLDED
 from antiphon.widgets.editor.cell_editor import ORIGIN, CellEditor
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
@@ -16,6 +17,7 @@ from antiphon.widgets.editor.overlays import (
 from antiphon.widgets.editor.typed_text import is_text_input
 
 __all__ = [
+    "FOLDED",
     "ORIGIN",
     "CellEditor",
     "CursorLabel",

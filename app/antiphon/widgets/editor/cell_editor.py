@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Protocol
+from collections.abc import Iterator
+from typing import ClassVar, Final, Literal, Protocol
 
 from rich.style import Style
 from textual import events
@@ -14,6 +15,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from antiphon.local_user import LocalUser
+from antiphon.widgets.editor.cell_document import Replaced
 from antiphon.widgets.editor.plain_text_area import PlainTextArea
 from antiphon.widgets.editor.typed_text import is_text_input
 from antiphon_kernel.document.changes import DocumentChange
@@ -23,6 +25,12 @@ from antiphon_kernel.types.records import TextSplice
 
 ORIGIN = "editor"
 """The origin of every transaction that this editor makes."""
+
+
+FOLDED_LINES: Final = 20
+
+FOLDED_CHARACTERS: Final = 2_000
+"""A pasted text with more lines or characters is shown as a label, until it is opened."""
 
 
 class EditorHost(Protocol):
@@ -98,6 +106,9 @@ class CellEditor(PlainTextArea):
             super().__init__(editor)
             self.deleted = deleted
             self.inserted = inserted
+
+    class Refolded(EditorMessage):
+        """A pasted text is shown, or a label in its place."""
 
     STICK: ClassVar[Literal["left", "right"]] = "left"
     """On which side of the own cursor text appears that was not typed here: "left" is after it."""
@@ -192,6 +203,16 @@ class CellEditor(PlainTextArea):
                 self._following = False
             self._changed(by_person=False)
 
+    def unfold_at_cursor(self) -> None:
+        """Show the pasted text at the cursor whose label is there, else all of them."""
+        at = self.cursor_offset
+        if not self.unfold(at, at):
+            self.unfold(0, self.document.length)
+
+    def _refold(self, changes: Iterator[Replaced]) -> None:
+        super()._refold(changes)
+        self.post_message(self.Refolded(self))
+
     def _changed(self, *, by_person: bool) -> None:
         self._cursor_offset = self.wrapped_document.location_to_offset(self.selection.end)
         if self._host is not None:
@@ -262,7 +283,14 @@ class CellEditor(PlainTextArea):
         event.stop()
         event.prevent_default()
         text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        start = min(self._offsets())
+        lines = text.count("\n") + (not text.endswith("\n"))
         self._replace_via_keyboard(text, *self.selection)
+        is_large = lines > FOLDED_LINES or len(text) > FOLDED_CHARACTERS
+        if is_large and self.cursor_offset == start + len(text):
+            size = f"{max(1, round(len(text.encode('utf-8', 'replace')) / 1000)):,} kB"
+            count = f"{lines:,} lines" if lines > 1 else "1 line"
+            self.fold(start, start + len(text), f"[pasted {count} · {size}]")
 
     def action_undo(self) -> None:
         self.post_message(self.UndoRequested(self))

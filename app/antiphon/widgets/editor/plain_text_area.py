@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.style import Style
 from textual import events
@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from antiphon.render.markdown_source import MarkdownSource
-from antiphon.widgets.editor.cell_document import CellDocument, Replaced
+from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
 from antiphon.widgets.editor.indent import dedented, indent_unit
 from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
 from antiphon.widgets.editor.row_cache import RowCache
@@ -116,8 +116,38 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     def select(self, start: int, end: int) -> None:
         """Select a range of the text, and show it."""
+        self.unfold(start, end)
         self._select([start, end])
         self._changed(by_person=True)
+
+    # Folded ranges
+
+    def fold(self, start: int, end: int, label: str) -> None:
+        """Show a range of the text as a label, which the cursor passes like one character."""
+        self._refold(self.document.fold(*folded, label) for folded in [(start, end)])
+
+    def unfold(self, start: int, end: int) -> bool:
+        """Show the folded ranges between two places, and at them; whether there are any."""
+        folds = [one for one in self.document.folds if one.offset <= end and start <= one.end]
+        if folds:
+            # The last one first: those before it stay where they are.
+            self._refold(self.document.unfold(one) for one in reversed(folds))
+        return bool(folds)
+
+    def _refold(self, changes: Iterator[Replaced]) -> None:
+        """Change which parts of the text are shown, and leave the cursor where it is in it."""
+        offsets = self._offsets()
+        for done in changes:
+            self._replaced(done)
+        self._select(offsets)
+        self._changed(by_person=True)
+
+    async def _on_click(self, event: events.Click) -> None:
+        """Show the folded range whose label is clicked."""
+        line, column = place = self.get_target_document_location(event)
+        if FOLDED.match(self.document[line], column):
+            offset = self.document.offset_of(place)
+            self.unfold(offset + 1, offset + 1)
 
     def set_ink(self, ink: Sequence[InkRange]) -> None:
         """Text that others have just written in this block."""
@@ -195,10 +225,13 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     def _apply(self, splice: TextSplice) -> Replaced:
         done = self.document.splice(splice)
+        self._replaced(done)
+        return done
+
+    def _replaced(self, done: Replaced) -> None:
         self.wrapped_document.wrap_range(*done)
         if self._source is not None:
             self._source.replaced(done.start[0], done.old_end[0], done.new_end[0])
-        return done
 
     def _offsets(self) -> list[int]:
         return [self.document.offset_of(end) for end in self.selection]

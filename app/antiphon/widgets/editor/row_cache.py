@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown_source import MarkdownSource, SourceSpan
+from antiphon.widgets.editor.cell_document import FOLDED
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
     InkRange,
@@ -117,7 +118,10 @@ class RowCache:
             own = None
             if cursor is not None and span.holds(cursor):
                 own, own_row = min(span.column(cursor), width - 1), row - top
-            styles = () if source is None else source.spans(line, theme)
+            folds = FOLDED.finditer(wrap.document[line]) if wrap.document.labels else ()
+            styles = tuple(SourceSpan(*fold.span(), theme.fold) for fold in folds)
+            if not styles and source is not None:
+                styles = source.spans(line, theme)
             shown = _shown(span.text, own, theme.text, span.styles(styles))
             lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
         self.flags_above = lines[0].flags if lines and has_row_above else ()

@@ -6,10 +6,11 @@ for this keeps one entry a row and walks all of them for a newline; this one kee
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from textual.document._document import Location
 from textual.document._document_navigator import DocumentNavigator
@@ -18,19 +19,21 @@ from textual.geometry import Offset
 
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import graphemes, is_one_cell_each, line_ranges
-from antiphon.widgets.editor.cell_document import CellDocument
+from antiphon.widgets.editor.cell_document import FOLDED, CellDocument
 from antiphon.widgets.prefix_sums import PrefixSums
 
 _UNWRAPPED: list[int] = []
 _ROWS_AT_ONCE = 16
 _LEAST_AT_ONCE = 64
+_WIDE: Final = re.compile(f"\t|{FOLDED.pattern}")
+"""Characters that take as many cells as they want."""
 
 
 class LineCells(NamedTuple):
     """A line as it is drawn. `lefts` and `starts` are None if every code point takes one cell."""
 
     shown: str
-    """Tabs expanded, dangerous characters replaced."""
+    """Tabs expanded, dangerous characters replaced, labels in the place of folded ranges."""
     lefts: tuple[int, ...] | None
     """Column of each code point of the line, and of its end; equal inside one picture."""
     starts: tuple[int, ...] | None
@@ -51,32 +54,44 @@ class LineCells(NamedTuple):
         return bisect_left(self.lefts, self.lefts[found])
 
 
+def line_cells(line: str, tab: int, labels: Mapping[str, str] | None = None) -> LineCells:
+    """Return the cells of a line without its end, or of a section of one.
+
+    Args:
+        labels: shown in the place of characters that stand for folded ranges.
+    """
+    return _line_cells(
+        line, tab, tuple(map(labels.__getitem__, FOLDED.findall(line))) if labels else ()
+    )
+
+
 @lru_cache(256)
-def line_cells(line: str, tab: int) -> LineCells:
-    """Return the cells of a line without its end, or of a section of one."""
+def _line_cells(line: str, tab: int, labels: tuple[str, ...]) -> LineCells:
     shown = sanitize_for_display(line)
-    if "\t" not in shown:
+    if "\t" not in shown and not labels:
         if is_one_cell_each(shown):
             return LineCells(shown, None, None)
         return LineCells(shown, tuple(_lefts(shown)), None)
     lefts: list[int] = []
     starts: list[int] = []
     parts: list[str] = []
-    column = index = 0
-    for number, part in enumerate(shown.split("\t")):
-        if number:
-            lefts.append(column)
-            starts.append(index)
-            spaces = tab - column % tab
-            parts.append(" " * spaces)
-            column += spaces
-            index += spaces
+    column = index = at = 0
+    folded = iter(labels)
+    for wide in (*_WIDE.finditer(line), None):
+        part = shown[at : wide.start() if wide else len(shown)]
         inside = range(len(part) + 1) if is_one_cell_each(part) else _lefts(part)
         lefts += [column + left for left in inside[:-1]]
         starts += range(index, index + len(part))
         column += inside[-1]
         index += len(part)
         parts.append(part)
+        if wide is not None:
+            lefts.append(column)
+            starts.append(index)
+            parts.append(" " * (tab - column % tab) if wide[0] == "\t" else next(folded))
+            column += len(parts[-1])
+            index += len(parts[-1])
+            at = wide.end()
     return LineCells("".join(parts), (*lefts, column), (*starts, index))
 
 
@@ -90,7 +105,9 @@ def _lefts(shown: str) -> list[int]:
     return lefts
 
 
-def breaks(line: str, start: int, width: int, tab: int) -> Iterator[int]:
+def breaks(
+    line: str, start: int, width: int, tab: int, labels: Mapping[str, str] | None = None
+) -> Iterator[int]:
     """Columns of a line at which new rows begin, for a row that begins at `start`.
 
     Where a row ends depends on nothing but the text that it could hold.
@@ -99,12 +116,11 @@ def breaks(line: str, start: int, width: int, tab: int) -> Iterator[int]:
     while True:
         piece = line[start : start + size]
         is_end = start + size >= len(line)
-        cells = line_cells(piece, tab)
+        cells = line_cells(piece, tab, labels)
         rows = [row for row, _ in line_ranges(cells.shown, width)][1:]
         if cells.starts is not None:
             # Tab stops count from the start of a row: only the first one is right.
-            starts = cells.starts
-            rows = [at for at in (bisect_left(starts, row) for row in rows[:1]) if at > 0]
+            rows = [at for row in rows[:1] if (at := _first_of_row(piece, cells.starts, row))]
             is_end = is_end and not rows
             rows = [at for at in rows if start + at < len(line)]
         elif not is_end:
@@ -119,24 +135,42 @@ def breaks(line: str, start: int, width: int, tab: int) -> Iterator[int]:
             size *= 2
 
 
-def wrap_columns(line: str, width: int, tab: int) -> list[int]:
+def _first_of_row(piece: str, starts: tuple[int, ...], row: int) -> int:
+    """Return the column with which a row begins that is drawn from index `row` on.
+
+    A label of a folded range is not cut in two, unless it begins a row.
+    """
+    at = bisect_left(starts, row)
+    is_cut = at > 1 and starts[at] > row and FOLDED.match(piece, at - 1) is not None
+    return at - 1 if is_cut else at
+
+
+def wrap_columns(
+    line: str, width: int, tab: int, labels: Mapping[str, str] | None = None
+) -> list[int]:
     """Columns of a line at which a new row begins."""
     if not width or (len(line) <= width and is_one_cell_each(line)):
         return _UNWRAPPED
-    return list(breaks(line, 0, width, tab)) or _UNWRAPPED
+    return list(breaks(line, 0, width, tab, labels)) or _UNWRAPPED
 
 
 def wrap_again(
-    line: str, old: list[int], edit: tuple[int, int, int], width: int, tab: int
+    line: str,
+    old: list[int],
+    edit: tuple[int, int, int],
+    width: int,
+    tab: int,
+    labels: Mapping[str, str] | None = None,
 ) -> list[int]:
     """The same after an edit: from column `edit[0]`, up to `[1]` before and `[2]` now."""
     start, old_end, new_end = edit
     if not old or not width:
-        return wrap_columns(line, width, tab)
-    kept = max(0, bisect_right(old, start) - 1)
+        return wrap_columns(line, width, tab, labels)
+    # A joiner at the end of the row before may belong to the row before that from now on.
+    kept = max(0, bisect_right(old, start) - 2)
     grown = new_end - old_end
     wrapped = old[:kept]
-    for at in breaks(line, old[kept - 1] if kept else 0, width, tab):
+    for at in breaks(line, old[kept - 1] if kept else 0, width, tab, labels):
         if at >= new_end:
             met = bisect_left(old, at - grown)
             if met < len(old) and old[met] == at - grown:
@@ -163,12 +197,12 @@ class CellWrappedDocument(WrappedDocument):
             return
         self._wrapped_at = width, tab_width
         self._width, self._tab_width = width, tab_width
-        lines = self.document.lines
+        lines, labels = self.document.lines, self.document.labels
         self._wrap_offsets = (
             [
                 _UNWRAPPED
                 if len(line) <= width and line.isascii() and line.isprintable()
-                else wrap_columns(line, width, tab_width)
+                else wrap_columns(line, width, tab_width, labels)
                 for line in lines
             ]
             if width
@@ -178,17 +212,19 @@ class CellWrappedDocument(WrappedDocument):
 
     def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
         """Follow an edit of the document; the locations are in order."""
-        first = start[0]
+        first, labels = start[0], self.document.labels
         if first == old_end[0] == new_end[0]:
             edit = (start[1], old_end[1], new_end[1])
             old = self._wrap_offsets[first]
-            offsets = wrap_again(self.document[first], old, edit, self._width, self._tab_width)
+            offsets = wrap_again(
+                self.document[first], old, edit, self._width, self._tab_width, labels
+            )
             self._wrap_offsets[first] = offsets
             if len(offsets) != len(old):
                 self._rows.splice(first, first + 1, [len(offsets) + 1])
             return
         changed = [
-            wrap_columns(line, self._width, self._tab_width)
+            wrap_columns(line, self._width, self._tab_width, labels)
             for line in self.document[first : new_end[0] + 1]
         ]
         self._wrap_offsets[first : old_end[0] + 1] = changed
@@ -213,7 +249,7 @@ class CellWrappedDocument(WrappedDocument):
     def cells(self, line: int, section: int) -> LineCells:
         """Return the cells of a section; columns count from its start."""
         start, end = self.section_span(line, section)
-        return line_cells(self.document[line][start:end], self._tab_width)
+        return line_cells(self.document[line][start:end], self._tab_width, self.document.labels)
 
     def section_at(self, row: int) -> tuple[int, int]:
         """Line and section of a row; the nearest row for one that is outside."""

@@ -154,6 +154,8 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
 ) -> None:
     async with opened(here, size=size) as there:
         there.app.post_message(events.Paste("!touch ran" + "\n" * 60 + "true # the last line"))
+        await there.sees("[pasted 61 lines")
+        await there.press("ctrl+o")
         await there.sees("true # the last line")
         await there.press("enter")
         await asks(there)
@@ -166,6 +168,14 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
         assert there.shows("true # the last line")
         await there.press("ctrl+r")
         await runs(here)
+
+
+async def test_command_behind_a_label_is_shown_first(here: World, there: Opened) -> None:
+    there.app.post_message(events.Paste("!" + "true\n" * 40 + "touch ran"))
+    await there.sees("? [pasted 41 lines")
+    await there.press("enter")
+    await asks(there)
+    await did_not_run(here)
 
 
 async def test_command_question_shows_whole_wide_command(there: Opened) -> None:

@@ -9,7 +9,7 @@ from textual.geometry import Offset
 
 from antiphon.widgets.editor.cell_document import CellDocument
 from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
-from tests.app.widgets.editor.texts import applied, edits, splice_of, texts
+from tests.app.widgets.editor.texts import applied, edits, fractions, splice_of, texts
 
 widths = st.integers(2, 24)
 
@@ -96,3 +96,54 @@ def test_picture_of_many_code_points_is_one_step() -> None:
     navigator = WrappedNavigator(CellWrappedDocument(CellDocument("a👩‍👩‍👧b"), 20))
     assert navigator.get_location_right((0, 1)) == (0, 6)
     assert navigator.get_location_left((0, 6)) == (0, 1)
+
+
+folds = st.tuples(fractions, fractions)
+
+
+@given(text=texts, width=widths, changes=st.lists(edits | folds | fractions, max_size=8))
+def test_folding_changes_no_text_and_loses_no_place(
+    text: str, width: int, changes: list[tuple[float, float, str] | tuple[float, float] | float]
+) -> None:
+    document = CellDocument(text)
+    wrap = CellWrappedDocument(document, width)
+    for change in changes:
+        match change:
+            case (where, length, inserted):
+                splice = splice_of(text, where, length, inserted)
+                wrap.wrap_range(*document.splice(splice))
+                text = applied(text, splice)
+            case (where, length):
+                splice = splice_of(text, where, length, "")
+                start, end = splice.offset, splice.offset + splice.deleted
+                if document.location_of(start) < document.location_of(end):
+                    wrap.wrap_range(*document.fold(start, end, "[a label]"))
+            case float(where) if document.folds:
+                at = round(where * (len(document.folds) - 1))
+                wrap.wrap_range(*document.unfold(document.folds[at]))
+        ranges = document.folds
+        assert document.text == text
+        assert document.get_text_range(document.start, document.end) == text
+        assert wrap.lines == CellWrappedDocument(document, width).lines
+        assert sum("[a label]" in row for line in wrap.lines for row in line) == len(ranges)
+        for offset in range(len(text) + 1):
+            inside = (one.offset for one in ranges if one.offset < offset < one.end)
+            place = document.location_of(offset)
+            assert document.offset_of(place) == next(inside, offset)
+
+
+def test_cursor_passes_a_folded_range_in_one_step() -> None:
+    document = CellDocument("one two\nthree four")
+    document.fold(4, 13, "[pasted]")
+    navigator = WrappedNavigator(CellWrappedDocument(document, 20))
+    assert document.lines[0][:4] == "one " and len(document.lines) == 1
+    behind = navigator.get_location_right((0, 4))
+    assert document.offset_of(behind) == 13
+    assert navigator.get_location_left(behind) == (0, 4)
+
+
+def test_label_is_on_one_row_if_it_fits() -> None:
+    document = CellDocument("some text before it")
+    document.fold(10, 16, "[pasted 2 lines]")
+    wrap = CellWrappedDocument(document, 20)
+    assert [row.rstrip() for row in wrap.get_sections(0)] == ["some text", "[pasted 2 lines] it"]
