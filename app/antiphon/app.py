@@ -35,7 +35,14 @@ from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
 from antiphon.terminal_title import PROGRAM
-from antiphon.textual_patches.driver import BackgroundReported, TerminalDriver, is_linux_console
+from antiphon.textual_patches.driver import (
+    LONGEST_PASTE,
+    BackgroundReported,
+    InputPaused,
+    PasteRefused,
+    TerminalDriver,
+    is_linux_console,
+)
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
@@ -300,6 +307,20 @@ class AntiphonApp(App[None]):
         if self._asks_terminal and message.colour.brightness > 0.5 and self.theme == DEFAULT_THEME:
             self.theme = LIGHT_THEME
         self._asks_terminal = False
+
+    def on_paste_refused(self, message: PasteRefused) -> None:
+        self.document_screen.hint(
+            f"Nothing was pasted: {message.characters:,} characters are more than the"
+            f" {LONGEST_PASTE:,} that are taken at once."
+        )
+
+    def on_input_paused(self, message: InputPaused) -> None:
+        """Let the terminal be read on when the keys so far are handled."""
+        self.run_worker(self._read_on(message.resume), name="input")
+
+    async def _read_on(self, resume: Callable[[], None]) -> None:
+        await self._keys.handled()
+        resume()
 
     def on_command_palette_option_highlighted(
         self, message: CommandPalette.OptionHighlighted

@@ -48,6 +48,12 @@ class InputQueue:
         """Wait until what has the focus has handled the keys that it was given."""
         await _caught_up(self._target())
 
+    async def handled(self) -> None:
+        """Wait until everything that was put here has been handled."""
+        while self._waiting or self._settling is not None:  # noqa: ASYNC110  they may be held
+            await asyncio.sleep(CHECK)
+        await self.caught_up()
+
     def resume(self, typed: str = "") -> None:
         """Keys go to what has the focus now; `typed`, which was given to another, first."""
         self._holds -= 1

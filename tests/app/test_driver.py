@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START
+from textual.app import App
+from textual.message import Message
 
-from antiphon.textual_patches.driver import ESCAPE_SECONDS, BackgroundReported, PasteSafeParser
+from antiphon.textual_patches.driver import (
+    ESCAPE_SECONDS,
+    LONGEST_PASTE,
+    MESSAGES_AHEAD,
+    READ_BYTES,
+    BackgroundReported,
+    InputPaused,
+    PasteRefused,
+    PasteSafeParser,
+    TerminalDriver,
+)
+from tests.waiting import until
 
 typed = st.text("abcé\u3000\u200d", min_size=1)
 pasted = st.text("a\n\r\t\x1b[2013~m\x00\u200d").filter(
@@ -113,3 +129,52 @@ def test_esc_alone_is_heard_when_nothing_has_followed_it_for_a_while() -> None:
     assert [*parser.feed("\x1b"), *parser.tick()] == []
     now[0] += ESCAPE_SECONDS
     assert [event.key for event in parser.tick() if isinstance(event, events.Key)] == ["escape"]
+
+
+@pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
+def test_paste_that_is_too_long_is_refused_and_the_next_one_taken(
+    more: int, is_taken: bool
+) -> None:
+    parser = PasteSafeParser()
+    text = "p" * (LONGEST_PASTE + more) + BRACKETED_PASTE_END + BRACKETED_PASTE_START + "next"
+    pieces = [text[at : at + READ_BYTES] for at in range(0, len(text), READ_BYTES)]
+    fed = [BRACKETED_PASTE_START, *pieces, BRACKETED_PASTE_END]
+    first, second = [event for piece in fed for event in parser.feed(piece)]
+    if is_taken:
+        assert isinstance(first, events.Paste) and len(first.text) == LONGEST_PASTE
+    else:
+        assert isinstance(first, PasteRefused) and first.characters == LONGEST_PASTE + 1
+    assert isinstance(second, events.Paste) and second.text == "next"
+
+
+class SlowApp(TerminalDriver):
+    """A driver whose app handles nothing before it is asked to."""
+
+    def __init__(self, file: int) -> None:
+        super().__init__(App())
+        self.fileno = file
+        self.given: list[Message] = []
+
+    def process_message(self, message: Message) -> None:
+        self.given.append(message)
+
+
+async def test_driver_reads_on_when_the_app_has_handled_what_it_was_given() -> None:
+    theirs, ours = os.pipe()
+    driver, sent = SlowApp(theirs), 3 * READ_BYTES
+    reading = threading.Thread(target=driver.run_input_thread)
+    reading.start()
+    os.write(ours, b"k" * sent)
+    keys = 0
+    while keys < sent:
+        await until(lambda: driver.given and isinstance(driver.given[-1], InputPaused), "a pause")
+        given, driver.given = driver.given, []
+        assert len(given) <= MESSAGES_AHEAD + READ_BYTES
+        keys += sum(isinstance(one, events.Key) for one in given)
+        pause = given[-1]
+        assert isinstance(pause, InputPaused)
+        pause.resume()
+    os.close(ours)
+    reading.join()
+    os.close(theirs)
+    assert keys == sent

@@ -12,6 +12,7 @@ from textual.widgets import TextArea
 
 from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
+from antiphon.textual_patches.driver import InputPaused
 from tests.app.opened import Opened, World, opened, world
 from tests.app.widgets.composer.test_composer import kernel_has_draft, sent
 from tests.waiting import until
@@ -131,3 +132,11 @@ async def test_message_that_grows_at_once_is_shown_whole(there: Opened) -> None:
     there.burst("A", *"b" * 300, "Z")
     await until(lambda: there.screen.composer.size.height > 3, "it has grown")
     await until(lambda: there.shows("› Abb") and there.shows("bZ"), "all of it")
+
+
+async def test_input_goes_on_when_every_key_of_a_burst_is_handled(there: Opened) -> None:
+    handled: list[str] = []
+    there.burst("up", "i", *"word" * 50)
+    there.app.post_message(InputPaused(lambda: handled.append(there.message)))
+    await until(lambda: handled, "the terminal is read on")
+    assert handled == ["word" * 50]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from time import monotonic
@@ -16,10 +17,16 @@ from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-READ_BYTES: Final = 65536
+READ_BYTES: Final = 4_096
 POLL_SECONDS: Final = 0.1
 """How often the driver looks for an escape key that nothing follows, and for its end."""
 
+LONGEST_PASTE: Final = 1_000_000
+"""Characters that are pasted at once; they fit one update of the document."""
+
+MESSAGES_AHEAD: Final = 256
+"""Keys that are read before the app has handled those before them. A key takes a kilobyte and more
+until it is handled, and nobody types that fast: whatever sends more waits in the terminal."""
 
 ESCAPE: Final = "\x1b"
 ESCAPE_SECONDS: Final = 0.1
@@ -53,6 +60,22 @@ class BackgroundReported(Message):
         self.colour = colour
 
 
+class PasteRefused(Message):
+    """A paste was longer than what is taken; nothing of it is there any more."""
+
+    def __init__(self, characters: int) -> None:
+        super().__init__()
+        self.characters = characters
+
+
+class InputPaused(Message):
+    """The driver reads no further before `resume` is called."""
+
+    def __init__(self, resume: Callable[[], None]) -> None:
+        super().__init__()
+        self.resume = resume
+
+
 class PasteSafeParser(XTermParser):
     """Takes a bracketed paste as it is, and Esc for a key of its own whatever is typed after it.
 
@@ -64,6 +87,7 @@ class PasteSafeParser(XTermParser):
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:
         self._pasted: list[str] | None = None
+        self._pasted_characters = 0
         self._tail = ""
         self._clock = clock
         self._held = ""
@@ -85,17 +109,22 @@ class PasteSafeParser(XTermParser):
                 typed, data = self._until(BRACKETED_PASTE_START, data)
                 yield from self._typed(typed)
                 if self._tail == BRACKETED_PASTE_START:
-                    self._pasted, self._tail = [], ""
+                    self._pasted, self._pasted_characters, self._tail = [], 0, ""
                 continue
             piece, data = self._until(BRACKETED_PASTE_END, data)
             self._pasted.append(piece)
+            self._pasted_characters += len(piece)
+            characters = self._pasted_characters - len(BRACKETED_PASTE_END)
+            if characters > LONGEST_PASTE:
+                self._pasted.clear()
             if self._tail == BRACKETED_PASTE_END:
                 text = "".join(self._pasted).removesuffix(BRACKETED_PASTE_END)
                 self._pasted, self._tail = None, ""
                 for event in super().feed(BRACKETED_PASTE_END):
                     if not isinstance(event, events.Paste):
                         yield event
-                yield events.Paste(text)
+                is_too_long = characters > LONGEST_PASTE
+                yield PasteRefused(characters) if is_too_long else events.Paste(text)
 
     def _typed(self, data: str) -> Iterable[Message]:
         data, self._held = self._begun + self._held + data, ""
@@ -206,6 +235,7 @@ class TerminalDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         parser = PasteSafeParser(self._debug)
         decoder = getincrementaldecoder("utf-8")("replace")
+        ahead = 0
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
@@ -215,10 +245,24 @@ class TerminalDriver(LinuxDriver):
                         break
                     # Half a character makes no text yet, and an empty piece would end the parser.
                     if text := decoder.decode(data):
-                        self._process(parser.feed(text))
+                        ahead += self._process(parser.feed(text))
                 self._process(parser.tick())
+                if ahead >= MESSAGES_AHEAD:
+                    ahead = 0
+                    self._wait_for_app()
         self._process(parser.feed(""))
 
-    def _process(self, messages: Iterable[Message]) -> None:
+    def _process(self, messages: Iterable[Message]) -> int:
+        """Give messages to the app; return how many there were."""
+        count = 0
         for message in messages:
             self.process_message(message)
+            count += 1
+        return count
+
+    def _wait_for_app(self) -> None:
+        """Wait until the app has handled what it was given, or ends."""
+        handled = threading.Event()
+        self.process_message(InputPaused(handled.set))
+        while not handled.wait(POLL_SECONDS) and not self.exit_event.is_set():
+            pass
