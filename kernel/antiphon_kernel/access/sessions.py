@@ -83,7 +83,8 @@ class Sessions:
 
     def check(self, actor: Actor) -> None:
         """Raises AntiphonError permission_denied if the session has been dismissed."""
-        dismissal = self._dismissed.get(actor)
+        # Hardly ever is anybody dismissed, and looking for an actor costs more than this.
+        dismissal = self._dismissed.get(actor) if self._dismissed else None
         if dismissal is not None:
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED, dismissal.reason, close_code=int(dismissal.code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
@@ -27,8 +28,7 @@ class ClientOrigin:
     """Drafts that it has finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCommit:
+class PendingCommit(NamedTuple):
     """Change applied to the document, its actor, and its effects on undo and on clients."""
 
     actor: Actor
@@ -52,8 +52,7 @@ class PendingCommit:
     """Bytes that its blocks name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broadcast:
+class Broadcast(NamedTuple):
     """A committed change, as subscribers get it. `source` is who handed it in as raw update."""
 
     seq: int
@@ -61,8 +60,7 @@ class Broadcast:
     source: object
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """A change that the document has taken in; it is on disk when `seq` has been broadcast."""
 
     seq: int
@@ -75,8 +73,7 @@ class Applied:
     """New version of each block it touched."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitHandle:
+class CommitHandle(NamedTuple):
     """A change that has been applied and is on its way to disk."""
 
     seq: int

@@ -8,8 +8,7 @@ and handed to the journal; when it is on disk it is acknowledged and broadcast, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -145,6 +144,8 @@ class Context:
         document.watch(self._changes.append)
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
+        self._failing = _OnFailure(self._stop_half_way)
+        """Stops the context if what is done within it fails."""
 
     @property
     def id(self) -> ContextId:
@@ -318,7 +319,7 @@ class Context:
     def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
         """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
-        with self._fail_on_error(), self.document.transaction(operation) as transaction:
+        with self._failing, self.document.transaction(operation) as transaction:
             self._members.ensure_member(actor)
             self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
         self.row = row
@@ -359,7 +360,7 @@ class Context:
         undo: UndoKind | None,
         blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
-        with self._fail_on_error():
+        with self._failing:
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
@@ -402,7 +403,7 @@ class Context:
         """
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        with self._fail_on_error():
+        with self._failing:
             transaction = self.document.apply_update(plan.update(client, clock), operation)
             _check_stated(transaction, blocks)
             update = self._members.with_member(actor, transaction)
@@ -488,7 +489,7 @@ class Context:
         update = validated.update
         known = [block for block in validated.submitted if block not in validated.drafts]
         before = {block: document.header(block).status for block in known}
-        with self._fail_on_error():
+        with self._failing:
             transaction = document.apply_update(update, source, is_text=validated.is_text)
             self.structure.commit(update, placed, transaction.deleted)
             for client in validated.clients:
@@ -619,9 +620,11 @@ class Context:
             return NOTHING_RECORDED
         of_document = change.transaction.change
         written = {text.block for text in of_document.texts}
-        written.update(content.block for content in of_document.contents)
-        # What a structured block begins with is its form, not something that somebody wrote.
-        written.update(one for one in of_document.added if is_text(self.document.schema(one)))
+        if of_document.contents:
+            written.update(content.block for content in of_document.contents)
+        if of_document.added:
+            # What a structured block begins with is its form, not something that somebody wrote.
+            written.update(one for one in of_document.added if is_text(self.document.schema(one)))
         if not written:
             return NOTHING_RECORDED
         return self.undo.record(
@@ -658,26 +661,35 @@ class Context:
             self._failure = error
             self.failed.notify(error)
 
-    @contextmanager
-    def _fail_on_error(self) -> Iterator[None]:
+    def _stop_half_way(self) -> None:
         """There is no roll-back: after a failure what is on disk is right, and read again."""
-        try:
-            yield
-        except BaseException:
-            self._stop(
-                AntiphonError(
-                    ErrorCode.STORAGE_FAILED,
-                    f"A change of context {self.row.label} failed half-way, so the context is read"
-                    " again as it is on disk: call once more.",
-                )
+        self._stop(
+            AntiphonError(
+                ErrorCode.STORAGE_FAILED,
+                f"A change of context {self.row.label} failed half-way, so the context is read"
+                " again as it is on disk: call once more.",
             )
-            raise
+        )
 
     def _raise_if_stopped(self) -> None:
         """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
         if self._failure is not None:
             raise self._failure
         self._journal.refuse_if_broken()
+
+
+class _OnFailure:
+    """Context manager that calls something if the block fails."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._act()
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ async def start_fork(
         document.close()
     if commits:
         snapshot = Snapshot(commits[-1].seq, vector, state)
-        commits[-1] = replace(commits[-1], snapshot=snapshot)
+        commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits, origin)
 
 
@@ -216,7 +216,7 @@ async def start_with(
     state, vector = document.update_since(), document.state_vector()
     document.close()
     snapshot = Snapshot(commits[-1].seq, vector, state)
-    commits[-1] = replace(commits[-1], snapshot=snapshot)
+    commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits)
 
 
@@ -240,7 +240,7 @@ def _apply(
     rows: list[BlockRow] = []
     for block in transaction.change.touched:
         before = known.get(block) or BlockRow(len(known) + 1, block, 0)
-        known[block] = replace(before, version=before.version + 1)
+        known[block] = before._replace(version=before.version + 1)
         rows.append(known[block])
     update = transaction.update
     return merge((update, follow_up)) if follow_up else update, tuple(rows)

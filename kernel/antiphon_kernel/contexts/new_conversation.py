@@ -118,7 +118,7 @@ class NewConversation:
         if self.data:
             blobs = tuple(Blob(digest, data) for digest, data in self.data.items())
             first, *rest = contents[0].commits
-            contents[0] = replace(contents[0], commits=[replace(first, blobs=blobs), *rest])
+            contents[0] = replace(contents[0], commits=[first._replace(blobs=blobs), *rest])
         return contents
 
 

@@ -8,9 +8,9 @@ follows from the journal's transactions (`document.history`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.storage import UndoKey, UndoRow
@@ -135,8 +135,7 @@ class _UndoRun:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StackChange:
+class StackChange(NamedTuple):
     """Changes to the stacks to be stored."""
 
     unit: int | None = None
@@ -183,29 +182,32 @@ class UndoStacks:
         run = self._runs.pop(principal, None)
         if (
             run is not None
+            and run.goes_on(actor, kind, keystroke, time)
             and stack
             and stack[-1].key == run.key
             and (*blocks,) == (run.key.block,)
-            and run.goes_on(actor, kind, keystroke, time)
         ):
-            row = stack[-1] = replace(stack[-1], time=time)
-            new: tuple[UndoRow, ...] = (row,)
+            row = stack[-1] = stack[-1]._replace(time=time)
+            new = [row]
         else:
-            new = tuple(
+            new = [
                 UndoRow(seq, block, principal, kind, UndoDirection.UNDO, seq, time)
                 for block in blocks
-            )
+            ]
             stack += new
-            over = max(len(stack) - self._limit, 0)
-            dropped += [row.key for row in stack[:over]]
-            del stack[:over]
-            new = new[max(len(new) - len(stack), 0) :]
-            run = _UndoRun(UndoKey(seq, blocks[0]), actor.session, kind, time, time, None, 0)
-        if len(blocks) == 1:
+            if len(stack) > self._limit:
+                over = len(stack) - self._limit
+                dropped += [row.key for row in stack[:over]]
+                del stack[:over]
+                new = new[max(len(new) - len(stack), 0) :]
+            run = None
+        if len(blocks) == 1 and kind is not UndoKind.CALL:  # which never goes on
+            if run is None:
+                run = _UndoRun(UndoKey(seq, blocks[0]), actor.session, kind, time, time, None, 0)
             run.last, run.keystroke = time, keystroke
             run.size += keystroke.size if keystroke is not None else 0
             self._runs[principal] = run
-        return StackChange(run.key.unit, new, tuple(dropped))
+        return StackChange(run.key.unit if run is not None else seq, tuple(new), tuple(dropped))
 
     def rows(self, principal: str, turn: UndoDirection, block: str | None) -> Sequence[UndoRow]:
         """Return the units a principal can undo (or redo), last first; only in `block` if named."""
@@ -219,6 +221,6 @@ class UndoStacks:
         """A unit is undone or done again by a transaction: it stands on the other stack now."""
         self._stacks[row.principal, row.stack].remove(row)
         other = UndoDirection.REDO if row.stack == UndoDirection.UNDO else UndoDirection.UNDO
-        turned = replace(row, stack=other, place=seq, time=time)
+        turned = row._replace(stack=other, place=seq, time=time)
         self._stacks.setdefault((row.principal, other), []).append(turned)
         return StackChange(row.unit, (turned,))

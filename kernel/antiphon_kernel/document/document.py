@@ -7,8 +7,10 @@ The layout is a public contract: root map ``meta`` (format, context, epoch, labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import TracebackType
 from typing import Any, Final
 
 from pycrdt import Doc, Map, Snapshot, Text
@@ -367,9 +369,13 @@ class Document:
 
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
-        mirror = self._mirrors.get(_place(block, section))
+        place = _place(block, section)
+        mirror = self._mirrors.get(place)
         if mirror is not None:
             return mirror.length
+        tail = self._tails.get(place)
+        if tail is not None:
+            return tail.size
         content = self._content(block, section)
         return len(content) if content is not None else 0
 
@@ -430,17 +436,15 @@ class Document:
         """
         if self._current is not None:
             return nullcontext(self._current)
-        return self._begun(origin)
+        return _RunningTransaction(self._doc.transaction(), partial(self._begin, origin), self._end)
 
-    @contextmanager
-    def _begun(self, origin: object) -> Iterator[Transaction]:
+    def _begin(self, origin: object) -> Transaction:
         current = self._current = Transaction(origin)
-        try:
-            with self._doc.transaction():
-                yield current
-        finally:
-            self._current = None
-            self._publish(current)
+        return current
+
+    def _end(self, current: Transaction) -> None:
+        self._current = None
+        self._publish(current)
 
     def create_block(
         self,
@@ -793,6 +797,44 @@ def _clearing(known: dict[str, Any]) -> Callable[[object], None]:
 def _place(block: str, section: str | None) -> str:
     """One key for each text; no block id has a slash."""
     return block if section is None else f"{block}/{section}"
+
+
+class _RunningTransaction:
+    """Context manager of a transaction; a generator would take longer than some changes do."""
+
+    __slots__ = ("_begin", "_current", "_end", "_engine")
+
+    def __init__(
+        self,
+        engine: AbstractContextManager[object],
+        begin: Callable[[], Transaction],
+        end: Callable[[Transaction], None],
+    ) -> None:
+        """
+        Args:
+            engine: the engine's own transaction.
+            begin: makes the transaction, once the engine has begun its own.
+            end: called when the engine's has ended, also in an error.
+        """
+        self._engine = engine
+        self._begin = begin
+        self._end = end
+
+    def __enter__(self) -> Transaction:
+        self._engine.__enter__()
+        self._current = self._begin()
+        return self._current
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._engine.__exit__(kind, error, trace)
+        finally:
+            self._end(self._current)
 
 
 class DocumentLoader:

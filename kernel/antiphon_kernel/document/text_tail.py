@@ -7,11 +7,11 @@ elsewhere in between keeps them apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from antiphon_kernel.document.block_text import RUN_BYTES
-from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct
-from antiphon_kernel.yjs.update_writer import encode_update
+from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId
+from antiphon_kernel.yjs.update_writer import encode_text_item
 from antiphon_kernel.yjs.utf16 import utf16_length
 
 
@@ -61,10 +61,8 @@ class TextTail:
 
     def append(self, text: str, clock: int) -> tuple[bytes, TextTail]:
         """Return the update that writes text behind it, at a clock of the client, and its end."""
-        client, length = self.last.client, utf16_length(text)
-        item = Struct(
-            client, clock, length, ContentKind.STRING, self.last, self.right, content=text
-        )
-        size = self.size + (len(text) if text.isascii() else len(text.encode()))
-        end = replace(self, last=ItemId(client, clock + length - 1), size=size)
-        return encode_update([item], ()), end
+        client, data = self.last.client, text.encode()
+        length = len(text) if len(data) == len(text) else utf16_length(text)
+        update = encode_text_item(client, clock, self.last, self.right, data)
+        last = ItemId(client, clock + length - 1)
+        return update, TextTail(last, self.right, self.run, self.size + len(data))

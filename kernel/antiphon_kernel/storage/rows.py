@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
@@ -42,8 +42,7 @@ class ContextRow:
     """Id of the principal who wanted it; None if an older antiphon made it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     """Somebody's connection: its id, its principal's, how and when (milliseconds) it began."""
 
     id: str
@@ -57,8 +56,7 @@ class SessionRow:
         return cls(actor.session, actor.principal.id, actor.via, actor.since)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRow:
+class BlockRow(NamedTuple):
     """The version counter of a block. `number` counts per context, in order of creation."""
 
     number: int
@@ -66,16 +64,14 @@ class BlockRow:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class UndoKey:
+class UndoKey(NamedTuple):
     """One undo unit: the `seq` of the first transaction of it, and the block that it changed."""
 
     unit: int
     block: str
 
 
-@dataclass(frozen=True, slots=True)
-class UndoRow:
+class UndoRow(NamedTuple):
     """One thing that can be undone or redone. What it did is in the transactions of its `unit`.
 
     `unit` is the `seq` of the first of them; `place`, by which the highest row of a stack is undone
@@ -156,8 +152,7 @@ class Blob:
         return cls(hashlib.sha256(data).hexdigest(), data)
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """One committed transaction of one context and everything that must be stored with it."""
 
     context: ContextRow

@@ -180,7 +180,7 @@ def a_new_edit_leaves_what_could_be_redone(patch: pytest.MonkeyPatch) -> None:
         redo = list(stacks.get((actor.principal.id, "redo"), []))
         change = record(self, actor, *rest)
         stacks[actor.principal.id, "redo"] = redo
-        return replace(change, dropped=())
+        return change._replace(dropped=())
 
     record = UndoStacks.record
     patch.setattr(UndoStacks, "record", keep)

@@ -11,8 +11,8 @@ import pytest
 from antiphon_kernel.yjs.id_set import normalise
 from antiphon_kernel.yjs.squash import continuations, squash
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import decode_update
-from antiphon_kernel.yjs.update_writer import encode_update
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
+from antiphon_kernel.yjs.update_writer import encode_text_item, encode_update
 
 VALUES: tuple[Any, ...] = (
     None,
@@ -83,6 +83,19 @@ def test_update_written_again_makes_the_same_document(seed: int) -> None:
             assert again.get(root, type=kind).to_py() == document.get(root, type=kind).to_py()
         known = decode_state_vector(document.get_state())
         assert decode_state_vector(again.get_state()) == known
+
+
+@pytest.mark.parametrize("right", [None, ItemId(3, 127), ItemId(2**32 - 1, 2**21)])
+@pytest.mark.parametrize("clock", [1, 128, 16_384, 2**32])
+@pytest.mark.parametrize("text", ["x", "é漢😀" * 60])
+def test_one_piece_of_text_is_encoded_as_any_update(
+    text: str, clock: int, right: ItemId | None
+) -> None:
+    units = len(text.encode("utf-16-le")) // 2
+    origin = ItemId(300, clock - 1)
+    item = Struct(300, clock, units, ContentKind.STRING, origin, right, content=text)
+    found = encode_text_item(300, clock, origin, right, text.encode())
+    assert found == encode_update([item], ())
 
 
 def test_typing_merged_from_single_keys_becomes_one_item() -> None:
