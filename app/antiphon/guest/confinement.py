@@ -1,8 +1,9 @@
-"""Confinement of a guest's process, by Python's audit events.
+"""Confinement of a guest's process: by Python's audit events, by limits, and by Landlock.
 
 The app does nothing of this by itself: it is told to leave files and programs of the machine alone.
-This is the second line, for what is forgotten there. It holds against Python code, not against
-machine code that somebody has brought into the process.
+This is the second line, for what is forgotten there. Audit events hold against what code does by
+Python's functions, and say what is not allowed; Landlock, where the system has it, against all that
+runs in the process.
 """
 
 from __future__ import annotations
@@ -15,8 +16,23 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from antiphon.guest import landlock
+
 MEMORY_BYTES: Final = 1_500_000_000
 """Data that one session may hold; with more it ends, and only it."""
+
+FILE_BYTES: Final = 50_000_000
+"""Length of a file that a session writes."""
+
+OPEN_FILES: Final = 256
+
+_LIMITS: Final = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_DATA: MEMORY_BYTES,
+    resource.RLIMIT_FSIZE: FILE_BYTES,
+    resource.RLIMIT_NOFILE: OPEN_FILES,
+}
+"""There is none of processes: it would count all of the user's, and threads with them."""
 
 _FORBIDDEN: Final = frozenset(
     {
@@ -24,10 +40,15 @@ _FORBIDDEN: Final = frozenset(
         "os.exec",
         "os.fork",
         "os.forkpty",
+        "os.killpg",
+        "os.link",
         "os.posix_spawn",
         "os.startfile",
+        "os.symlink",
         "os.system",
         "pty.spawn",
+        "resource.prlimit",
+        "resource.setrlimit",
         "socket.bind",
         "socket.sendmsg",
         "socket.sendto",
@@ -39,19 +60,31 @@ _FORBIDDEN: Final = frozenset(
 """Events of what no session does at all."""
 
 _WRITING: Final[Mapping[str, tuple[int, ...]]] = {
+    "os.chdir": (0,),
     "os.chmod": (0,),
     "os.chown": (0,),
-    "os.link": (0, 1),
     "os.mkdir": (0,),
     "os.remove": (0,),
+    "os.removexattr": (0,),
     "os.rename": (0, 1),
     "os.rmdir": (0,),
-    "os.symlink": (0, 1),
+    "os.setxattr": (0,),
     "os.truncate": (0,),
     "os.utime": (0,),
     "sqlite3.connect": (0,),
 }
-"""By event, which of its arguments are paths that are written to."""
+"""By event, which of its arguments are paths of what is written, or from where."""
+
+_RELATIVE_TO: Final[Mapping[str, tuple[int, ...]]] = {
+    "os.chmod": (2,),
+    "os.chown": (3,),
+    "os.mkdir": (2,),
+    "os.remove": (1,),
+    "os.rename": (2, 3),
+    "os.rmdir": (1,),
+    "os.utime": (3,),
+}
+"""By event, which of its arguments are open folders that its paths are relative to."""
 
 _READING: Final[Mapping[str, tuple[int, ...]]] = {"os.listdir": (0,), "os.scandir": (0,)}
 
@@ -61,9 +94,14 @@ _OF_THE_SYSTEM: Final = (
     "/dev/null",
     "/dev/urandom",
     "/etc/hosts",
+    "/etc/ld.so.cache",
     "/etc/localtime",
     "/etc/nsswitch.conf",
     "/etc/resolv.conf",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
     "/usr/share/locale",
     "/usr/share/zoneinfo",
 )
@@ -75,13 +113,17 @@ def confine(folder: Path, kernel: str) -> None:
     Args:
         kernel: address of the kernel, `http://HOST:PORT`.
     """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-    sys.addaudithook(_hook(folder, kernel))
-
-
-def _hook(folder: Path, kernel: str) -> Callable[[str, tuple[Any, ...]], None]:
+    for limit, value in _LIMITS.items():
+        resource.setrlimit(limit, (value, value))
     own = os.path.realpath(folder)
+    readable = _readable(own)
+    parts = urlsplit(kernel)
+    landlock.restrict(own, readable, parts.port)
+    sys.addaudithook(_hook(own, readable, (parts.hostname, parts.port)))
+
+
+def _readable(own: str) -> tuple[str, ...]:
+    """Return what may be read: the program's code, some files of the system, and one's own."""
     code: set[str] = {
         sys.prefix,
         sys.base_prefix,
@@ -89,26 +131,43 @@ def _hook(folder: Path, kernel: str) -> Callable[[str, tuple[Any, ...]], None]:
         *filter(None, sys.path),
     }
     bundled = Path(__file__).parents[3] / "themes"  # of a checkout
-    readable = tuple(os.path.realpath(one) for one in (*code, *_OF_THE_SYSTEM, str(bundled), own))
-    parts = urlsplit(kernel)
-    address = (parts.hostname, parts.port)
+    return tuple(os.path.realpath(one) for one in (*code, *_OF_THE_SYSTEM, str(bundled), own))
 
+
+def _hook(
+    own: str, readable: tuple[str, ...], address: tuple[str | None, int | None]
+) -> Callable[[str, tuple[Any, ...]], None]:
     def is_within(path: Any, places: tuple[str, ...]) -> bool:
         if isinstance(path, int):  # open already
             return True
         real = os.path.realpath(os.fsdecode(path if path is not None else "."))
         return any(real == place or real.startswith(place + os.sep) for place in places)
 
+    def may_open(path: Any, flags: int) -> bool:
+        """Return whether a file may be opened, whatever open folder its path is relative to.
+
+        Which one that is, the event does not say: so only folders in one's own can be open, and no
+        relative path leads out of them.
+        """
+        if isinstance(path, int):
+            return True
+        meant = Path(os.fsdecode(path))
+        if not meant.is_absolute() and ".." in meant.parts:
+            return False
+        if flags & _WRITE_FLAGS:
+            return is_within(path, (own, "/dev/null"))
+        return is_within(path, (own,) if meant.is_dir() else readable)
+
     def check(event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             path, _, flags = args
-            places = (own, "/dev/null") if flags & _WRITE_FLAGS else readable
-            if not is_within(path, places):
+            if not may_open(path, flags):
                 raise PermissionError(f"a session over SSH does not open {path!r}")
         elif event in _FORBIDDEN:
             raise PermissionError(f"a session over SSH does nothing like {event}")
         elif event in _WRITING:
-            if not all(is_within(args[index], (own,)) for index in _WRITING[event]):
+            is_relative = any(args[index] != -1 for index in _RELATIVE_TO.get(event, ()))
+            if is_relative or not all(is_within(args[index], (own,)) for index in _WRITING[event]):
                 raise PermissionError(f"a session over SSH writes in its own folder only: {event}")
         elif event in _READING:
             if not all(is_within(args[index], readable) for index in _READING[event]):

@@ -11,11 +11,13 @@ import os
 import selectors
 import signal
 import socket
+import sys
 from contextlib import suppress
 from typing import Final
 
 from pydantic import ValidationError
 
+from antiphon.guest.landlock import system_version
 from antiphon.guest.session import preload, run_session
 from antiphon.ssh.requests import GuestRequest, KillRequest, ProcessState
 
@@ -29,6 +31,8 @@ def serve(control: int) -> None:
     """Fork until the other end of `control` is closed, then end everything that was forked."""
     server = _ForkServer(socket.socket(fileno=control))
     preload()
+    if not system_version():
+        sys.stderr.write("This system has no Landlock: only Python confines sessions.\n")
     gc.collect()
     gc.freeze()
     server.run()
