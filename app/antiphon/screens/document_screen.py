@@ -237,6 +237,7 @@ class DocumentScreen(DocumentActions):
     def on_composer_changed(self, message: Composer.Changed) -> None:
         del message
         self._submitter.draft_changed()
+        self.run_last_of("names", self._submitter.check_names)
         self._publish_presence()
         self._update()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from difflib import get_close_matches
+from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.screens.kernel_calls import KernelActions
@@ -23,6 +25,9 @@ SLOW_AFTER = 2.0
 
 SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 
+
+CHECKED_CHARACTERS: Final = 5_000
+"""The part of a message whose names are checked while it is written."""
 
 NOT_TYPED_HERE = "Not all of it was typed in this window."
 
@@ -67,6 +72,7 @@ class MessageSubmitter:
         self._kernel = kernel
         self._follow = follow
         self._revised: str | None = None
+        self._checked: set[str] = set()
 
     @property
     def is_revising(self) -> bool:
@@ -82,6 +88,23 @@ class MessageSubmitter:
         """Write a new message next if the composer has been cleared."""
         if not self._draft.text:
             self._revised = None
+            self._checked.clear()
+
+    async def check_names(self) -> None:
+        """Tell of names and files in the draft that there are not, once each.
+
+        The last word may still be written.
+        """
+        text = self._draft.text[:CHECKED_CHARACTERS]
+        if "@" not in text or text.startswith(SHELL_MARK) or not self._session.is_live:
+            return
+        finished = text[: -len(text.split()[-1])] if not text[-1].isspace() else text
+        paths = [one for one in mentioned_paths(finished) if one not in self._checked]
+        for path in paths:
+            if not (self._session.project / path).is_file():
+                self._hint(f"There is no file {path} here to be sent with the message.")
+        await self._names_nobody([one for one in mentions(finished) if one not in self._checked])
+        self._checked |= {*paths, *mentions(finished)}
 
     def send(self) -> Coroutine[None, None, None] | None:
         """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
@@ -144,7 +167,7 @@ class MessageSubmitter:
                 await sending
 
     async def _submit(self, block: str, text: str) -> None:
-        addressed = asyncio.create_task(self._names_nobody(text))
+        addressed = asyncio.create_task(self._names_nobody(mentions(text)))
 
         loop = asyncio.get_running_loop()
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
@@ -189,9 +212,8 @@ class MessageSubmitter:
             files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
             await self._session.call("block.attach", {"block_id": block, "files": files})
 
-    async def _names_nobody(self, text: str) -> bool:
-        """Say so if the message addresses somebody whom the kernel does not know."""
-        names = mentions(text)
+    async def _names_nobody(self, names: Sequence[str]) -> bool:
+        """Say so if one of the names is that of nobody whom the kernel knows."""
         if not names:
             return False
         try:
@@ -202,7 +224,9 @@ class MessageSubmitter:
         known = [str(one["username"]) for one in members if one["kind"] in people]
         unknown = [name for name in names if name not in known]
         if unknown:
-            self._hint(f"Nobody is called {join_names(unknown)}. There are: {join_names(known)}.")
+            near = get_close_matches(unknown[0], known, 1)
+            there_are = f"Nearest: {near[0]}" if near else f"There are: {join_names(known)}"
+            self._hint(f"Nobody is called {join_names(unknown)}. {there_are}.")
         return bool(unknown)
 
     def _has_models(self) -> bool:

@@ -71,3 +71,15 @@ async def test_tab_behind_an_at_sign_completes_names_and_files(here: World, ther
     await until(lambda: there.message == "@amy see @docs/notes.md", "the file is completed")
     await there.press("tab")
     assert there.message == "@amy see @docs/notes.md"
+
+
+async def test_name_of_nobody_is_told_before_sending_with_the_nearest(there: Opened) -> None:
+    await there.type("@arai hi")
+    await there.sees("Nobody is called arai. Nearest: aria.")
+    assert there.message == "@arai hi"
+
+
+async def test_missing_file_is_told_before_sending(here: World, there: Opened) -> None:
+    notes(here)
+    await there.type("read @docs/none.md and @docs/notes.md ")
+    await there.sees("There is no file docs/none.md here")
