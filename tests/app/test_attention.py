@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 from textual import events
 
 from antiphon.attention import AWAY_SECONDS, Attention
-from tests.app.opened import Opened, World
+from antiphon.locations import config_folder
+from antiphon.settings import SETTINGS_FILE
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 
@@ -59,14 +64,64 @@ def test_call_with_control_characters_ends_no_sequence() -> None:
     assert not set(sent[4:-2]) & set("\x1b\x07\x9c\n")
 
 
-async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
-    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await there.live()
+def sent_by(there: Opened, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the terminal is sent from now on."""
     sent: list[str] = []
     driver = there.app._driver  # noqa: SLF001  the terminal itself
     assert driver is not None
     monkeypatch.setattr(driver, "write", sent.append)
+    return sent
+
+
+def calls(sent: list[str], text: str) -> list[str]:
+    return [one for one in sent if text in one or one == "\a"]
+
+
+@pytest.fixture
+async def asking(tmp_path: Path) -> AsyncIterator[World]:
+    async with world(tmp_path, asks=True) as one:
+        yield one
+
+
+async def ask_behind_the_back(asking: World, there: Opened) -> None:
+    await there.type("Touch it.")
+    await there.press("enter")
+    await until(lambda: asking.aria.prompts, "the turn")
+    there.app.post_message(events.AppBlur())
+    asking.aria.run("touch ran")
+    await there.sees("aria asks")
+
+
+async def test_asked_call_calls_a_person_who_looks_elsewhere(
+    asking: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(asking) as there:
+        sent = sent_by(there, monkeypatch)
+        await ask_behind_the_back(asking, there)
+        await until(lambda: calls(sent, "aria asks to run a tool"), "the call")
+
+
+async def test_nobody_is_called_without_notifications(
+    asking: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (config_folder() / SETTINGS_FILE).write_text("notifications = false\n")
+    async with opened(asking) as there:
+        sent = sent_by(there, monkeypatch)
+        await ask_behind_the_back(asking, there)
+        await there.press("escape")
+        await until(lambda: there.screen.situation.asks, "the call is chosen")
+        await there.press("o")
+        asking.aria.end()
+        await until(lambda: not there.shows("aria asks"), "the end of the turn")
+        await there.pilot.pause()
+        assert not calls(sent, "aria asks") and not calls(sent, "ended")
+
+
+async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await there.live()
+    sent = sent_by(there, monkeypatch)
 
     async def turn() -> None:
         asked = len(here.aria.prompts)
@@ -82,8 +137,8 @@ async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
     await turn()
     there.app.post_message(events.AppFocus())
     await ended()
-    assert not [one for one in sent if "ended" in one or one == "\a"]
+    assert not calls(sent, "ended")
     await turn()
     there.app.post_message(events.AppBlur())
     await ended()
-    await until(lambda: any("aria ended" in one or one == "\a" for one in sent), "the call")
+    await until(lambda: calls(sent, "aria ended"), "the call")
