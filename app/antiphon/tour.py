@@ -18,13 +18,13 @@ ENOUGH_TYPED: Final = 10
 """Characters after which both have visibly written."""
 
 ENOUGH_WRITTEN: Final = 160
-"""Characters after which a model's text is one to walk into."""
+"""Characters after which a model's text without the typo is one to walk into."""
 
 
 class TourStep(Enum):
     """Step of the first-minute tour."""
 
-    WAITING = None
+    WAITING = "a page that people and models write at once, each where they like."
     WALK_IN = "↑ then Enter: write inside what {model} is writing"
     MEND = "↑ then Enter: chairs should be choirs, mend it while {model} writes"
     TYPE = "Type. {model} goes on below."
@@ -51,14 +51,18 @@ class Tour:
     @property
     def hint_text(self) -> str | None:
         """None: nothing to try now."""
-        template: str | None = self.step.value
-        if self.hidden or template is None:
+        if self.hidden:
             return None
-        return template.format(model=self._model, guest=self._guest)
+        return self.step.value.format(model=self._model, guest=self._guest)
 
     def hide(self) -> None:
         """No more of it."""
         self.hidden = True
+
+    @property
+    def hint_label(self) -> str:
+        """Words before the hint."""
+        return "THIS IS" if self.step is TourStep.WAITING else "TRY"
 
     @property
     def awaits_text(self) -> bool:
@@ -71,10 +75,10 @@ class Tour:
             if TYPO not in text:
                 self._mended()
             return None
-        if self.step is not TourStep.WAITING or len(text) < ENOUGH_WRITTEN:
+        typo = text.find(TYPO)
+        if self.step is not TourStep.WAITING or (typo < 0 and len(text) < ENOUGH_WRITTEN):
             return None
         self._model = name
-        typo = text.find(TYPO)
         if typo < 0:
             self.step = TourStep.WALK_IN
             return None

@@ -19,8 +19,14 @@ def walked_in(text: str = TEXT) -> Tour:
     return tour
 
 
-def test_tour_before_enough_text_shows_no_hint() -> None:
-    assert walked_in(PLAIN[1:]).hint_text is None
+def test_tour_before_enough_text_says_what_this_is() -> None:
+    tour = walked_in(PLAIN[1:])
+    assert tour.hint_label == "THIS IS"
+    assert str(tour.hint_text).startswith("a page that people and models write")
+
+
+def test_tour_asks_to_mend_a_typo_as_soon_as_it_is_there() -> None:
+    assert "chairs should be choirs" in str(walked_in(f"Sung by {TYPO}").hint_text)
 
 
 def test_tour_step_follows_each_act() -> None:
@@ -66,7 +72,7 @@ def test_every_hint_fits_into_80_columns() -> None:
     tour = walked_in()
     for step in type(tour.step):
         tour.step = step
-        assert len(tour.hint_text or "") <= 80 - len(" TRY ") - 1
+        assert len(tour.hint_text or "") <= 80 - len(f" {tour.hint_label} ") - 1
 
 
 def test_tour_user_already_editing_gets_next_hint() -> None:

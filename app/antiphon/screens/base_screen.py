@@ -425,7 +425,8 @@ class BaseScreen(Screen[None]):
         if name is not None:
             notice.suggest(f"{name} · any key stops", label="FOLLOWING")
         else:
-            notice.suggest(self._tour.hint_text if self._shows_tour else None)
+            tour = self._tour
+            notice.suggest(tour.hint_text if self._shows_tour else None, label=tour.hint_label)
 
     def _publish_presence(self) -> None:
         """Tell the others in which cell the person is, where in it, and what they see of it."""

@@ -31,10 +31,10 @@ def test_demo_recordings_are_three_small_files_of_one_model() -> None:
 def test_first_thinks_looks_around_twice_and_then_writes_for_more_than_a_minute() -> None:
     first, second, third = load_recording(PATHS[0]).rounds
     thinking = "".join(s.event.text for s in first if isinstance(s.event, ThinkingDelta))
-    assert thinking.count("\n") == 9
+    assert thinking.count("\n") == 4
     assert isinstance(first[-1].event, ToolCallEvent)
     assert isinstance(second[-1].event, ToolCallEvent)
-    assert seconds(first + second) < 12
+    assert seconds(first + second) < 5
     assert 75 <= seconds(third) <= 90
     text = "".join(s.event.text for s in third if isinstance(s.event, TextDelta))
     for sign in ("# ", "\n## ", "\n- ", "\n1. ", "```python\n", "**", "|---|"):
