@@ -173,9 +173,9 @@ def test_share_lists_and_ends_sessions_and_the_log_has_them(project: SharedProje
         listed = json.loads(project.succeed("share", "--list", "--json").stdout)
         (session,) = [one for one in listed["sessions"] if one["username"] == "bo"]
         assert (session["role"], session["via"]) == ("editor", "ssh")
-        project.share("--end", session["session"][-8:])
+        project.share("--end", session["session"][-8:], "--reason", "lunch")
         assert terminal.wait_for_end() == 1
-        assert "ended your session" in terminal.text
+        assert "ended your session: lunch" in terminal.text
     log = project.succeed("log").stdout
     assert "bo joined via ssh" in log and "ended a session of bo" in log
     assert "added the key SHA256:" in log
@@ -202,6 +202,7 @@ def test_share_changes_roles_and_kicks(project: SharedProject) -> None:
         (("--promote", "nobody"), 1),
         (("--kick", project.tool("session.whoami")["username"]), 1),
         (("--promote", "bo", "--kick", "bo"), 2),
+        (("--promote", "bo", "--reason", "x"), 2),
     ):
         assert project.run("share", *arguments).returncode == code, arguments
 

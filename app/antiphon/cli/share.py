@@ -79,6 +79,7 @@ LOOPBACK: Final = "127.0.0.1"
 @click.option("--demote", metavar="NAME", help="Make somebody a viewer.")
 @click.option("--kick", metavar="NAME", help="End what somebody has open; keep them out a while.")
 @click.option("--end", "session", metavar="SESSION", help="End a session that --list names.")
+@click.option("--reason", metavar="TEXT", help="Tell whom --kick or --end sends away why.")
 @click.option("--stop", is_flag=True, help="End the sharing, with every session over SSH.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one line of JSON.")
 @DATA
@@ -96,6 +97,7 @@ def share(
     demote: str | None,
     kick: str | None,
     session: str | None,
+    reason: str | None,
     stop: bool,
     as_json: bool,
     data: Path | None,
@@ -116,6 +118,9 @@ def share(
         raise click.UsageError(
             "give one of --list, --promote, --demote, --kick, --end and --stop at a time"
         )
+    if reason is not None and kick is None and session is None:
+        raise click.UsageError("--reason goes with --kick NAME or --end SESSION")
+    why = {"reason": reason or ""}
     try:
         folder = ensure_kernel(data)
         if stop:
@@ -125,11 +130,12 @@ def share(
         elif demote is not None:
             _set_role(folder, demote, "viewer", as_json)
         elif kick is not None:
-            ended = _ask(folder, lambda calls: calls.call("kernel.kick", {"principal": kick}))
+            ended = _ask(folder, lambda calls: calls.call("kernel.kick", {"principal": kick} | why))
             again = to_the_minute(ended["barred_until"])
             _print(ended, as_json, [f"{ended['username']} is out until {again}. {_ended(ended)}"])
         elif session is not None:
-            ended = _ask(folder, lambda calls: calls.call("session.end", {"session": session}))
+            params = {"session": session} | why
+            ended = _ask(folder, lambda calls: calls.call("session.end", params))
             _print(ended, as_json, [_ended(ended)])
         elif lists:
             _list(folder, as_json)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
@@ -52,7 +52,7 @@ class ModelsHere:
 
 @dataclass(frozen=True, slots=True)
 class KnownMember:
-    """A person or a program that the kernel knows."""
+    """A person or a program that the kernel knows; several times who is here over SSH as often."""
 
     principal: str
     name: str
@@ -64,20 +64,33 @@ class KnownMember:
     """ISO 8601, UTC; empty if it is away."""
     barred_until: str = ""
     """Time until which it is kept out; empty if it is not."""
+    session: str = ""
+    """Id of the session over SSH that this is; empty if it is every connection."""
+
+    @property
+    def key(self) -> str:
+        """By which it is told from others."""
+        return self.session or self.principal
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> KnownMember:
-        """Return a member as `kernel.members` tells of it."""
-        first: Mapping[str, str] = min(told["sessions"], key=lambda one: one["since"], default={})
-        return cls(
+    def all_of(cls, told: Mapping[str, Any]) -> Iterator[KnownMember]:
+        """Return a member as `kernel.members` tells of it, once for each session over SSH."""
+        plain = cls(
             told["principal"],
             displayable_in_a_row(told["username"]),
             told["kind"],
             told["role"],
-            first.get("via", ""),
-            first.get("since", ""),
-            told.get("barred_until", ""),
+            barred_until=told.get("barred_until", ""),
         )
+        others = [one for one in told["sessions"] if one["via"] != "ssh"]
+        over_ssh = [one for one in told["sessions"] if one["via"] == "ssh" and "within" not in one]
+        for one in over_ssh:
+            yield replace(plain, via="ssh", since=one["since"], session=one["session"])
+        if others:
+            first = min(others, key=lambda one: one["since"])
+            yield replace(plain, via=first["via"], since=first["since"])
+        elif not over_ssh:
+            yield plain
 
 
 def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:
@@ -387,9 +400,10 @@ class KernelActions:
     async def members(self) -> Sequence[KnownMember]:
         """Return the people and programs that the kernel knows; first those who are here."""
         found = await self._done("kernel.members", {}, "The people cannot be listed")
-        members = [KnownMember.of(one) for one in (found or {"members": ()})["members"]]
+        told = [] if found is None else found["members"]
+        members = (one for each in told for one in KnownMember.all_of(each))
         here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
-        return sorted(here, key=lambda one: (not one.since, one.name))
+        return sorted(here, key=lambda one: (not one.since, one.name, one.since))
 
     async def invite(self, role: str) -> str | None:
         """Make an invitation for a day; return the command that joins, None if refused."""
@@ -404,6 +418,14 @@ class KernelActions:
     async def kick(self, principal: str) -> bool:
         """End every connection of somebody; whether that was done."""
         return await self._done("kernel.kick", {"principal": principal}, "Not kicked") is not None
+
+    async def end(self, member: KnownMember, reason: str) -> bool:
+        """End a session over SSH, or every connection of somebody; whether that was done."""
+        params: dict[str, Any] = {"principal": member.principal, "minutes": 0, "reason": reason}
+        tool = "kernel.kick"
+        if member.session:
+            tool, params = "session.end", {"session": member.session, "reason": reason}
+        return await self._done(tool, params, "Not ended") is not None
 
     async def _done(
         self, tool: str, params: Mapping[str, Any], failed: str

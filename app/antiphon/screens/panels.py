@@ -25,6 +25,8 @@ REFRESH_SECONDS: Final = 1.0
 """How long a panel may show what is no longer so."""
 
 LONGEST_LABEL: Final = 64
+LONGEST_WHY: Final = 200
+"""Characters of why a session is ended, as the kernel takes it."""
 
 _LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -. Enter takes it · Esc leaves it"
 
@@ -95,7 +97,10 @@ class Panel(ModalScreen[None]):
         self.run_worker(self._refresh(), exclusive=True, group="entries", exit_on_error=False)
 
     async def _refresh(self) -> None:
+        chosen = self.chosen
         await self.fetch()
+        if chosen is not None:  # it may stand elsewhere now
+            self.choose_id(chosen)
         self._page.reload()
 
     @abstractmethod
@@ -153,12 +158,14 @@ class Panel(ModalScreen[None]):
             line += more_spans
         return [*rows, line]
 
-    async def ask_line(self, placeholder: str, value: str = "") -> str | None:
+    async def ask_line(
+        self, placeholder: str, value: str = "", longest: int = LONGEST_LABEL
+    ) -> str | None:
         """Return a line that the person types; None if nothing is to be done."""
         self.notify_person(placeholder)
-        line = await self.app.push_screen_wait(LineModal(placeholder, LONGEST_LABEL, value))
+        line = await self.app.push_screen_wait(LineModal(placeholder, longest, value))
         self.notify_person("")
-        return line or None
+        return line
 
 
 class ContextsPanel(Panel):
@@ -248,8 +255,7 @@ class ContextsPanel(Panel):
         self.run_worker(self._new(), exit_on_error=False)
 
     async def _new(self) -> None:
-        label = await self.ask_line(_LABEL_ASKED)
-        if label is not None:
+        if label := await self.ask_line(_LABEL_ASKED):
             self._open(await self.kernel.create_context(label))
 
     def action_fork(self) -> None:
@@ -265,7 +271,7 @@ class ContextsPanel(Panel):
     async def _rename(self) -> None:
         chosen = self._chosen
         label = await self.ask_line(_LABEL_ASKED, chosen.label) if chosen is not None else None
-        if chosen is not None and label is not None:
+        if chosen is not None and label:
             await self.kernel.rename_context(label, chosen.id)
             await self._refresh()
 
@@ -295,6 +301,7 @@ class PeoplePanel(Panel):
         ("e", "make editor"),
         ("v", "make viewer"),
         ("o", "make owner"),
+        ("d", "end the session"),
         ("x", "kick"),
     )
 
@@ -305,6 +312,7 @@ class PeoplePanel(Panel):
         Binding("e", "role('editor')", show=False),
         Binding("v", "role('viewer')", show=False),
         Binding("o", "role('owner')", show=False),
+        Binding("d", "end", show=False),
         Binding("x", "kick", show=False),
     ]
 
@@ -332,7 +340,7 @@ class PeoplePanel(Panel):
 
     @property
     def ids(self) -> Sequence[str]:
-        return [one.principal for one in self._members]
+        return [one.key for one in self._members]
 
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         one = self._members[index]
@@ -350,7 +358,7 @@ class PeoplePanel(Panel):
     @property
     def _chosen(self) -> KnownMember | None:
         chosen = self.chosen
-        return next((one for one in self._members if one.principal == chosen), None)
+        return next((one for one in self._members if one.key == chosen), None)
 
     def action_follow(self) -> None:
         if (chosen := self._chosen) is None:
@@ -382,6 +390,25 @@ class PeoplePanel(Panel):
         if await self.kernel.set_role(chosen.principal, role):
             self.notify_person(f"{chosen.name} is {AccessRole(role).described()} now.")
         await self._refresh()
+
+    def action_end(self) -> None:
+        self.run_worker(self._end(), exit_on_error=False)
+
+    async def _end(self) -> None:
+        chosen = self._chosen
+        if chosen is None:
+            return
+        if not chosen.since:
+            self.notify_person(f"{chosen.name} is not here.")
+            return
+        what = "this session" if chosen.session else "every connection"
+        asked = f"Why? {chosen.name} reads it. Enter ends {what} · Esc leaves it"
+        reason = await self.ask_line(asked, longest=LONGEST_WHY)
+        if reason is not None and await self.kernel.end(chosen, reason):
+            self.notify_person(f"Ended {what} of {chosen.name}, who may come again.")
+        await self._refresh()
+        self.choose_id(chosen.principal)
+        self._page.reload()
 
     def action_kick(self) -> None:
         self.run_worker(self._kick(), exit_on_error=False)

@@ -326,6 +326,8 @@ class SessionEndParams(Params):
 
     session: str = Field(min_length=1, max_length=NAME_LENGTH)
     """Its id, or a prefix of it that no other has."""
+    reason: str = Field(default="", max_length=200)
+    """Message to the principal."""
 
 
 class EndedResult(Result):
@@ -410,7 +412,8 @@ async def end_session(call: Call, params: SessionEndParams) -> EndedResult:
         missing=ErrorCode.INVALID_PARAMS,
     )
     name = open_now[SessionId(session)].principal.username
-    ended = kernel.access.end_session(SessionId(session), f"{by.username} ended your session.")
+    why = f": {params.reason}" if params.reason else "."
+    ended = kernel.access.end_session(SessionId(session), f"{by.username} ended your session{why}")
     await kernel.members.record(by, f"ended a session of {name}")
     return EndedResult(ended=ended)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from antiphon.screens.panels import Panel
-from tests.app.opened import Opened, World
+from tests.app.opened import Opened, World, opened
+from tests.kernel.access.test_ssh_keys import fingerprint, key_of
 from tests.waiting import until
 
 
@@ -108,6 +109,44 @@ async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
     await there.sees("bo is out")
     members = (await here.call("kernel.members"))["members"]
     assert any("barred_until" in one for one in members if one["username"] == "bo")
+
+
+async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: Opened) -> None:
+    await here.call("key.add", key=key_of("bo"), name="bo")
+    asked = {"host": here.me.session, "fingerprint": fingerprint("bo")}
+    sessions = [(await here.call("ssh.open", **asked))["session"] for _ in range(2)]
+    await there.press("f5")
+    await until(lambda: sum("here by ssh" in line for line in there.lines) == 2, "both sessions")
+    while panel(there).chosen != sessions[1]:
+        await there.press("j")
+    await there.press("d")
+    await there.sees("Why? bo reads it")
+    await there.type("lunch")
+    await there.press("enter")
+    await there.sees("Ended this session of bo")
+    ended = (await here.call("ssh.ended"))["ended"]
+    assert ended == [{"session": sessions[1], "reason": "amy ended your session: lunch"}]
+    members = (await here.call("kernel.members"))["members"]
+    (bo,) = [one for one in members if one["username"] == "bo"]
+    assert [one["session"] for one in bo["sessions"]] == sessions[:1]
+
+
+async def test_end_of_every_connection_of_somebody_lets_them_come_again(here: World) -> None:
+    async with opened(here, as_name="bo") as other, opened(here) as there:
+        await there.press("f5")
+        await there.sees("● bo")
+        while panel(there).chosen != other.screen.source.me:
+            await there.press("j")
+        await there.press("d")
+        await there.sees("Why? bo reads it")
+        await there.press("escape", "d")
+        await there.sees("Why? bo reads it")
+        await there.press("enter")
+        await there.sees("Ended every connection of bo")
+        await other.sees("amy kicked bo")
+        await there.press("d")
+        await there.sees("bo is not here")
+    assert "barred_until" not in (await here.call("kernel.members"))["members"][-1]
 
 
 async def test_panel_leaves_to_where_one_was(here: World, there: Opened) -> None:
