@@ -32,7 +32,7 @@ from tests.bench import model_streams
 from tests.bench.figures import Figure, figure, print_figure
 from tests.wire.answering import Said, answer
 from tests.wire.asking import config_at
-from tests.wire.server import FORMATS, WireAnswer, WireRequest, WireServer
+from tests.wire.server import FORMATS, WireServer
 
 SIZES: Final = (1_000, 10_000)
 TURN_SIZES: Final = (10, 10_000)
@@ -115,9 +115,9 @@ async def measure_turns(folder: Path, size: int, runs: int) -> dict[str, list[fl
 
 
 async def measure_wire(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of processor time from a submission to the request at a server, of later turns.
+    """Milliseconds of processor time until the head of the request is at a server, of later turns.
 
-    That of the server, which reads the request in this process, is in it.
+    The whole request is built before any of it is sent.
     """
     await fill(folder, size, "aria")
     return {
@@ -129,12 +129,11 @@ async def measure_wire(folder: Path, size: int, runs: int) -> dict[str, list[flo
 async def measure_kind(folder: Path, kind: ModelKind, runs: int) -> list[float]:
     kernel, asked = await opened(folder), ReadingProvider()
 
-    def reply(request: WireRequest) -> WireAnswer:
+    def arriving() -> None:
         asked.asked = time.process_time()
-        return answer(kind, Said("Well."))
 
     async with WireServer() as server:
-        server.reply = reply
+        server.arriving, server.reply = arriving, lambda _: answer(kind, Said("Well."))
         runner = TurnRunner(kernel, Models({"aria": open_provider(config_at(server, kind))}))
         me = kernel.open_session(kernel.owner, "bench")
         await kernel.context()

@@ -133,6 +133,8 @@ class WireServer:
         self.answers: list[WireAnswer] = []
         """Answers to come, each given once, in order."""
         self.reply: Callable[[WireRequest], WireAnswer] = self._next_answer
+        self.arriving: Callable[[], None] = lambda: None
+        """Called once the head of a request is here, before its body is read."""
         self.requests: list[WireRequest] = []
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -202,6 +204,7 @@ class WireServer:
 
     async def _read(self, reader: asyncio.StreamReader) -> WireRequest:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        self.arriving()
         first, *lines = head.rstrip("\r\n").split("\r\n")
         headers = {name.lower(): value for name, value in (one.split(": ", 1) for one in lines)}
         text = await reader.readexactly(int(headers.get("content-length", "0")))

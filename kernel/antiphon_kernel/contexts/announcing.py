@@ -11,6 +11,7 @@ from antiphon_kernel.document.history.block_history import AuthoredChange
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.layout import (
     Announcement,
+    BlockPath,
     ChangedBlock,
     ChangedLines,
     LayoutItem,
@@ -45,7 +46,7 @@ async def read_announcement(
     Raises:
         AntiphonError: storage_failed.
     """
-    places = {item.block.id: str(item.path) for item in items if item.path is not None}
+    places = {item.block.id: item.path for item in items if item.path is not None}
     present = tuple(_present(context, model, places))
     if since is None:
         return Announcement(time, present=present)
@@ -58,7 +59,7 @@ async def read_announcement(
     latest = sorted(others, key=lambda block: others[block][-1].seq, reverse=True)
     changes: list[ChangedBlock] = []
     for block in latest[:_BLOCKS_LISTED]:
-        changes += await _changed(context, block, places[block], model, others[block])
+        changes += await _changed(context, block, str(places[block]), model, others[block])
     return Announcement(
         time, present=present, changes=tuple(changes), unlisted=len(latest[_BLOCKS_LISTED:])
     )
@@ -74,7 +75,7 @@ def _by_others(changes: Sequence[BlockChangeRow], model: str | None) -> list[Blo
 
 
 def _present(
-    context: Context, model: str | None, places: Mapping[str, str]
+    context: Context, model: str | None, places: Mapping[str, BlockPath]
 ) -> Iterator[PresentReader]:
     """Everybody but the model, each once, by name."""
     found: dict[str, PresentReader] = {}
@@ -87,7 +88,8 @@ def _present(
         elif context.document.is_draft(block):
             place = "a message that is not sent yet"
         else:
-            place = places.get(block) or context.block_name(block)
+            path = places.get(block)
+            place = str(path) if path is not None else context.block_name(block)
             activity = str(state.activity) if state.activity != Activity.IDLE else None
         there = found.get(state.principal)
         if there is None or there.place is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import httpx2
@@ -57,12 +57,19 @@ class _ContentModels(AsyncModels):
 def _sent(contents: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return a conversation, in the library's words, as the library writes it for the service."""
     return [
-        {**content, "parts": [_part(part) for part in content["parts"]]} for content in contents
+        {
+            **content,
+            "parts": [
+                {
+                    _camel(name): field if isinstance(field, str) else _encoded(field)
+                    for name, field in part.items()
+                    if field is not None
+                }
+                for part in content["parts"]
+            ],
+        }
+        for content in contents
     ]
-
-
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {_camel(name): _encoded(field) for name, field in part.items() if field is not None}
 
 
 def _encoded(value: Any) -> Any:
@@ -73,6 +80,7 @@ def _encoded(value: Any) -> Any:
     return [_encoded(one) for one in value] if isinstance(value, list) else value
 
 
+@cache
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(one.capitalize() for one in others)

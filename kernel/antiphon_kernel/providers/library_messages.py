@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -26,16 +27,13 @@ from pydantic_ai.tools import ToolDefinition as LibraryTool
 from antiphon_kernel.layout import BlockPosition
 from antiphon_kernel.messages import (
     AssistantMessage,
-    DocumentBlock,
-    ImageBlock,
     InputBlock,
     Message,
     TextBlock,
     Thinking,
     ToolMessage,
     ToolUse,
-    UserMessage,
-    tool_uses,
+    UnknownBlock,
 )
 from antiphon_kernel.messages.blocks import is_blank
 from antiphon_kernel.providers.model_config import ModelConfig
@@ -72,14 +70,13 @@ def library_messages(
         provider: the library's name of the service, which takes back what it signed.
         marks: content blocks at which the service is to end what it keeps in its cache.
     """
-    mapping = _Mapping(prompt.files, config, provider, _names(prompt.conversation.messages))
+    mapping = _Mapping(prompt.files, config, provider)
+    marked: dict[int, list[int]] = {}
+    for mark in marks:
+        marked.setdefault(mark.message, []).append(mark.block)
     for index, message in enumerate(prompt.conversation.messages):
-        mapping.add(message, [mark.block for mark in marks if mark.message == index])
+        mapping.add(message, marked.get(index, ()))
     return mapping.close()
-
-
-def _names(messages: Iterable[Message]) -> dict[str, str]:
-    return {use.id: use.name for message in messages for use in tool_uses(message)}
 
 
 class _Mapping:
@@ -90,71 +87,76 @@ class _Mapping:
         files: Mapping[str, PromptFile],
         config: ModelConfig,
         provider: str,
-        names: Mapping[str, str],
     ) -> None:
         self._files = files
         self._config = config
         self._provider = provider
-        self._names = names
+        self._now = datetime.now(UTC)
+        self._names: dict[str, str] = {}
+        """Names of the tools that were called so far, by the id of the call."""
         self._messages: list[ModelMessage] = []
         self._heard: list[ModelRequestPart] = []
 
     def add(self, message: Message, marked: Sequence[int]) -> None:
-        match message:
-            case AssistantMessage():
-                self._flush()
-                if parts := list(self._said(message)):
-                    name = self._provider
-                    self._messages.append(ModelResponse(parts=parts, provider_name=name))
-                # The mark of a message of the model's is put at its end, where it may be.
-                if marked and parts and not isinstance(parts[-1], ThinkingPart):
-                    self._heard.append(UserPromptPart(content=[CachePoint()]))
-            case ToolMessage():
-                self._heard.append(self._result(message))
-                if marked:
-                    self._heard.append(UserPromptPart(content=[CachePoint()]))
-            case UserMessage():
-                content: list[UserContent] = []
-                for at, block in enumerate(message.content):
-                    if (item := self._item(block)) is None:
-                        continue
-                    content.append(item)
-                    if at in marked:
-                        content.append(CachePoint())
-                if content:
-                    # One text goes as such: not every server takes a list.
-                    only = content[0] if len(content) == 1 else None
-                    text = only if isinstance(only, str) else None
-                    self._heard.append(UserPromptPart(content if text is None else text))
+        if isinstance(message, AssistantMessage):
+            self._flush()
+            if parts := self._said(message):
+                self._messages.append(
+                    ModelResponse(parts=parts, provider_name=self._provider, timestamp=self._now)
+                )
+            # The mark of a message of the model's is put at its end, where it may be.
+            if marked and parts and not isinstance(parts[-1], ThinkingPart):
+                self._hear([CachePoint()])
+        elif isinstance(message, ToolMessage):
+            self._heard.append(self._result(message))
+            if marked:
+                self._hear([CachePoint()])
+        else:
+            content: list[UserContent] = []
+            for at, block in enumerate(message.content):
+                if (item := self._item(block)) is None:
+                    continue
+                content.append(item)
+                if at in marked:
+                    content.append(CachePoint())
+            if content:
+                # One text goes as such: not every server takes a list.
+                only = content[0] if len(content) == 1 else None
+                self._hear(only if isinstance(only, str) else content)
 
     def close(self) -> list[ModelMessage]:
         self._flush()
         return self._messages
+
+    def _hear(self, content: str | list[UserContent]) -> None:
+        self._heard.append(UserPromptPart(content, timestamp=self._now))
 
     def _flush(self) -> None:
         if self._heard:
             self._messages.append(ModelRequest(parts=self._heard))
             self._heard = []
 
-    def _said(self, message: AssistantMessage) -> Iterable[ModelResponsePart]:
+    def _said(self, message: AssistantMessage) -> list[ModelResponsePart]:
+        parts: list[ModelResponsePart] = []
         for block in message.content:
-            match block:
-                case TextBlock(text) if not is_blank(text):
-                    yield TextPart(text)
-                case Thinking():
-                    yield from self._thoughts(block)
-                case ToolUse(id, name, parameters, signature):
-                    signed = next(iter(self._signed(signature)), SignedPart())
-                    yield ToolCallPart(
-                        name,
-                        thaw(parameters),
-                        id,
-                        provider_name=self._provider,
-                        provider_details=dict(signed.details) if signed.details else None,
-                    )
-                case _:
-                    if isinstance(item := self._item(block), str):
-                        yield TextPart(item)
+            if isinstance(block, Thinking):
+                parts.extend(self._thoughts(block))
+            elif isinstance(block, ToolUse):
+                parts.append(self._call(block))
+            elif isinstance(item := self._item(block), str):
+                parts.append(TextPart(item))
+        return parts
+
+    def _call(self, use: ToolUse) -> ToolCallPart:
+        self._names[use.id] = use.name
+        signed = next(iter(self._signed(use.signature)), None)
+        return ToolCallPart(
+            use.name,
+            thaw(use.parameters),
+            use.id,
+            provider_name=self._provider,
+            provider_details=dict(signed.details) if signed and signed.details else None,
+        )
 
     def _thoughts(self, block: Thinking) -> Iterable[ThinkingPart]:
         for one in self._signed(block.signature):
@@ -179,17 +181,16 @@ class _Mapping:
             self._names.get(message.tool_call_id, "tool"),
             content,
             message.tool_call_id,
+            timestamp=self._now,
             outcome="failed" if message.is_error else "success",
         )
 
     def _item(self, block: InputBlock) -> str | BinaryContent | None:
         """Return a content block; None of blank text, which no service takes."""
-        match block:
-            case TextBlock(text):
-                return None if is_blank(text) else text
-            case ImageBlock(media_type, digest) | DocumentBlock(media_type, digest):
-                if (file := self._files.get(digest)) is None:
-                    return f"({media_type} that is no longer there)"
-                return BinaryContent(file.data, media_type=file.media_type)
-            case _:
-                return block.raw.canonical()
+        if isinstance(block, TextBlock):
+            return None if is_blank(block.text) else block.text
+        if isinstance(block, UnknownBlock):
+            return block.raw.canonical()
+        if (file := self._files.get(block.hash)) is None:
+            return f"({block.media_type} that is no longer there)"
+        return BinaryContent(file.data, media_type=file.media_type)

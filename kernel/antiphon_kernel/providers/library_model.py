@@ -89,8 +89,9 @@ class LibraryModel(ABC):
     async def _record(self, prompt: ModelPrompt) -> JsonObject:
         async with RequestRecorder() as recorder:
             try:
-                async with self._request(self.open(recorder, NO_KEY), prompt):
-                    pass
+                with building_request():
+                    async with self._request(self.open(recorder, NO_KEY), prompt):
+                        pass
             except Exception:
                 if recorder.body is None:
                     raise

@@ -13,6 +13,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from antiphon_kernel.providers.http_clients import hold_back
 from antiphon_kernel.providers.library_model import LibraryModel
 from antiphon_kernel.providers.provider import ModelPrompt
 
@@ -32,11 +33,7 @@ def reasoning_effort(tokens: int) -> Literal["none", "low", "medium", "high"]:
 
 
 class WholeBodyClient(AsyncOpenAI):
-    """Client that sends a conversation as it is given.
-
-    The library looks through all of it for fields to rename, on the event loop, and finds none in
-    what the model layer has made: a second for 10,000 messages.
-    """
+    """Client whose library is not given the conversation."""
 
     @cached_property
     def chat(self) -> AsyncChat:
@@ -56,15 +53,15 @@ class _Chat(AsyncChat):
 
 
 class _Completions(AsyncCompletions):
-    async def create(self, *, extra_body: Any = None, **params: Any) -> Any:
-        body = {**(extra_body or {}), "messages": params.pop("messages")}
-        return await super().create(messages=[], extra_body=body, **params)
+    async def create(self, **params: Any) -> Any:
+        hold_back("messages", params.pop("messages"))
+        return await super().create(messages=[], **params)
 
 
 class _Responses(AsyncResponses):
-    async def create(self, *, extra_body: Any = None, **params: Any) -> Any:
-        body = {**(extra_body or {}), "input": params.pop("input")}
-        return await super().create(input=[], extra_body=body, **params)
+    async def create(self, **params: Any) -> Any:
+        hold_back("input", params.pop("input"))
+        return await super().create(input=[], **params)
 
 
 class ResponsesModel(LibraryModel):

@@ -47,9 +47,11 @@ class ProviderSignature:
 
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
-        """Read a signature; None if it is of another form."""
+        """Read a signature; None if there is none, or if it is of another form."""
+        if text is None:
+            return None
         try:
-            value = json.loads(text or "")
+            value = json.loads(text)
             parts = [SignedPart(**part) for part in value["parts"]]
             return cls(value["kind"], value["model"], parts)
         except (ValueError, TypeError, KeyError):

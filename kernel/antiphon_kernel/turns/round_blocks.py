@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.layout import signature_metadata
@@ -29,12 +29,12 @@ class RoundBlocks:
         presence: WriterPresence,
         prompt: str,
         number: int,
-        taken: set[str],
+        taken: Callable[[], set[str]],
     ) -> None:
         """
         Args:
             number: of the round, from 0.
-            taken: ids of calls that are in use on this path; those of this round are added.
+            taken: returns the ids of calls in use on this path; those of this round are added.
         """
         self._writer = writer
         self._presence = presence
@@ -74,8 +74,9 @@ class RoundBlocks:
         """Create the block of a call that the model begins to write."""
         self.has_shown = True
         await self.end_block()
-        unique = _unique(truncate(sanitize(call_id)) or "call", self._taken)
-        self._taken.add(unique)
+        taken = self._taken()
+        unique = _unique(truncate(sanitize(call_id)) or "call", taken)
+        taken.add(unique)
         name = truncate(sanitize(name)) or "tool"
         block = await begin_call(self._writer, self._prompt, unique, name, content, self._number)
         call = RoundCall(call_id, block)

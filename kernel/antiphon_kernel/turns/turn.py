@@ -211,9 +211,9 @@ class Turn:
     async def _ask(self, request: RoundRequest, notice: RetryNotice) -> _Answer:
         """Send one request and write its events into blocks."""
         self._presence.write_in(None)
-        if self._taken is None:
-            self._taken = self._call_ids()
-        blocks = RoundBlocks(self._writer, self._presence, self._prompt, request.round, self._taken)
+        blocks = RoundBlocks(
+            self._writer, self._presence, self._prompt, request.round, self._call_ids
+        )
         answer = _Answer(blocks)
         self._open_calls = blocks.calls
         try:
@@ -334,6 +334,9 @@ class Turn:
             self._model.looked[self._writer.context.id] = read.version
 
     def _call_ids(self) -> set[str]:
-        document = self._writer.context.document
-        ids = (document.header(block).tool_call_id for block in document.block_ids())
-        return {one for one in ids if one is not None}
+        """Return the ids of all calls of the context; read when the first call comes."""
+        if self._taken is None:
+            document = self._writer.context.document
+            ids = (document.header(block).tool_call_id for block in document.block_ids())
+            self._taken = {one for one in ids if one is not None}
+        return self._taken
