@@ -15,7 +15,6 @@ from functools import partial
 from rich.console import Console
 from textual import events, on
 from textual.app import App
-from textual.color import Color
 from textual.command import Command, CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
@@ -26,7 +25,7 @@ from antiphon.locations import config_folder, state_folder, under_home
 from antiphon.message_history import MessageHistory
 from antiphon.options import AppOptions, kernel_name
 from antiphon.palette import PaletteCommands, shown_theme
-from antiphon.render.cell_theme import CellTheme
+from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
@@ -298,9 +297,7 @@ class AntiphonApp(App[None]):
             self._driver.show_title(title)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        thumb = CellTheme.from_theme(self.current_theme).map_thumb.color
-        assert thumb is not None
-        return {"cell-map-thumb": Color.from_rich_color(thumb).hex}
+        return css_variables(self.current_theme)
 
     def on_background_reported(self, message: BackgroundReported) -> None:
         """Take the light theme on a terminal with a light background, if none was chosen."""

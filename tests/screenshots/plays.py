@@ -6,8 +6,9 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from textual.app import App
 from textual.pilot import Pilot
 
 from antiphon.actions import Mode
@@ -29,6 +30,8 @@ EDIT: Final = {
 }
 
 Play = Callable[[Scene, AntiphonApp, Pilot[None]], Awaitable[None]]
+Take = Callable[[App[Any]], str]
+"""Makes a picture of what an app shows."""
 
 
 async def streaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
@@ -172,13 +175,23 @@ def knows_everybody(scene: Scene, app: AntiphonApp) -> bool:
     return app.session.presence() == others
 
 
+def svg(app: App[Any]) -> str:
+    """Return the SVG of what is shown."""
+    return app.export_screenshot(title="antiphon", simplify=True)
+
+
 async def picture(
-    size: tuple[int, int], play: Play, *, theme: str | None = None, label: str | None = None
+    size: tuple[int, int],
+    play: Play,
+    *,
+    theme: str | None = None,
+    label: str | None = None,
+    take: Take = svg,
 ) -> str:
-    """The SVG of the app in a terminal of this size, after `play`."""
+    """Return what `take` makes of the app in a terminal of this size, after `play`."""
     async with shown(size, theme=theme, label=label) as (scene, app, pilot):
         await play(scene, app, pilot)
-        return taken(app)
+        return take(app)
 
 
 @contextlib.asynccontextmanager
@@ -208,13 +221,8 @@ async def shown(
                 await app.session.close()
 
 
-def taken(app: AntiphonApp) -> str:
-    """Return the SVG of what is shown."""
-    return app.export_screenshot(title="antiphon", simplify=True)
-
-
-async def asked(size: tuple[int, int]) -> str:
-    """The SVG of calls of a model: one has run, one is denied, one is to change a text."""
+async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
+    """Return the picture of a model's calls: one has run, one is denied, one changes a text."""
     bela = Writer()
     models = {"bela": bela}
     async with shown(size, label="tidy", models=models) as (scene, app, pilot):
@@ -244,7 +252,7 @@ async def asked(size: tuple[int, int]) -> str:
         app.document_screen.source.fade()
         await until(lambda: app.document_screen.cells.is_map_current, "the scroll bar")
         await still(app, pilot)
-        return taken(app)
+        return take(app)
 
 
 async def decide(app: AntiphonApp, pilot: Pilot[None], key: str | None) -> None:

@@ -195,6 +195,13 @@ class CellTheme:
         return self.authors[slot % COLOUR_SLOTS]
 
 
+def css_variables(theme: Theme) -> dict[str, str]:
+    """Return the variables of the app's style sheet that a theme need not set."""
+    thumb = CellTheme.from_theme(theme).map_thumb.color
+    assert thumb is not None
+    return {"cell-map-thumb": Color.from_rich_color(thumb).hex}
+
+
 class _Palette:
     """Colours of a theme by name, with derived ones for what it leaves out."""
 

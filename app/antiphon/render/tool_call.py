@@ -134,7 +134,7 @@ def _diff_rows(
     ]
     if view.collapsed and not view.question:
         return rows
-    styles = {"+": theme.code.string, "-": theme.code.removed, "@": theme.dim}
+    styles = {"+": theme.status_done, "-": theme.error, "@": theme.dim}
     for line in diff.lines:
         style = styles.get(line.mark, theme.dim)
         text = f"{line.mark} {sanitize_for_display(line.text)}"

@@ -25,7 +25,7 @@ from antiphon.render.timeline import (
 from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.modals import TextPage
 from antiphon.time_format import to_the_second
-from antiphon.widgets.status import StatusLine, StatusSpan
+from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
 
 FAR: Final = 10
 """Versions that a long step takes."""
@@ -41,7 +41,7 @@ _TIMELINES: Final = 512
 _KEYS: Final = (
     ("← →", "version"),
     ("[ ]", "ten"),
-    ("Space", "play"),
+    ("Space", "{play}"),
     ("Tab", "{other}"),
     ("r", "restore"),
     ("F", "fork here"),
@@ -141,7 +141,7 @@ class HistoryModal(ModalScreen[HistoryChoice | None]):
         self._at = 0
         self._changed_row = 0
         self._playing: Timer | None = None
-        self._top, self._slider, self._keys = _Line(), _Line(), _Line()
+        self._top, self._slider, self._keys = _Line(), _Line(), KeyLines()
         self._page = TextPage(self._rows)
 
     def compose(self) -> ComposeResult:
@@ -258,11 +258,13 @@ class HistoryModal(ModalScreen[HistoryChoice | None]):
         content = (self._block, self._at, count, self._playing is not None)
         self._top.show(content, lambda width: self._top_spans(step, count))
         self._slider.show(content, lambda width: (self._slider_spans(width, count), []))
-        self._keys.show(content, lambda width: (self._key_spans(), []))
+        self._keys.show(self._named_keys())
         self._page.reload()
         self._page.scroll_to(
             y=max(0, self._changed_row - self._page.size.height // 3), animate=False
         )
+
+    def _fetch_missing(self) -> None:
         if self._missing and not self._is_loading:
             self._is_loading = True
             self.run_worker(self._fetch_timelines(), exit_on_error=False)
@@ -312,16 +314,10 @@ class HistoryModal(ModalScreen[HistoryChoice | None]):
             spans.append(StatusSpan(mark, theme.author(self._source.author(step.principal)[1])))
         return spans
 
-    def _key_spans(self) -> list[StatusSpan]:
-        theme, spans = self._page.cell_theme, list[StatusSpan]()
+    def _named_keys(self) -> Keys:
         other = "page" if self._block is not None else "cell"
-        for key, words in _KEYS:
-            said = "stop" if key == "Space" and self._playing is not None else words
-            spans += [
-                StatusSpan(key, theme.focus),
-                StatusSpan(f" {said.format(other=other)}  ", theme.dim),
-            ]
-        return spans
+        play = "play" if self._playing is None else "stop"
+        return [(key, words.format(other=other, play=play)) for key, words in _KEYS]
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         step = self.step
@@ -367,6 +363,7 @@ class HistoryModal(ModalScreen[HistoryChoice | None]):
         self._changed_row = 0
         if line is None:
             self._missing[block] = None
+            self.call_later(self._fetch_missing)
             return [[StatusSpan("…", theme.dim)]]
         found = line.lines(self._version(block, step), shows_change=block in step.blocks)
         rows: list[list[StatusSpan]] = []

@@ -21,7 +21,7 @@ from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status import HintLog, StatusLine, StatusSpan, fit
+from antiphon.widgets.status import HintLog, KeyLines, StatusSpan, fit, key_rows
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.client.rejected_edits import Rejection
 
@@ -125,22 +125,22 @@ class RejectedModal(TextModal):
         super().__init__(partial(rejected_rows, refused))
 
 
-class _QuestionLine(StatusLine):
+class _QuestionLines(KeyLines):
     """Stands where hints stand."""
 
     DEFAULT_CSS = """
-    _QuestionLine { dock: bottom; margin-bottom: 1; }
+    _QuestionLines { margin-bottom: 1; }
     """
 
     def __init__(self, question: str) -> None:
-        super().__init__()
+        super().__init__((("y", "yes"), ("n", "no")))
         self._question = question
 
-    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
+    def rows(self, width: int) -> list[list[StatusSpan]]:
         theme = self.cell_theme
-        answers = [StatusSpan("  y", theme.focus), StatusSpan(" yes  ", theme.dim)]
-        answers += [StatusSpan("n", theme.focus), StatusSpan(" no", theme.dim)]
-        return [StatusSpan(self._question, theme.unread), *answers], []
+        *above, last = wrapped(self._question, width)
+        keys = key_rows(self._keys, width, theme, [StatusSpan(last, theme.unread)])
+        return [*([StatusSpan(line, theme.unread)] for line in above), *keys]
 
 
 class ConfirmModal(ModalScreen[bool]):
@@ -157,27 +157,10 @@ class ConfirmModal(ModalScreen[bool]):
 
     def __init__(self, question: str) -> None:
         super().__init__()
-        self._line = _QuestionLine(question)
+        self._line = _QuestionLines(question)
 
     def compose(self) -> ComposeResult:
         yield self._line
-
-
-class _KeyAnswers(StatusLine):
-    """The keys that decide about somebody who wants to join."""
-
-    DEFAULT_CSS = """
-    _KeyAnswers { dock: bottom; }
-    """
-
-    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
-        theme = self.cell_theme
-        answers = (("e", "editor"), ("v", "viewer"), ("n", "no"), ("Esc", "later"))
-        return [
-            piece
-            for key, words in answers
-            for piece in (StatusSpan(f" {key}", theme.focus), StatusSpan(f" {words}  ", theme.dim))
-        ], []
 
 
 class KeyModal(ModalScreen[str | None]):
@@ -197,7 +180,7 @@ class KeyModal(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         yield TextPage(self._rows)
-        yield _KeyAnswers()
+        yield KeyLines((("e", "editor"), ("v", "viewer"), ("n", "no"), ("Esc", "later")))
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         rows = _titled("Somebody wants to join over SSH", theme)
@@ -235,29 +218,6 @@ class LineModal(ModalScreen[str | None]):
         self.dismiss(event.value.strip())
 
 
-class _AnswerLine(StatusLine):
-    """The keys that answer, or how to see the rest of the command."""
-
-    DEFAULT_CSS = """
-    _AnswerLine { dock: bottom; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_read = False
-        """Whether the end of the command has been on the screen."""
-
-    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
-        theme = self.cell_theme
-        keys = ("Ctrl+R", "run it") if self.is_read else ("Space", "more of it, to its end")
-        both = (keys, ("Esc", "do not run it"))
-        return [
-            piece
-            for key, words in both
-            for piece in (StatusSpan(key, theme.focus), StatusSpan(f" {words}   ", theme.dim))
-        ], []
-
-
 class CommandModal(ModalScreen[bool]):
     """Dialog that shows a command and returns whether to run it.
 
@@ -275,7 +235,9 @@ class CommandModal(ModalScreen[bool]):
         self._command = command
         self._reason = reason
         self._page = TextPage(self._rows)
-        self._answers = _AnswerLine()
+        self._is_read = False
+        """Whether the end of the command has been on the screen."""
+        self._answers = KeyLines()
 
     def compose(self) -> ComposeResult:
         yield self._page
@@ -299,11 +261,12 @@ class CommandModal(ModalScreen[bool]):
         page = self._page
         is_laid_out = page.size.height and page.virtual_size.height
         if is_laid_out and page.max_scroll_y <= round(page.scroll_y):
-            self._answers.is_read = True
-        self._answers.update_spans(self._answers.is_read)
+            self._is_read = True
+        first = ("Ctrl+R", "run it") if self._is_read else ("Space", "more of it, to its end")
+        self._answers.show((first, ("Esc", "do not run it")))
 
     def action_run(self) -> None:
-        if self._answers.is_read:
+        if self._is_read:
             self.dismiss(True)
 
 

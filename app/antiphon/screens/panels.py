@@ -18,7 +18,7 @@ from antiphon.screens.kernel_calls import KernelActions, KnownMember
 from antiphon.screens.modals import ConfirmModal, LineModal, TextPage, wrapped
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.sidebar import ContextName, context_entries
-from antiphon.widgets.status import StatusSpan
+from antiphon.widgets.status import Keys, StatusSpan, key_rows
 from antiphon_kernel.types.roles import AccessRole
 
 REFRESH_SECONDS: Final = 1.0
@@ -29,8 +29,6 @@ LONGEST_WHY: Final = 200
 """Characters of why a session is ended, as the kernel takes it."""
 
 _LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -. Enter takes it · Esc leaves it"
-
-Keys = Sequence[tuple[str, str]]
 
 
 class _ChoicePage(TextPage):
@@ -149,14 +147,7 @@ class Panel(ModalScreen[None]):
         if self._notice:
             rows += [[StatusSpan(line, theme.unread)] for line in wrapped(self._notice, width)]
             rows.append([])
-        line: list[StatusSpan] = []
-        for key, words in (*self.own_keys, ("Esc", "leave")):
-            more_spans = [StatusSpan(key, theme.focus), StatusSpan(f" {words}   ", theme.dim)]
-            if sum(len(one.text) for one in (*line, *more_spans)) > width + 3:
-                rows.append(line)
-                line = []
-            line += more_spans
-        return [*rows, line]
+        return [*rows, *key_rows((*self.own_keys, ("Esc", "leave")), width, theme)]
 
     async def ask_line(
         self, placeholder: str, value: str = "", longest: int = LONGEST_LABEL

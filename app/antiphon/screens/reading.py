@@ -14,7 +14,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
 from antiphon.screens.modals import TextPage
-from antiphon.widgets.status import StatusSpan
+from antiphon.widgets.status import StatusSpan, key_rows
 
 REFRESH_SECONDS: Final = 0.5
 """How long a change may go unshown."""
@@ -25,7 +25,7 @@ LAST_ITEMS: Final = 500
 FOLD_FROM: Final = 12
 """Items with so many lines are folded at first."""
 
-_KEYS: Final = "   ↑ ↓ item   Space fold   z all   Esc closes this page."
+_KEYS: Final = (("↑ ↓", "item"), ("Space", "fold"), ("z", "all"), ("Esc", "leave"))
 
 Layout = Mapping[str, Any]
 """Result of `context.layout`."""
@@ -114,7 +114,7 @@ class ReadingPage(TextPage):
     def _item_rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         model = self._layout.get("model")
         title = f"What {model} reads" if model else "What models read"
-        rows = [[StatusSpan(title, theme.heading_2), StatusSpan(_KEYS, theme.dim)], []]
+        rows = [*key_rows(_KEYS, width, theme, [StatusSpan(title, theme.heading_2)]), []]
         left_out = self._layout["count"] - len(self._items)
         if left_out:
             rows += [[StatusSpan(f"  … {left_out} earlier items", theme.fold)], []]

@@ -1,13 +1,23 @@
-"""The whole screen, as a picture. `pytest --snapshot-update` accepts a new one; look at it."""
+"""The whole screen, as a picture: text and styles.
+
+`pytest --snapshot-update` accepts what differs. `make screenshots` and `python -m
+tests.screenshots.cells FOLDER` write it as SVG: look at it before.
+"""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.app import App
+from textual.strip import Strip
 
-from antiphon.themes import bundled_themes_folder
 from tests.app.opened import Opened
+from tests.app.rows import styled_text, terminal_rows
+from tests.screenshots.cells import SHOTS, SIZES, THEMES, Shots, pictures
 from tests.screenshots.plays import (
     Play,
     above,
@@ -15,7 +25,6 @@ from tests.screenshots.plays import (
     blaming,
     editing,
     finding,
-    navigating,
     opening,
     picture,
     scrubbing,
@@ -24,45 +33,66 @@ from tests.screenshots.plays import (
 from tests.waiting import until
 
 
-class SvgPicture(SingleFileSnapshotExtension):
-    """One SVG file a picture."""
+class TextPicture(SingleFileSnapshotExtension):
+    """One text file a test."""
 
     _write_mode = WriteMode.TEXT
-    file_extension = "svg"
+    _file_extension = "txt"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}")
-async def test_model_streams(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
-    assert await picture(size, streaming) == snapshot(extension_class=SvgPicture)
+@pytest.fixture
+def stored(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot(extension_class=TextPicture)
+
+
+def text(app: App[Any]) -> str:
+    return styled_text(terminal_rows(app))
+
+
+@pytest.mark.parametrize("shots", SHOTS, ids=lambda shots: shots.__name__)
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}")
+async def test_cells_of_all_kinds_and_states(
+    shots: Shots, size: tuple[int, int], stored: SnapshotAssertion
+) -> None:
+    taken = [f"{name}\n{text(app)}" async for name, app in pictures(shots, size)]
+    assert "\n\n".join(taken) == stored
+
+
+@pytest.mark.parametrize("shots", SHOTS, ids=lambda shots: shots.__name__)
+async def test_cells_of_all_kinds_and_states_in_all_themes(
+    shots: Shots, stored: SnapshotAssertion
+) -> None:
+    by_name = defaultdict[str, list[list[Strip]]](list)
+    for theme in THEMES:
+        async for name, app in pictures(shots, SIZES[1], theme, last="by author"):
+            by_name[name].append(terminal_rows(app))
+    texts = [f"{name}\n{styled_text(*screens)}" for name, screens in by_name.items()]
+    assert "\n\n".join((", ".join(THEMES), *texts)) == stored
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}")
+async def test_model_streams(size: tuple[int, int], stored: SnapshotAssertion) -> None:
+    assert await picture(size, streaming, take=text) == stored
 
 
 @pytest.mark.parametrize(
     "play", [above, blaming, scrubbing, finding], ids=lambda play: play.__name__
 )
-async def test_person_looks_at_a_streamed_text(play: Play, snapshot: SnapshotAssertion) -> None:
-    assert await picture((80, 24), play) == snapshot(extension_class=SvgPicture)
+async def test_person_looks_at_a_streamed_text(play: Play, stored: SnapshotAssertion) -> None:
+    assert await picture((80, 24), play, take=text) == stored
 
 
-async def test_context_is_empty(snapshot: SnapshotAssertion) -> None:
-    taken = await picture((80, 24), opening, label="notes")
-    assert taken == snapshot(extension_class=SvgPicture)
+async def test_context_is_empty(stored: SnapshotAssertion) -> None:
+    assert await picture((80, 24), opening, label="notes", take=text) == stored
 
 
-async def test_model_asks(snapshot: SnapshotAssertion) -> None:
-    assert await asked((80, 24)) == snapshot(extension_class=SvgPicture)
+async def test_model_asks(stored: SnapshotAssertion) -> None:
+    assert await asked((80, 24), take=text) == stored
 
 
-async def test_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> None:
-    taken = await picture((80, 24), editing, theme="antiphon-light")
-    assert taken == snapshot(extension_class=SvgPicture)
-
-
-@pytest.mark.parametrize(
-    "name", sorted(path.stem for path in bundled_themes_folder().glob("*.toml"))
-)
-async def test_cell_is_focused_in_every_theme(name: str, snapshot: SnapshotAssertion) -> None:
-    taken = await picture((80, 24), navigating, theme=name)
-    assert taken == snapshot(extension_class=SvgPicture)
+async def test_person_edits_in_the_light_theme(stored: SnapshotAssertion) -> None:
+    taken = await picture((80, 24), editing, theme="antiphon-light", take=text)
+    assert taken == stored
 
 
 async def test_theme_change_redraws_everything(there: Opened) -> None:

@@ -112,8 +112,8 @@ class GutterPainter:
         author = self.theme.author(colour)
         if self.columns.is_wide:
             bar = Segment(_FOCUSED_BAR, Style(color=author.color))
-            return Strip([Segment(set_cell_size(_short(name), _NAME_WIDTH), author), bar, _GAP])
-        return Strip([Segment(set_cell_size(name, self.columns.gutter - 1), author), _GAP])
+            return Strip([*_named(_short(name), author, _NAME_WIDTH), bar, _GAP])
+        return Strip([*_named(name, author, self.columns.gutter - 1), _GAP])
 
     def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
@@ -127,7 +127,13 @@ class GutterPainter:
         if not self.columns.is_wide:
             return Strip([Segment(" "), bar, gap], _NARROW_GUTTER)
         name = _short(look.name) if is_first else ""
-        return Strip([Segment(set_cell_size(name, _NAME_WIDTH), author), bar, gap], _WIDE_GUTTER)
+        return Strip([*_named(name, author, _NAME_WIDTH), bar, gap], _WIDE_GUTTER)
+
+
+def _named(name: str, style: Style, width: int) -> tuple[Segment, Segment]:
+    """Return a name in so many columns: the style may underline it, not the columns behind it."""
+    name = set_cell_size(name, min(cell_len(name), width))
+    return Segment(name, style), Segment(" " * (width - cell_len(name)))
 
 
 def _short(name: str) -> str:

@@ -5,6 +5,7 @@ from antiphon.widgets.status.find_bar import FindBar
 from antiphon.widgets.status.footer_line import FooterLine
 from antiphon.widgets.status.header_line import HeaderLine
 from antiphon.widgets.status.hint_bar import HintBar, HintLog
+from antiphon.widgets.status.key_lines import KeyLines, Keys, key_rows
 from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to, fit
 from antiphon.widgets.status.live_strip import LiveStrip, LiveText
 from antiphon.widgets.status.participants import Participant
@@ -17,6 +18,8 @@ __all__ = [
     "HeaderLine",
     "HintBar",
     "HintLog",
+    "KeyLines",
+    "Keys",
     "LiveStrip",
     "LiveText",
     "Participant",
@@ -25,4 +28,5 @@ __all__ = [
     "UnreadBadge",
     "cut_to",
     "fit",
+    "key_rows",
 ]

@@ -24,6 +24,9 @@ TALL: Final = 20
 """Rows of a terminal from which on two rows of the text are shown."""
 
 _NAME_COLUMNS: Final = 16
+_WIDE_LEAD: Final = 8
+"""Columns before the text where names stand in the gutter of the cells."""
+
 _SIDE_COLUMNS: Final = 8
 _TAB: Final = 4
 
@@ -114,7 +117,7 @@ class LiveStrip(ThemedWidget):
         if live is None or y >= self._row_count:
             return Strip.blank(width, ground)
         name = cut_to(live.name, _NAME_COLUMNS)
-        lead = cell_len(name) + 2
+        lead = max(cell_len(name) + 2, 0 if self._margin else _WIDE_LEAD)
         room = max(8, width - self._margin - lead - _SIDE_COLUMNS - 1)
         # A column is left for the cursor behind a full row.
         rows = last_rows(live.before, room - 1, self._row_count)

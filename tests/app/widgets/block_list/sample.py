@@ -78,10 +78,15 @@ class Sample:
         author: str = ARIA,
         kind: BlockKind = BlockKind.TEXT,
         status: Status = Status.DONE,
+        role: Role | None = None,
         before: str | None = None,
         **fields: Any,
     ) -> str:
-        """A block at the end (or before another), written by the other side."""
+        """A block at the end (or before another), written by the other side.
+
+        Args:
+            role: that of the author unless it is given.
+        """
         self._count += 1
         if before is None:
             order = self._last_key = key_between(self._last_key, None)
@@ -91,7 +96,7 @@ class Sample:
             low = self.peer.header(ids[at - 1]).order if at else None
             order = key_between(low, self.peer.header(before).order)
         block = f"{CONTEXT}.{author}.{self._count}"
-        role = Role.MODEL if author == ARIA else Role.USER
+        role = role or (Role.MODEL if author == ARIA else Role.USER)
         header = BlockHeader(
             block, kind, role, status, order, "2026-01-01T00:00:00.000Z", author, **fields
         )
