@@ -19,7 +19,7 @@ async def open_page(there: Opened, text: str) -> None:
     await there.press("up")
     await there.mode(Mode.NAVIGATE)
     await there.press("w")
-    await there.sees("Esc closes this page.")
+    await there.sees("Esc leave")
 
 
 async def test_reading_page_shows_the_stream_with_its_cache_points(

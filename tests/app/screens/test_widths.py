@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from textual.app import App
 from textual.geometry import Size
+from textual.screen import ModalScreen
 
 import antiphon
 from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap
+from antiphon.screens.history import HistoryModal
+from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
+from antiphon.screens.panels import ContextsPanel, PeoplePanel
+from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
 from tests.app.opened import Opened, World, opened
+from tests.app.rows import terminal_rows
+from tests.screenshots.cells import CellsApp, answered, history
+from tests.waiting import until
 
 WIDTHS = [40, 80, 120, 200]
 PLACEHOLDER = "a-long-name"
@@ -94,3 +105,49 @@ async def test_footer_names_whole_keys_only(there: Opened, mode: Mode) -> None:
             named = list(zip(pieces[2::3], pieces[3::3], strict=True))
             assert named == labels[: len(named)]
             assert named, "no key is named"
+
+
+QUESTION = f"Stop {PLACEHOLDER}, then take back 312 words by {PLACEHOLDER}, two minutes ago?"
+
+PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
+    lambda: HistoryModal(history("block"), "block"): (
+        *("← → version", "[ ] ten", "Space play", "Tab page"),
+        *("r restore", "F fork here", "Esc leave"),
+    ),
+    lambda: ConfirmModal(QUESTION): (*QUESTION.split(), "y yes", "n no"),
+    lambda: KeyModal(f"{PLACEHOLDER} wants to join"): ("e editor", "v viewer", "n no", "Esc later"),
+    lambda: CommandModal("true\n" * 99, "It is long."): (
+        "Space more of it, to its end",
+        "Esc do not run it",
+    ),
+    lambda: CommandModal("true", "It was pasted."): ("Ctrl+R run it", "Esc do not run it"),
+}
+"""Pages over the document, and what has to be read in each."""
+
+
+def shows(app: App[Any], words: str) -> bool:
+    return any(words in row.text for row in terminal_rows(app))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+async def test_page_names_all_its_keys(width: int) -> None:
+    app = CellsApp(answered(), DEFAULT_THEME)
+    async with app.run_test(size=(width, 24)):
+        for make, words in PAGES.items():
+            page = make()
+            await app.push_screen(page)
+            for word in words:
+                await until(partial(shows, app, word), word)
+            assert not any("…" in row.text for row in terminal_rows(app)[-4:])
+            page.dismiss()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("key", "panel"), [("f4", ContextsPanel), ("f5", PeoplePanel)])
+async def test_panel_names_all_its_keys(
+    here: World, key: str, panel: type[ContextsPanel | PeoplePanel], width: int
+) -> None:
+    async with opened(here, size=(width, 24)) as there:
+        await there.press(key)
+        for shown, words in (*panel.own_keys, ("Esc", "leave")):
+            await there.sees(f"{shown} {words}")

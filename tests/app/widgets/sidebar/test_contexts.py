@@ -118,8 +118,7 @@ async def test_app_opens_where_it_was_left(here: World) -> None:
         await there.sees("Note 30")
         left = [line[:79].rstrip() for line in there.lines[1:-3]]
     async with opened(here, size=(80, 24)) as there:
-        await there.sees("Note 30")
-        assert [line[:79].rstrip() for line in there.lines[1:-3]] == left
+        await until(lambda: [line[:79].rstrip() for line in there.lines[1:-3]] == left, "the view")
         assert not there.screen.area.cells.following
 
 
