@@ -286,7 +286,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     app.present[2] = ben_at(answer, text.index("Whoever"), text.index("between these"))
     source.presence_changed()
     app.show_mode(Mode.WRITE, placeholder="Message, or !command", stoppable="aria")
-    frame.notice.suggest("↑ then Enter: fix the typo above while aria writes")
+    frame.notice.suggest("↑ then Enter: fix the typo above while aria writes", label="TRY")
     yield "written"
 
     app.clock.ms += 5_000
@@ -296,7 +296,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     start = text.index("A person")
     source.point(TextPlace(answer, start, start + 8))
     app.show_mode(Mode.NAVIGATE, focused=True, theirs=True, foldable=True, stoppable="aria")
-    frame.notice.suggest(None)
+    frame.notice.suggest(None, label="")
     frame.notice.show_hint("Copied 312 characters to the terminal's clipboard (OSC 52).")
     yield "chosen"
 
