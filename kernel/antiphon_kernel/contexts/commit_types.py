@@ -89,23 +89,6 @@ class CommitHandle(NamedTuple):
         """
         await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others
 
-    def seq_on_disk(self) -> asyncio.Future[int]:
-        """`seq`, once it is on disk."""
-        result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-        def saved(on_disk: asyncio.Future[None]) -> None:
-            if result.done():
-                return
-            if on_disk.cancelled():
-                result.cancel()
-            elif (error := on_disk.exception()) is not None:
-                result.set_exception(error)
-            else:
-                result.set_result(self.seq)
-
-        self.on_disk.add_done_callback(saved)
-        return result
-
 
 @dataclass(frozen=True, slots=True)
 class CommittedChange:

@@ -413,8 +413,10 @@ class Context:
 
     def apply_update(
         self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
-    ) -> asyncio.Future[int]:
-        """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
+    ) -> asyncio.Future[None]:
+        """Check and apply a raw update of a connected client; the future ends when it is on disk.
+
+        Whoever waits for it has to shield it: others wait for the same.
 
         Raises:
             AntiphonError: what `validate` refuses; permission_denied, if the session has been
@@ -434,12 +436,12 @@ class Context:
             catching_up=catching_up,
         )
         if validated.placed is None:
-            return asyncio.ensure_future(self._seq_persisted())
+            return asyncio.ensure_future(self.wait_persisted())
         return self._apply(actor, validated, validated.placed, source)
 
     async def apply_large_update(
         self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
-    ) -> asyncio.Future[int]:
+    ) -> asyncio.Future[None]:
         """The same for an update that may be large: others work while it is checked and applied.
 
         It is accepted or refused whole, at one moment. Once accepted it goes in, also if this is
@@ -467,21 +469,21 @@ class Context:
             self._raise_if_stopped()
             parts = large.accept()
             if not parts:
-                return asyncio.ensure_future(self._seq_persisted())
+                return asyncio.ensure_future(self.wait_persisted())
             for client in chain.from_iterable(part.validated.clients for part in parts):
                 self._client_owners[client] = actor.principal.id
             arrival = self.in_flight.start(actor, parts, partial(self._apply_chunk, actor, source))
         return await asyncio.shield(arrival)
 
-    def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[int]:
+    def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[None]:
         self._raise_if_stopped()
         placed = part.placed(self.structure.item_index)
         return self._apply(actor, part.validated, placed, source)
 
     def _apply(
         self, actor: Actor, validated: ValidatedUpdate, placed: ItemIndex, source: object
-    ) -> asyncio.Future[int]:
-        """Apply what may be applied; the future gives `seq` when it is on disk."""
+    ) -> asyncio.Future[None]:
+        """Apply what may be applied; the future ends when it is on disk."""
         document = self.document
         if not validated.is_text:
             # What it removes is behind what has been appended before.
@@ -512,7 +514,7 @@ class Context:
         for block in submitted:
             submission = Submission(self, block, document.text(block), actor)
             written.on_disk.add_done_callback(partial(self._notify_submitted, submission))
-        return written.seq_on_disk()
+        return written.on_disk
 
     def _complete(
         self, actor: Actor, validated: ValidatedUpdate, before: Mapping[str, Status | str]
@@ -540,11 +542,6 @@ class Context:
     def _notify_submitted(self, submission: Submission, on_disk: asyncio.Future[None]) -> None:
         if on_disk.exception() is None:
             self.submitted.notify(submission)
-
-    async def _seq_persisted(self) -> int:
-        seq = self.seq
-        await self.wait_persisted()
-        return seq
 
     # The way of every change to disk
 

@@ -20,8 +20,8 @@ from antiphon_kernel.validation import Chunk
 
 _log = logging.getLogger(__name__)
 
-Arrival = asyncio.Task[asyncio.Future[int]]
-"""The parts of an update going in; gives when the last of them is on disk, and its `seq`."""
+Arrival = asyncio.Task[asyncio.Future[None]]
+"""The parts of an update going in; gives what ends when the last of them is on disk."""
 
 
 class InFlightUpdates:
@@ -61,7 +61,7 @@ class InFlightUpdates:
         self,
         actor: Actor,
         parts: deque[Chunk],
-        take_in: Callable[[Chunk], asyncio.Future[int]],
+        take_in: Callable[[Chunk], asyncio.Future[None]],
     ) -> Arrival:
         """An update has been accepted: `take_in` each of its parts, by and by."""
         name = f"a large update of {actor.principal.username}"
@@ -71,8 +71,8 @@ class InFlightUpdates:
         return arrival
 
     async def _apply_all(
-        self, parts: deque[Chunk], take_in: Callable[[Chunk], asyncio.Future[int]]
-    ) -> asyncio.Future[int]:
+        self, parts: deque[Chunk], take_in: Callable[[Chunk], asyncio.Future[None]]
+    ) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()

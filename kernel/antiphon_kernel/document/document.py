@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
-from pycrdt import Doc, Map, Snapshot, Text
+from pycrdt import Doc, Map, Snapshot, Subscription, Text
 
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
@@ -121,7 +121,8 @@ class Document:
         self._changes = Signal[DocumentChange]()
         self._updates = Signal[bytes, object]()
         self._current: Transaction | None = None
-        self._observe()
+        self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
+        self._told: Subscription | None = None
         self._known_meta: dict[str, str] = {}
         self._known_members: dict[str, Member] = {}
         """Members that have been read; like `_known_meta`, until somebody writes there."""
@@ -163,14 +164,20 @@ class Document:
         return document
 
     def _observe(self) -> None:
-        self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
-        self._told = self._doc.observe(self._observe_transaction)
+        """Be told what the next transactions write and remove."""
+        if self._told is None:
+            self._told = self._doc.observe(self._observe_transaction)
+
+    def _ignore(self) -> None:
+        if self._told is not None:
+            self._doc.unobserve(self._told)
+            self._told = None
 
     def close(self) -> None:
         """Let go of the CRDT; nothing is written or watched any more."""
         if not self._closed:
             self._followed.drop()
-            self._doc.unobserve(self._told)
+            self._ignore()
             for shared, subscription in self._observed:
                 shared.unobserve(subscription)
         self._closed = True
@@ -436,6 +443,7 @@ class Document:
         """
         if self._current is not None:
             return nullcontext(self._current)
+        self._observe()
         return _RunningTransaction(self._doc.transaction(), partial(self._begin, origin), self._end)
 
     def _begin(self, origin: object) -> Transaction:
@@ -600,19 +608,32 @@ class Document:
         if origin is REMOTE and len(update) >= _MANY_BYTES and not len(self.order):
             return self._apply_first(update, origin)
         if is_text:
-            self._doc.unobserve(self._told)
-        try:
-            with self.transaction(origin) as current:
-                current.only_adds = is_text
-                try:
-                    self._doc.apply_update(update)
-                except (ValueError, RuntimeError) as error:
-                    raise ValueError(f"not a document update: {error}") from error
-                current.update = update if is_text else None
-        finally:
-            if is_text:
-                self._told = self._doc.observe(self._observe_transaction)
+            return self._apply_text(update, origin)
+        with self.transaction(origin) as current:
+            self._take_in(update)
         return current
+
+    def _apply_text(self, update: bytes, origin: object) -> Transaction:
+        """Merge an update that inserts new text only.
+
+        The observer of transactions is dropped until one comes that needs it: mostly another such
+        update is the next.
+        """
+        self._ignore()
+        current = self._current = Transaction(origin, only_adds=True)
+        try:
+            self._take_in(update)
+            current.update = update
+        finally:
+            self._current = None
+            self._publish(current)
+        return current
+
+    def _take_in(self, update: bytes) -> None:
+        try:
+            self._doc.apply_update(update)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"not a document update: {error}") from error
 
     def _apply_first(self, update: bytes, origin: object) -> Transaction:
         """Merge an update that all blocks come with: no event can say more than which these are.
@@ -620,18 +641,18 @@ class Document:
         The CRDT would make an object of each, and write the whole update once more.
         """
         self._followed.drop()
-        self._doc.unobserve(self._told)
+        self._ignore()
+        current = self._current = Transaction(origin)
         try:
-            with self.transaction(origin) as current:
-                try:
-                    self._doc.apply_update(update)
-                except (ValueError, RuntimeError) as error:
-                    raise ValueError(f"not a document update: {error}") from error
+            with self._doc.transaction():
+                self._take_in(update)
                 added = self._add_to_order(list(self._blocks.keys()))
-                current.update = update
-                current.change = DocumentChange(origin, tuple(added))
+            current.update = update
+            current.change = DocumentChange(origin, tuple(added))
         finally:
-            self._observe()
+            self._current = None
+            self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
+            self._publish(current)
         return current
 
     # Syncing
@@ -697,15 +718,18 @@ class Document:
         current.record(event)
 
     def _wrote(self, path: Sequence[object]) -> bool:
-        """Whether the one text that has changed is what this document itself has written."""
+        """Whether all is known of the one change: a text's, by this document or not read here."""
         current = self._current
         if current is None or len(path) < 2 or path[1] != CONTENT:
             return False
         block, section = str(path[0]), path_of(tuple(map(str, path[2:])))
-        own = self._spliced.get(_place(block, section))
+        place = _place(block, section)
+        own = self._spliced.get(place)
         if own is None:
-            return False
-        change = TextChange(block, tuple(own), section)
+            if not current.only_adds or place in self._mirrors:
+                return False
+            self._tails.pop(place, None)
+        change = TextChange(block, tuple(own or ()), section)
         current.change = DocumentChange(current.origin, texts=(change,))
         return True
 

@@ -13,14 +13,18 @@ from functools import partial
 from typing import Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 
 from antiphon_kernel.server.connections import TrackedProtocol
+from antiphon_kernel.server.message_splitter import MessageSplitter
 from antiphon_kernel.server.scope import (
     CONNECTION,
     CUT_EXTENSION,
+    RECEIVE_EXTENSION,
     SEND_EXTENSION,
     WAITING_EXTENSION,
+    Deliver,
 )
 
 _PIECE: Final = 8 * 2**10
@@ -58,7 +62,7 @@ class AcceptQueue:
 
 
 class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
-    """The server's connection, with ways to drop it and to send to it at once."""
+    """The server's connection, with ways to drop it, and to send and receive at once."""
 
     doorman: AcceptQueue
     _pieces: deque[bytes] | None = None
@@ -66,6 +70,10 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     """Whether its handshake has come."""
     _early: int | None = 0
     """Bytes that came before the first session began; None from then on."""
+    _splitter: MessageSplitter | None = None
+    """Finds the messages that come after the handshake."""
+    _deliver: Deliver | None = None
+    """Takes messages without a task, those that it can."""
 
     @property
     def is_served(self) -> bool:
@@ -84,12 +92,14 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             **extensions,
             CUT_EXTENSION: {"cut": self.transport.abort},
             SEND_EXTENSION: {"send_now": self._send_now},
+            RECEIVE_EXTENSION: {"deliver_to": self._deliver_to, "hold": self._hold},
             WAITING_EXTENSION: {"waiting": self.queue.qsize},
         }
         try:
             await super().run_asgi()
         finally:
             # Or all of this would wait for the garbage collector.
+            self._deliver = None
             del self.scope[CONNECTION]  # type: ignore[typeddict-item]
             self.scope["extensions"] = extensions
 
@@ -143,7 +153,7 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             self._pieces.extend(_cut(data))
             self._read_nothing_more()
         elif len(data) <= _PIECE:
-            super().data_received(data)
+            self._take(data)
         else:
             self._pieces = deque(_cut(data))
             self.transport.pause_reading()
@@ -152,20 +162,50 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     def _process_next(self) -> None:
         if self._pieces is None:
             return
-        super().data_received(self._pieces.popleft())
+        self._take(self._pieces.popleft())
         if self._pieces:
             self.loop.call_soon(self._process_next)
             return
         self._pieces = None
-        early = self._early is not None and self._early > _EARLY
-        if not self.read_paused and not early and not self.transport.is_closing():
-            self.transport.resume_reading()
+        self._read_on()
 
     def _process_all(self) -> None:
         """Nothing more will come; what has come is passed on."""
         pieces, self._pieces = self._pieces, None
         for piece in pieces or ():
-            super().data_received(piece)
+            self._take(piece)
+
+    def _take(self, data: bytes) -> None:
+        if self._splitter is None:  # this is the handshake
+            self._splitter = MessageSplitter()
+            super().data_received(data)
+            return
+        for messages, others in self._splitter.split(data):
+            if messages and not self.close_sent:
+                self._take_messages(messages)
+            if others:
+                super().data_received(others)
+
+    def _take_messages(self, messages: list[bytes]) -> None:
+        """Deliver messages, in order; those that have to wait are queued."""
+        taken = self._deliver(messages) if self._deliver is not None and self.queue.empty() else 0
+        for message in messages[taken:]:
+            self.handle_bytes(Frame(Opcode.BINARY, message))
+
+    def _deliver_to(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+
+    def _hold(self, seconds: float) -> None:
+        """Read nothing for a while: what comes meanwhile is read at once."""
+        self.transport.pause_reading()
+        self.loop.call_later(seconds, self._read_on)
+
+    def _read_on(self) -> None:
+        early = self._early is not None and self._early > _EARLY
+        if self.read_paused or early or self._pieces is not None:
+            return
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def eof_received(self) -> None:
         self._process_all()

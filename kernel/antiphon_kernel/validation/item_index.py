@@ -133,10 +133,11 @@ class ItemIndex:
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
         self._grown: dict[Container, int] = {}
         """The lengths that came into texts, until this is adopted."""
-        self._queue = CausalQueue()
+        self._queue: CausalQueue | None = None
+        """Items that `ready` has held back; made when first needed."""
         self.deletions: tuple[IdRange, ...] = ()
         """Ids to be deleted with what was added here."""
-        self.order: TextOrder = below.order if below is not None else TextOrder()
+        self.order: TextOrder = TextOrder() if below is None else below.order
         self.staged: list[tuple[Struct, int]] = []
         """Items of texts that were added here and are not in `order`, each with the clock from
         which on it is new. Empty without `below`."""
@@ -260,10 +261,12 @@ class ItemIndex:
     @property
     def missing(self) -> ItemId | None:
         """An id that has not come, though something that has come builds on it."""
-        return self._queue.missing
+        return self._queue.missing if self._queue is not None else None
 
     def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
         """The new ones of `items`, each behind all that it builds on; see `CausalQueue`."""
+        if self._queue is None:
+            self._queue = CausalQueue()
         return self._queue.ready(items, self.end)
 
     def place_of(self, item: Struct) -> ItemLocation:

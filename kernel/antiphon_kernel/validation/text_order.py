@@ -82,6 +82,14 @@ class TextOrder:
                 self._withdraw(item.client)
             self._place(text, item, start)
 
+    def fits(self, item: Struct) -> bool:
+        """Return whether a new item is known to be in a text and to fit there; see `check`."""
+        neighbour = self._neighbour(item)
+        if neighbour is None or self._end(item.client) > item.clock:
+            return False
+        text = cast("_Text", neighbour.sequence)
+        return self._fits(text, item, item.clock, neighbour)
+
     def check(self, items: Sequence[tuple[Struct, int]]) -> Iterator[None]:
         """Check new items, each with the clock from which on it is new, in causal order.
 

@@ -27,6 +27,7 @@ from antiphon_kernel.validation.errors import (
 )
 from antiphon_kernel.validation.item_index import BLOCKS, ItemIndex, ItemLocation, ItemRole
 from antiphon_kernel.validation.submission_rules import SubmissionRules
+from antiphon_kernel.validation.typed_text import place_typed_text
 from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.squash import continuations, squash
 from antiphon_kernel.yjs.update import (
@@ -88,6 +89,9 @@ def validate(
         decoded = decode_update(update)
     except ValueError as error:
         raise unreadable(error) from error
+    typed = place_typed_text(document, actor, decoded, owners, item_index, limits)
+    if typed is not None:
+        return ValidatedUpdate(update, typed, is_text=True)
     validated = UpdateValidator(document, actor, owners, item_index, limits).validate(
         decoded, update
     )

@@ -105,6 +105,12 @@ def decode_update(update: bytes) -> DecodedUpdate:
     Raises:
         ValueError: if the bytes are not exactly one update that the CRDT engine understands.
     """
+    if update.startswith(_ONE_STRUCT):
+        reader = Reader(update)
+        reader.at = len(_ONE_STRUCT)
+        struct = _read_struct(reader, reader.uint(), reader.uint())
+        if update[reader.at :] == _NO_DELETIONS and struct.clock + struct.length <= MAX_CLOCK:
+            return DecodedUpdate((struct,), ())
     return next(decode_in_parts(update, len(update) + 1))
 
 
@@ -245,6 +251,9 @@ def _length(value: int) -> int:
     return value
 
 
+_ONE_STRUCT: Final = b"\x01\x01"
+"""The beginning of an update of one struct."""
+_NO_DELETIONS: Final = b"\x00"
 _BARE_KINDS: Final = {kind.value: kind for kind in (ContentKind.GC, ContentKind.SKIP)}
 _ITEM_KINDS: Final = {kind.value: kind for kind in ContentKind if kind not in _BARE_KINDS}
 _SHARED_TYPES: Final = {shared.value: shared for shared in SharedType}

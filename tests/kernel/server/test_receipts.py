@@ -17,8 +17,8 @@ class Ledger:
         self.changes: list[int] = []
         self.receipts = AckTracker(lambda: self.changes.append(self.receipts.on_disk))
 
-    def applied(self, *, complete: bool = False) -> asyncio.Future[int]:
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    def applied(self, *, complete: bool = False) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.receipts.applied(future, complete=complete)
         return future
 
@@ -26,11 +26,11 @@ class Ledger:
 async def test_frames_count_in_order() -> None:
     ledger = Ledger()
     first, second, third = [ledger.applied() for _ in range(3)]
-    second.set_result(2)
+    second.set_result(None)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 0
-    first.set_result(1)
-    third.set_result(3)
+    first.set_result(None)
+    third.set_result(None)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 3
     await asyncio.wait_for(ledger.receipts.fewer_than(1), PATIENCE)
@@ -38,12 +38,12 @@ async def test_frames_count_in_order() -> None:
 
 async def test_ack_tracker_counts_nothing_behind_gap_until_it_is_filled() -> None:
     ledger = Ledger()
-    ledger.applied().set_result(1)
+    ledger.applied().set_result(None)
     ledger.receipts.gap()
-    ledger.applied().set_result(2)
+    ledger.applied().set_result(None)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 1
-    ledger.applied(complete=True).set_result(3)
+    ledger.applied(complete=True).set_result(None)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 4
 
@@ -52,7 +52,7 @@ async def test_failure_stops_the_count() -> None:
     ledger = Ledger()
     first, second = ledger.applied(), ledger.applied()
     first.set_exception(OSError("disk full"))
-    second.set_result(2)
+    second.set_result(None)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 0
     assert isinstance(ledger.receipts.failure, OSError)
@@ -64,7 +64,7 @@ async def test_ack_tracker_waits_while_too_many_are_pending() -> None:
     waiting = asyncio.create_task(ledger.receipts.fewer_than(3))
     await asyncio.sleep(0)
     assert not waiting.done()
-    futures[0].set_result(1)
+    futures[0].set_result(None)
     await asyncio.wait_for(waiting, PATIENCE)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(ledger.receipts.fewer_than(2), 0.01)

@@ -112,7 +112,7 @@ async def take_in(
 ) -> int:
     """Hand in an update that may be large; `meanwhile` happens when it has been checked.
 
-    Returns `seq` when all of it is on disk.
+    Returns the context's version when all of it is on disk.
     """
     one = replace(actor)  # the guard knows by it which update is being accepted
     guard = context.guard
@@ -120,7 +120,8 @@ async def take_in(
         guard = context.guard = _AcceptanceGuard(guard)
     guard.meanwhile[id(one)] = meanwhile
     try:
-        return await (await context.apply_large_update(one, update, "client"))
+        await (await context.apply_large_update(one, update, "client"))
+        return context.seq
     finally:
         del guard.meanwhile[id(one)]
 

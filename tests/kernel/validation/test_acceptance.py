@@ -302,7 +302,7 @@ async def test_large_updates_of_one_principal_come_in_one_after_the_other(
     await case.sound(data)
 
 
-def void(future: asyncio.Future[int]) -> None:
+def void(future: asyncio.Future[None]) -> None:
     """Its outcome is looked at in the document."""
     future.add_done_callback(lambda done: done.exception())
 

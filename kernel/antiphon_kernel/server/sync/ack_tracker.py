@@ -19,7 +19,7 @@ class AckTracker:
         self._received = 0
         self._promised = 0
         self._gap = False
-        self._under_way: deque[tuple[int, asyncio.Future[int] | asyncio.Future[None]]] = deque()
+        self._under_way: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._room = asyncio.Event()
         self.on_disk = 0
         """How many frames, from the first on, are on disk."""
@@ -31,9 +31,7 @@ class AckTracker:
         self._received += 1
         self._gap = True
 
-    def applied(
-        self, future: asyncio.Future[int] | asyncio.Future[None], *, complete: bool
-    ) -> None:
+    def applied(self, future: asyncio.Future[None], *, complete: bool) -> None:
         """A frame was applied; `future` ends when it is on disk.
 
         Args:
@@ -46,6 +44,11 @@ class AckTracker:
             self._promised = self._received
         self._under_way.append((self._promised, future))
         future.add_done_callback(self._done)
+
+    @property
+    def under_way(self) -> int:
+        """Return how many updates have been applied and are not on disk."""
+        return len(self._under_way)
 
     async def fewer_than(self, limit: int) -> None:
         """Wait until fewer than `limit` updates are under way."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.yjs.frames import SyncUpdate, decode_frame
 from antiphon_kernel.yjs.merge_insertions import merge_insertions
+from antiphon_kernel.yjs.varint import read_var_uint
 
 _RUN: Final = 100
 """Updates that become one."""
@@ -25,12 +25,12 @@ class UpdateBatch:
 
     messages: Sequence[bytes]
     update: bytes | None = None
-    """All of them as one update, if they are more than one."""
+    """All of them as one update; None if it is one message that is large or no update."""
 
 
 def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
     """All of `messages`, in order; a run of typing is one bundle, anything else one each."""
-    updates = [_update(message) for message in messages] if len(messages) > 1 else [None]
+    updates = [_update(message) for message in messages]
     at = 0
     while at < len(messages):
         run: list[bytes] = []
@@ -38,8 +38,8 @@ def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
             if update is None:
                 break
             run.append(update)
-        joined, count = merge_insertions(run) if len(run) > 1 else (None, 1)
-        yield UpdateBatch(messages[at : at + count], joined if count > 1 else None)
+        update, count = merge_insertions(run) if len(run) > 1 else (updates[at], 1)
+        yield UpdateBatch(messages[at : at + count], update)
         at += count
 
 
@@ -48,7 +48,7 @@ def _update(message: bytes) -> bytes | None:
     if not message.startswith(_UPDATE) or len(message) > _LARGE:
         return None
     try:
-        frame = decode_frame(message)
+        size, start = read_var_uint(message, len(_UPDATE))
     except ValueError:
         return None
-    return frame.update if isinstance(frame, SyncUpdate) else None
+    return message[start:] if len(message) == start + size else None

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
+from antiphon_kernel.server.scope import Deliver
 from antiphon_kernel.server.sync.ack_tracker import AckTracker
+from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -19,6 +21,9 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _REASON_BYTES: Final = 123
+
+_ENOUGH: Final = 16
+"""Messages that come at once from which on the next are not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class SyncConnection:
         cut: Callable[[], None],
         send_now: Callable[[bytes], bool],
         waiting: Callable[[], int],
+        deliver_to: Callable[[Deliver | None], None],
+        hold: Callable[[float], None],
         limits: ServerLimits,
         *,
         wants_acks: bool,
@@ -67,7 +74,8 @@ class SyncConnection:
             limits.overload_grace,
             time.monotonic,
         )
-        self.since = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        self.since = self._loop.time()
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False
@@ -77,7 +85,17 @@ class SyncConnection:
         self._finished = asyncio.Event()
         self.sending_since: float | None = None
         """When the frame that the client does not read was handed over."""
+        self.is_listened_to = False
+        """Whether the next message is waited for, and nothing else."""
+        self.pause = BatchPause(limits.tick, _ENOUGH, self._loop.time)
+        """When to wait for more before the client is read again."""
+        self.rests_until = 0.0
+        """When the next message may be taken in, by the loop's clock."""
         self.cut = cut
+        self.deliver_to = deliver_to
+        """Names who gets the messages first, while nothing waits."""
+        self.hold = hold
+        """Reads nothing for some seconds."""
         self._path = path
         self._receive = receive
         self._send = send
@@ -103,7 +121,9 @@ class SyncConnection:
         """
         if self._ended is not None:
             raise self._ended
+        self.is_listened_to = True
         message = await self._receive()
+        self.is_listened_to = False
         if message["type"] == "websocket.disconnect":
             raise StopAsyncIteration
         data = message.get("bytes")
@@ -122,6 +142,11 @@ class SyncConnection:
             except (StopAsyncIteration, ProtocolError) as end:
                 self._ended = end
         return messages
+
+    async def rest(self) -> None:
+        """Wait until the next message may be taken in."""
+        if (seconds := self.rests_until - self._loop.time()) > 0:
+            await asyncio.sleep(seconds)
 
     def __aiter__(self) -> SyncConnection:
         return self

@@ -13,7 +13,12 @@ from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.scope import CUT_EXTENSION, GUARD, WAITING_EXTENSION
+from antiphon_kernel.server.scope import (
+    CUT_EXTENSION,
+    GUARD,
+    RECEIVE_EXTENSION,
+    WAITING_EXTENSION,
+)
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
     Receive,
@@ -101,6 +106,7 @@ class SyncEndpoint(ASGIServer):
                     await hang_up(send, _storage_lost(lost))
                     return
                 extensions = scope.get("extensions") or {}
+                receiving = extensions.get(RECEIVE_EXTENSION, {})
                 connection = SyncConnection(
                     scope["path_params"]["context"],
                     visit.actor,
@@ -109,6 +115,8 @@ class SyncEndpoint(ASGIServer):
                     extensions.get(CUT_EXTENSION, {}).get("cut", _nothing),
                     scope[GUARD].send_now,
                     extensions.get(WAITING_EXTENSION, {}).get("waiting", int),
+                    receiving.get("deliver_to", _nothing),
+                    receiving.get("hold", _nothing),
                     self._limits,
                     wants_acks=visit.query.get("ack") == "1",
                 )
@@ -135,5 +143,5 @@ async def _reject(send: Send, code: CloseCode, reason: str) -> None:
     await hang_up(send, CloseFrame(code, reason))
 
 
-def _nothing() -> None:
-    """A server without the extension closes when it likes."""
+def _nothing(*_: object) -> None:
+    """A server without an extension closes when it likes, and delivers nothing ahead."""

@@ -8,7 +8,8 @@ business: a change gets here when it is on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from logging import Logger
 from typing import Final
 
@@ -20,7 +21,6 @@ from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
 from antiphon_kernel.server.sync.coalesce import UpdateBatch, coalesce
 from antiphon_kernel.server.sync.connection import CloseFrame, ProtocolError, SyncConnection
-from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.writer import ask, broadcast, presence_frame, send
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.awareness import decode_awareness
@@ -43,9 +43,6 @@ _GOODBYE_SECONDS: Final = 5.0
 
 _LARGE: Final = 8 * 2**10
 """Bytes of an update that may take longer than a keystroke should."""
-
-_ENOUGH: Final = 16
-"""Messages that come at once from which on the next are not waited for."""
 
 
 class Room:
@@ -94,6 +91,7 @@ class Room:
         writer = asyncio.create_task(
             send(channel, self.context, self._awareness, self.log), name="sync writer"
         )
+        channel.deliver_to(partial(self._receive_now, channel))
         try:
             await self._read(channel)
         except ProtocolError as error:
@@ -102,10 +100,9 @@ class Room:
             self.log.debug("a sync client dropped its connection")
         except Exception:
             self.log.exception("serving a sync client failed")
-            channel.finish(
-                CloseFrame(CloseCode.INTERNAL_ERROR, "The kernel failed at this message.")
-            )
+            channel.finish(_failure())
         finally:
+            channel.deliver_to(None)
             self._awareness.leave(channel)
             if channel.goodbye is None:
                 writer.cancel()
@@ -119,8 +116,8 @@ class Room:
 
     async def _read(self, client: SyncConnection) -> None:
         turn_ends = self._loop.time() + self._limits.time_slice
-        pause = BatchPause(self._limits.tick, _ENOUGH, self._loop.time)
         async for message in client:
+            await client.rest()
             messages = [message, *await client.arrived(self._limits.merged_updates)]
             if client.joined and not self.context.structure.ready:
                 if any(map(self._is_write, messages)):
@@ -133,18 +130,53 @@ class Room:
                             await self._apply_incrementally(client, later)
                         if client.goodbye is not None:
                             return
-                delay = max(client.pace.received(len(one)) for one in bundle.messages)
-                if delay > 0:
-                    if client.pace.exhausted:
-                        client.finish(_too_fast())
-                        return
-                    await asyncio.sleep(delay)
+                self._count(client, bundle)
+                if client.goodbye is not None:
+                    return
+                await client.rest()
                 await client.receipts.fewer_than(self._limits.uncommitted_updates)
                 if self._loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = self._loop.time() + self._limits.time_slice
-            if (seconds := pause.after(len(messages))) > 0:
+            if (seconds := client.pause.after(len(messages))) > 0:
                 await asyncio.sleep(seconds)
+
+    def _receive_now(self, client: SyncConnection, messages: Sequence[bytes]) -> int:
+        """Take in what a client types when it comes; how many of its messages that are.
+
+        Any message that has to wait, or may be refused, is left to `_read`.
+        """
+        taken = 0
+        if client.is_listened_to and client.goodbye is None:
+            ends = self._loop.time() + self._limits.time_slice
+            try:
+                for bundle in coalesce(messages):
+                    if not self._is_free(client) or not self._receive_bundle(client, bundle):
+                        break
+                    taken += len(bundle.messages)
+                    self._count(client, bundle)
+                    if self._loop.time() >= ends:
+                        break
+            except Exception:
+                self.log.exception("serving a sync client failed")
+                client.finish(_failure())
+            if taken and (seconds := client.pause.after(taken)) > 0:
+                client.hold(seconds)
+        return taken
+
+    def _is_free(self, client: SyncConnection) -> bool:
+        """Return whether what comes from a client need not wait for anything."""
+        is_full = client.receipts.under_way >= self._limits.uncommitted_updates
+        return not is_full and client.rests_until <= self._loop.time()
+
+    def _count(self, client: SyncConnection, bundle: UpdateBatch) -> None:
+        """Let a client rest if it writes too fast; say goodbye if it goes on like that."""
+        received = client.pace.received
+        delay = max([received(len(one)) for one in bundle.messages])
+        if delay > 0:
+            client.rests_until = self._loop.time() + delay
+            if client.pace.exhausted:
+                client.finish(_too_fast())
 
     def _is_write(self, message: bytes) -> bool:
         """Return whether a message has to be checked against every item of the document."""
@@ -169,11 +201,13 @@ class Room:
 
     def _receive_bundle(self, client: SyncConnection, bundle: UpdateBatch) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
-        in_flight = self.context.in_flight
-        if bundle.update is None or not client.joined or in_flight.has(client.actor):
+        context = self.context
+        if bundle.update is None or not client.joined or not context.structure.ready:
+            return False
+        if context.in_flight.has(client.actor):
             return False
         try:
-            future = self.context.apply_update(client.actor, bundle.update, client)
+            future = context.apply_update(client.actor, bundle.update, client)
         except AntiphonError:
             return False
         client.caught_up = True
@@ -318,6 +352,10 @@ class Room:
 
     def _failed(self, error: AntiphonError) -> None:
         self.dismiss(CloseFrame(CloseCode.RESTART, error.message))
+
+
+def _failure() -> CloseFrame:
+    return CloseFrame(CloseCode.INTERNAL_ERROR, "The kernel failed at this message.")
 
 
 def _too_fast() -> CloseFrame:

@@ -1,0 +1,144 @@
+"""The short check of typed text says what the whole check says, or leaves it to that."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.validation.item_index import ItemIndex
+from antiphon_kernel.validation.typed_text import place_typed_text
+from antiphon_kernel.validation.update_validator import UpdateValidator
+from antiphon_kernel.yjs.update import (
+    ContentKind,
+    DecodedUpdate,
+    ItemId,
+    Struct,
+    decode_update,
+)
+from antiphon_kernel.yjs.update_writer import encode_update
+from tests.kernel.kernel.calls import Make
+from tests.kernel.validation.peers import Peer
+
+BO, AMY, UNKNOWN = 77, 78, 79
+
+
+class Checks:
+    """Both checks of one item, beside each other."""
+
+    def __init__(self, context: Context, actor: Actor, limits: Limits | None = None) -> None:
+        self.context = context
+        self.actor = actor
+        self.limits = limits or context.limits
+        self.owners = {BO: actor.principal.id, AMY: "somebody else"}
+        self.items = context.structure.item_index
+
+    def short(self, item: Struct) -> ItemIndex | str | None:
+        decoded = DecodedUpdate((item,), ())
+        document, owners = self.context.document, self.owners
+        try:
+            return place_typed_text(document, self.actor, decoded, owners, self.items, self.limits)
+        except AntiphonError as error:
+            return error.code
+
+    def whole(self, item: Struct) -> ItemIndex | str | None:
+        update = encode_update([item], ())
+        validator = UpdateValidator(
+            self.context.document, self.actor, self.owners, self.items, self.limits
+        )
+        try:
+            validated = validator.validate(decode_update(update), update)
+        except AntiphonError as error:
+            return error.code
+        if not validated.is_text or validated.clients or validated.drafts or validated.submitted:
+            return None
+        return validated.placed
+
+    def agree(self, item: Struct) -> bool:
+        """Return whether the short check decides about an item; if so, as the whole one does."""
+        short, whole = self.short(item), self.whole(item)
+        if isinstance(short, str):
+            assert short == whole
+        elif short is not None:
+            assert isinstance(whole, ItemIndex), (item, whole)
+            last = ItemId(item.client, item.clock + item.length - 1)
+            assert short.place(last) is whole.place(last)
+            assert short.end(item.client) == whole.end(item.client)
+            assert short.staged == whole.staged
+        return short is not None
+
+
+async def write(context: Context, actor: Actor, client: int, block: str) -> None:
+    """Write at two places as a client, and take something away."""
+    peer = Peer(context, client, keeps=True)
+    for at, text in ((0, "one😀"), (3, "two")):
+        peer.content(block).insert(at, text)
+        await context.apply_update(actor, peer.update(), "client")
+    del peer.content(block)[1:3]
+    await context.apply_update(actor, peer.update(), "client")
+
+
+def items(context: Context) -> Iterator[ItemId | None]:
+    """Every unit of the document, and one behind what each client has written."""
+    yield None
+    for one in decode_update(context.document.update_since()).structs:
+        for clock in range(one.clock, one.clock + one.length + 1):
+            yield ItemId(one.client, clock)
+
+
+async def test_short_check_of_items_anywhere_decides_as_the_whole_check(
+    context: Context, bo: Actor, amy: Actor, make: Make, block: str
+) -> None:
+    text = await make("a漢😀b")
+    await write(context, bo, BO, text)
+    await write(context, amy, AMY, text)
+    checks = Checks(context, bo)
+    known = list(dict.fromkeys(items(context)))
+    end = checks.items.end(BO)
+    decided = sum(
+        checks.agree(Struct(BO, end, 1, ContentKind.STRING, origin, right, content="x"))
+        for origin, right in itertools.product(known, known)
+        if origin is not None or right is not None
+    )
+    assert 0 < decided < len(known) ** 2
+
+
+async def test_short_check_leaves_what_is_not_the_next_text_of_the_actor(
+    context: Context, bo: Actor, amy: Actor, make: Make
+) -> None:
+    text = await make("abc")
+    await write(context, bo, BO, text)
+    await write(context, amy, AMY, text)
+    checks = Checks(context, bo)
+    end, last = checks.items.end(BO), ItemId(BO, checks.items.end(BO) - 1)
+    typed = Struct(BO, end, 1, ContentKind.STRING, last, ItemId(BO, 3), content="x")
+    assert checks.agree(typed)
+    others = [
+        typed._replace(client=AMY, clock=checks.items.end(AMY)),
+        typed._replace(client=UNKNOWN, clock=0),
+        typed._replace(clock=end + 1),
+        typed._replace(clock=end - 1),
+        typed._replace(clock=end - 1, length=2, content="xy"),
+        typed._replace(kind=ContentKind.FORMAT, content=("b", "true")),
+        typed._replace(kind=ContentKind.DELETED, content=None),
+    ]
+    assert [checks.agree(other) for other in others] == [False] * len(others)
+
+
+async def test_short_check_refuses_viewers_and_long_texts_as_the_whole_check(
+    context: Context, bo: Actor, make: Make
+) -> None:
+    text = await make("abc")
+    await write(context, bo, BO, text)
+    checks = Checks(context, bo)
+    end, last = checks.items.end(BO), ItemId(BO, checks.items.end(BO) - 1)
+    typed = Struct(BO, end, 1, ContentKind.STRING, last, ItemId(BO, 3), content="x")
+    viewer = Checks(context, replace(bo, role=AccessRole.VIEWER))
+    assert viewer.agree(typed) and viewer.short(typed) is ErrorCode.PERMISSION_DENIED
+    short = Checks(context, bo, context.limits.model_copy(update={"block_code_points": 3}))
+    assert short.agree(typed) and short.short(typed) is ErrorCode.TOO_LARGE
