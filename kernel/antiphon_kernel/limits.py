@@ -74,9 +74,11 @@ class Limits(BaseModel):
     clients_per_invitation: int = 1_000
     """Programs that may come in with one invitation that allows any number."""
     undo_entries: int = 500
-    """Things a principal can undo in one context; older ones fall off the stack."""
+    """Things a principal can undo in one context; of older ones an eighth as many stay for a while,
+    then they fall off the stack."""
     snapshot_transactions: int = 2_000
-    """Transactions after which a context's snapshot is written anew."""
+    """Transactions after which a context's snapshot is written anew; of a long document one for
+    each kilobyte."""
     snapshot_bytes: int = 1_000_000
     """The same for the bytes of transactions; of a long document half its size."""
     snapshot_transactions_on_close: int = 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
@@ -11,6 +12,9 @@ from antiphon_kernel.contexts.page import store_page
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, Journal, Snapshot
 from antiphon_kernel.types.errors import AntiphonError
+
+_STATE_BYTES: Final = 1_000
+"""Bytes of a snapshot for each transaction that it saves reading."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +48,8 @@ class SnapshotWriter:
         limits = self._limits
         # In proportion to what there is: a long document is not written again for every page.
         enough = max(limits.snapshot_bytes, self._size // 2)
-        return self._transactions >= limits.snapshot_transactions or self._bytes >= enough
+        many = max(limits.snapshot_transactions, self._size // _STATE_BYTES)
+        return self._transactions >= many or self._bytes >= enough
 
     def _start(self) -> None:
         self._writing = asyncio.create_task(self._capture(), name=f"snapshot of {self._row.label}")

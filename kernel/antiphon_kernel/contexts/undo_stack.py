@@ -195,7 +195,8 @@ class UndoStacks:
                 for block in blocks
             ]
             stack += new
-            if len(stack) > self._limit:
+            # Several at a time: to remove one row writes a page of the database.
+            if len(stack) > self._limit + self._limit // 8:
                 over = len(stack) - self._limit
                 dropped += [row.key for row in stack[:over]]
                 del stack[:over]

@@ -98,6 +98,20 @@ async def test_opening_gives_the_same_with_and_without_a_snapshot(
     assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
+async def test_snapshots_of_a_long_document_are_as_rare_as_it_is_long(reopen: Open) -> None:
+    kernel = await reopen(EAGER)
+    me, context = kernel.open_session(kernel.owner, "test"), await kernel.context()
+    request = {"kind": "file", "content": "x" * 50_000}
+    block = (await kernel.call(me, "block.create", request))["block_id"]
+    written = set[int]()
+    for _ in range(200):
+        await kernel.call(me, "block.splice", {"block_id": block, "offset": 0, "insert": "y"})
+        snapshot = await kernel.journal.snapshots.read(context.row)
+        written.update([snapshot.seq] if snapshot is not None else [])
+    # The first after ten transactions, the others after fifty; by tens there would be twenty.
+    assert 2 <= len(written) <= 5
+
+
 async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
     """A context with a snapshot and some transactions behind it; what it holds."""
     kernel = await reopen(EAGER)

@@ -12,6 +12,7 @@ import pytest
 
 from antiphon_kernel.transfer import export_lines, import_lines
 from tests.bench.filled import Filled, acts, cpu_microseconds, filled, long_history, many_blocks
+from tests.kernel.growth.work import calls_of
 
 FEW, MANY = 100, 10_000
 TIMES = 3.0
@@ -36,6 +37,23 @@ async def test_call_costs_the_same_in_a_large_context(
     many = await costs(tmp_path / "many", fill, MANY)
     grown = {name: many[name] / few[name] for name in few}
     assert max(grown.values()) < TIMES, grown
+
+
+async def work(folder: Path, operations: int) -> dict[str, int]:
+    """Python functions that each call takes behind so many; the least of several."""
+    folder.mkdir()
+    async with filled(folder) as kernel:
+        block = await long_history(kernel, operations)
+        return {
+            name: min([await calls_of(act()) for _ in range(5)])
+            for name, act in acts(kernel, block)
+        }
+
+
+async def test_call_does_the_same_work_behind_many_operations(tmp_path: Path) -> None:
+    few, many = await work(tmp_path / "few", FEW), await work(tmp_path / "many", MANY // 4)
+    # A row that falls off the undo stack takes a few calls more.
+    assert all(many[name] < 1.1 * few[name] for name in few), (few, many)
 
 
 async def transfer_seconds(folder: Path, blocks: int) -> tuple[float, float]:
