@@ -340,15 +340,17 @@ class AntiphonApp(App[None]):
         if before is not None:
             self.theme = before
 
-    @on(DocumentScreen.ThemeChosen)
-    def _theme_chosen(self, message: DocumentScreen.ThemeChosen) -> None:
-        """Show a theme, now and in later runs."""
-        self._theme_before, self._asks_terminal = None, False
-        self.theme = message.name
+    @on(DocumentScreen.SettingChosen)
+    def _setting_chosen(self, message: DocumentScreen.SettingChosen) -> None:
+        """Keep a choice for later runs; a theme is shown from now on."""
+        name, value = message.name, message.value
+        if name == "theme":
+            self._theme_before, self._asks_terminal = None, False
+            self.theme = str(value)
         try:
-            self.settings = self._settings_store.remember(self.settings, "theme", message.name)
+            self.settings = self._settings_store.remember(self.settings, name, value)
         except OSError as error:
-            self._notify_person(f"The theme cannot be remembered: {error}")
+            self._notify_person(f"Your choice cannot be remembered: {error}")
 
     def _chosen_theme(self) -> str:
         """Return the name of the theme to begin with."""

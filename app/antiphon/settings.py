@@ -38,6 +38,10 @@ class Settings(BaseModel):
     """Whether the terminal's window is named after the context and what happens in it."""
     gutter: Literal["auto", "narrow", "wide"] = "auto"
     """Width of the column left of the text; names of authors stand in a wide one."""
+    sidebar: bool | None = None
+    """Whether contexts and people are beside the text; decided by the terminal's width if absent."""
+    outline: bool = True
+    """Whether the outline is beside the text where there is room for it."""
     keys: Mapping[str, tuple[str, ...]] = {}
     """Keys of actions, by name, in the place of those that are built in."""
 

@@ -99,6 +99,22 @@ async def test_theme_chosen_in_the_palette_is_there_at_the_next_start(here: Worl
         assert there.app.theme == there.app.settings.theme == "antiphon-light"
 
 
+async def test_sidebar_that_was_put_away_stays_away_in_other_contexts_and_at_the_next_start(
+    here: World,
+) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("people")
+        await there.press("f2", "f2")
+        await until(lambda: not there.shows("people"), "it is away")
+        await here.call("context.create", label="notes")
+        await there.type("/context notes")
+        await there.press("enter", "enter")
+        await there.sees("notes")
+        assert not there.shows("people")
+    async with opened(here, size=(120, 40)) as there:
+        assert not there.shows("people")
+
+
 async def test_theme_is_shown_while_the_palette_is_at_it(here: World) -> None:
     async with opened(here) as there:
         await there.press("ctrl+p")

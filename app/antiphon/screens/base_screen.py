@@ -151,7 +151,7 @@ class BaseScreen(Screen[None]):
             hints,
             self.keymap,
             place=place,
-            gutter=self.settings.gutter,
+            settings=self.settings,
         )
         self._kernel = KernelActions(session, self.hint)
         self._submitter = MessageSubmitter(

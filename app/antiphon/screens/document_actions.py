@@ -64,12 +64,14 @@ NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 class DocumentActions(CellActions):
     """Methods behind keys, the palette and messages of widgets."""
 
-    class ThemeChosen(Message):
-        """The person has chosen a theme, to be kept."""
+    class SettingChosen(Message):
+        """The person has chosen something that the next start is to find as it is."""
 
-        def __init__(self, name: str) -> None:
+        def __init__(self, name: str, value: object) -> None:
+            """`name` is that of a field of the settings."""
             super().__init__()
             self.name = name
+            self.value = value
 
     # Writing
 
@@ -166,7 +168,7 @@ class DocumentActions(CellActions):
 
     def choose_theme(self, name: str) -> None:
         """Show a theme, now and in later runs."""
-        self.post_message(self.ThemeChosen(name))
+        self.post_message(self.SettingChosen("theme", name))
 
     def _run_command(self, text: str) -> bool:
         """Do what a message says that is a command; whether it is one."""
@@ -662,9 +664,9 @@ class DocumentActions(CellActions):
         is_inside = frame.has_sidebar and frame.sidebar.has_focus
         if is_inside:
             self._leave_sidebar()
-        if is_inside or not frame.has_sidebar:
-            frame.toggle_sidebar(self.size)
+        if (is_inside or not frame.has_sidebar) and frame.toggle_sidebar(self.size):
             self._update_sidebar()
+            self.post_message(self.SettingChosen("sidebar", frame.has_sidebar))
         if is_inside:
             return
         if frame.has_sidebar:
@@ -676,6 +678,7 @@ class DocumentActions(CellActions):
     def action_outline(self) -> None:
         if self._frame.toggle_outline(self.size):
             self.outline.request()
+            self.post_message(self.SettingChosen("outline", self._frame.has_outline))
         else:
             self.hint(f"The outline needs a terminal of {OUTLINE_FROM} columns or more.")
 

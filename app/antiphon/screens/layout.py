@@ -11,7 +11,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from antiphon.keymap import KeyMap
-from antiphon.widgets.block_list import Columns, DocumentView, GutterWidth
+from antiphon.settings import Settings
+from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.first_page import FirstPage
 from antiphon.widgets.outline import LEAST_WIDTH, MOST_WIDTH, Outline
@@ -82,10 +83,10 @@ class DocumentLayout(Container):
         keymap: KeyMap,
         *,
         place: str,
-        gutter: GutterWidth = "auto",
+        settings: Settings,
     ) -> None:
         super().__init__()
-        self._gutter = gutter
+        self._gutter = settings.gutter
         self.area = area
         self.composer = composer
         self.header = HeaderLine(place)
@@ -102,8 +103,8 @@ class DocumentLayout(Container):
         self._main = Vertical(id="main")
         self._page = Container(id="page")
         self._body = Horizontal(id="body")
-        self._wants_sidebar: bool | None = None
-        self._wants_outline = True
+        self._wants_sidebar = settings.sidebar
+        self._wants_outline = settings.outline
 
     def compose(self) -> ComposeResult:
         with self._body:
@@ -133,6 +134,11 @@ class DocumentLayout(Container):
     def has_sidebar(self) -> bool:
         """Return whether contexts and people are on screen."""
         return self.sidebar.has_class("-open")
+
+    @property
+    def has_outline(self) -> bool:
+        """Return whether the outline is on screen."""
+        return self.outline.has_class("-open")
 
     @property
     def is_covered(self) -> bool:
