@@ -261,6 +261,50 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Private draft on or off",
         mutates=True,
     ),
+    # FIND
+    Action(
+        "keep_hit",
+        ("enter",),
+        "stay",
+        "Stay at the hit: n and N go on to others.",
+        _FIND,
+        priority=True,
+    ),
+    Action(
+        "leave_find",
+        ("escape",),
+        "back",
+        "End the search, and go back to where you were.",
+        _FIND,
+        priority=True,
+    ),
+    Action("hit_below", ("down",), "next", "To the next hit.", _FIND),
+    Action("hit_above", ("up",), "before", "To the hit before.", _FIND),
+    # CONTEXTS
+    Action(
+        "open_context",
+        ("enter",),
+        "open",
+        "Open the chosen context here.",
+        _CONTEXTS,
+        enabled=lambda now: now.live,
+    ),
+    Action("next_context", ("down", "j"), "context", "The context below.", _CONTEXTS),
+    Action(
+        "previous_context",
+        ("up", "k"),
+        "context",
+        "The context above.",
+        _CONTEXTS,
+        footer=None,
+    ),
+    Action(
+        "leave_contexts",
+        ("escape", "tab", "i"),
+        "back",
+        "Back to where you were; the sidebar stays.",
+        _CONTEXTS,
+    ),
     # EDIT and NAVIGATE
     Action(
         "back",
@@ -779,50 +823,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "neighbour",
         "Edit the cell before.",
         _EDIT,
-    ),
-    # FIND
-    Action(
-        "keep_hit",
-        ("enter",),
-        "stay",
-        "Stay at the hit: n and N go on to others.",
-        _FIND,
-        priority=True,
-    ),
-    Action(
-        "leave_find",
-        ("escape",),
-        "back",
-        "End the search, and go back to where you were.",
-        _FIND,
-        priority=True,
-    ),
-    Action("hit_below", ("down",), "next", "To the next hit.", _FIND),
-    Action("hit_above", ("up",), "before", "To the hit before.", _FIND),
-    # CONTEXTS
-    Action(
-        "open_context",
-        ("enter",),
-        "open",
-        "Open the chosen context here.",
-        _CONTEXTS,
-        enabled=lambda now: now.live,
-    ),
-    Action("next_context", ("down", "j"), "context", "The context below.", _CONTEXTS),
-    Action(
-        "previous_context",
-        ("up", "k"),
-        "context",
-        "The context above.",
-        _CONTEXTS,
-        footer=None,
-    ),
-    Action(
-        "leave_contexts",
-        ("escape", "tab", "i"),
-        "back",
-        "Back to where you were; the sidebar stays.",
-        _CONTEXTS,
     ),
     # Anywhere
     Action(

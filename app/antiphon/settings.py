@@ -39,7 +39,7 @@ class Settings(BaseModel):
     gutter: Literal["auto", "narrow", "wide"] = "auto"
     """Width of the column left of the text; names of authors stand in a wide one."""
     sidebar: bool | None = None
-    """Whether contexts and people are beside the text; decided by the terminal's width if absent."""
+    """Whether contexts and people are beside the text; the width decides if absent."""
     outline: bool = True
     """Whether the outline is beside the text where there is room for it."""
     keys: Mapping[str, tuple[str, ...]] = {}

@@ -178,6 +178,8 @@ class BaseScreen(Screen[None]):
         """The block to go to when the document is there."""
         self._arriving_query = ""
         """The text to find in it."""
+        self._decided: str | None = None
+        """The call about which the person has decided last."""
         self._looked_at: Rejection | None = None
         """Rejected edits that the person has been shown."""
         self._focused_before: Widget | None = None
@@ -337,6 +339,13 @@ class BaseScreen(Screen[None]):
         document = self._session.document
         headers = (document.header(block) for block in self._asked if block in document)
         return (header for header in headers if self.source.may_decide(header))
+
+    def _choose_next_asked(self) -> None:
+        """Go from a call that was decided about to the next one that waits."""
+        following = next((one.id for one in self._asking() if one.id != self._decided), None)
+        at_decided = self._decided is not None and self.cells.focused_cell == self._decided
+        if following is not None and at_decided and self.mode is Mode.NAVIGATE:
+            self.cells.focus_cell(following)
 
     def _interrupt_target(self) -> InterruptTarget | None:
         me = self._session.me
@@ -544,6 +553,7 @@ class BaseScreen(Screen[None]):
             return
         self._contexts = await self._kernel.contexts(self._memory.seen())
         here = self._session.document.context
+        self.source.show_labels({one.id: displayable_in_a_row(one.label) for one in self._contexts})
         for one in self._contexts:
             if one.id == here:
                 self._memory.saw(one.id, one.version)

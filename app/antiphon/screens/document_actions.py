@@ -342,14 +342,19 @@ class DocumentActions(CellActions):
             return
         reason = await self.app.push_screen_wait(LineModal(REASON_ASKED, LONGEST_REASON))
         if block is not None and reason is not None:
-            await self._kernel.decide(block, "no", reason)
+            await self._decide_call(block, "no", reason)
 
     async def _decide(self, decision: str) -> None:
         block = self.cells.focused_cell
         if block is None or not self.situation.asks:
             self.hint(NOTHING_TO_DECIDE)
             return
-        await self._kernel.decide(block, decision)
+        await self._decide_call(block, decision)
+
+    async def _decide_call(self, block: str, decision: str, reason: str = "") -> None:
+        if await self._kernel.decide(block, decision, reason):
+            self._decided = block
+            self._choose_next_asked()
 
     def action_next_cell(self) -> None:
         self._move(self.cells.next_cell, LAST_CELL)
@@ -649,7 +654,9 @@ class DocumentActions(CellActions):
             return self.source.name(principal)[1]
 
         actions = partial(KernelActions, self._session)
-        self.app.push_screen(PeoplePanel(actions, colour, self._follow_if_here, copy))
+        self.app.push_screen(
+            PeoplePanel(actions, self.source.me, colour, self._follow_if_here, copy)
+        )
 
     def _follow_if_here(self, principal: str) -> bool:
         """Follow somebody who is in a cell; whether that is so."""

@@ -458,6 +458,7 @@ class DocumentScreen(DocumentActions):
                 name = self.source.view(block).author
                 self.post_message(self.Happened(f"{name} asks to run a tool · {self.label}"))
         if not change.changed.isdisjoint(self._asked):
+            self._choose_next_asked()
             self._update()
             self._update_participants()
 

@@ -263,8 +263,8 @@ class KernelActions:
             self._hint("Nothing is running. Ctrl+Q quits.")
         return bool(result.get("stopped"))
 
-    async def decide(self, block: str, decision: str, reason: str = "") -> None:
-        """Decide about a call that waits: `once`, `always` or `no`."""
+    async def decide(self, block: str, decision: str, reason: str = "") -> bool:
+        """Decide about a call that waits: `once`, `always` or `no`; whether that was possible."""
         params = {"block_id": block, "decision": decision}
         if reason:
             params["reason"] = reason
@@ -272,6 +272,8 @@ class KernelActions:
             await self._session.call("permission.decide", params)
         except AntiphonError as error:
             self._hint(f"Not decided: {error.message}")
+            return False
+        return True
 
     async def branches(self) -> Mapping[tuple[str, ...], Siblings] | None:
         """Return the siblings of each message that has some, by its blocks; None if not said."""

@@ -310,17 +310,20 @@ class PeoplePanel(Panel):
     def __init__(
         self,
         kernel: Callable[[Callable[[str], None]], KernelActions],
+        me: str | None,
         colour: Callable[[str], int],
         follow: Callable[[str], bool],
         copy: Callable[[str], None],
     ) -> None:
         """
         Args:
+            me: the principal of the person here.
             colour: returns the colour slot of a principal.
             follow: follows a principal; whether it is here.
             copy: puts a text where it can be pasted from.
         """
         super().__init__(kernel)
+        self._me = me
         self._colour = colour
         self._follow = follow
         self._copy = copy
@@ -336,7 +339,8 @@ class PeoplePanel(Panel):
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         one = self._members[index]
         style = theme.author(self._colour(one.principal))
-        name = StatusSpan(f"{'●' if one.since else '○'} {one.name}".ljust(20), style)
+        you = " (you)" if one.principal == self._me else ""
+        name = StatusSpan(f"{'●' if one.since else '○'} {one.name}{you}".ljust(20), style)
         if one.barred_until:
             stands = f"kicked, may come again {format_absolute(one.barred_until)}"
         elif one.since:

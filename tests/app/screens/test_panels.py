@@ -28,6 +28,11 @@ async def test_contexts_are_listed_live_with_what_was_said_last(here: World, the
     await until(lambda: not there.shows("archived ones"), "closed")
 
 
+async def test_people_panel_tells_which_one_is_oneself(there: Opened) -> None:
+    await there.press("f5")
+    await there.sees("● amy (you)")
+
+
 async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
     await there.press("f4")
     await there.sees("▸ default")

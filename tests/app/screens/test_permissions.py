@@ -11,6 +11,7 @@ from antiphon.actions import ACTIONS, Mode
 from antiphon.render.status_label import permission_question
 from antiphon.screens.document_actions import NOTHING_TO_DECIDE
 from antiphon.screens.modals import REASON_ASKED
+from antiphon_kernel.providers.events import End, ToolCallEvent
 from antiphon_kernel.types.roles import AccessRole
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
@@ -82,6 +83,23 @@ async def test_up_from_the_composer_goes_to_the_call_that_waits(here: World, the
     await go_on(here)
     await there.press("i")
     await there.sees("↑ navigate")
+
+
+async def test_decision_leads_to_the_next_call_that_waits(here: World, there: Opened) -> None:
+    await there.type("Touch both.")
+    await there.press("enter")
+    for name in ("ran", "also"):
+        here.aria.say(ToolCallEvent(f"call-{name}", "shell", {"command": f"touch {name}"}))
+    here.aria.say(End("tool_use"))
+    await there.sees(ASKED)
+    await there.press("escape")
+    await until(lambda: there.screen.situation.asks, "a call is chosen")
+    await there.press("o")
+    await until(lambda: has_run(here), "it has run")
+    await until(lambda: there.screen.situation.asks, "the other one is chosen")
+    await there.press("o")
+    await until((here.folder / "also").exists, "it has run")
+    await go_on(here)
 
 
 async def test_always_is_a_rule(here: World, there: Opened) -> None:

@@ -144,6 +144,8 @@ class CellModel:
         """Siblings of the first answer that has some, by the message that is answered."""
         self._sibling_marks: Mapping[str, str] = {}
         """By the last block of the message."""
+        self._labels: Mapping[str, str] = {}
+        """Of contexts, by id."""
         self._ticks = 0
         self._queue: Mapping[str, int] = {}
         """Messages that wait for their answer, by their place among those of a model, from 2 on."""
@@ -292,6 +294,17 @@ class CellModel:
             if block in self.document
         )
         self._sibling_marks = marks
+        for block in changed:
+            self._increment_version(block)
+        if changed:
+            self.changed.notify(CellChange(changed=changed))
+
+    def show_labels(self, labels: Mapping[str, str]) -> None:
+        """Name the contexts that cells come from by their labels."""
+        if labels == self._labels:
+            return
+        self._labels = labels
+        changed = frozenset(one.id for one in self._views.values() if one.source_context)
         for block in changed:
             self._increment_version(block)
         if changed:
@@ -611,7 +624,7 @@ class CellModel:
             language=header.language,
             drift_kind=header.drift_kind,
             siblings=self._sibling_marks.get(block, ""),
-            source_context=header.source_context,
+            source_context=self._labels.get(header.source_context or "", header.source_context),
             is_read_from=block == self._read_from,
             is_excluded=header.excluded,
         )

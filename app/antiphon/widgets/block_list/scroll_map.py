@@ -14,6 +14,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.height_index import HeightIndex
+from antiphon.widgets.block_list.text_finder import Hit
 
 MAP_SECONDS: Final = 0.25
 """The map follows what changes no more often than this."""
@@ -22,6 +23,8 @@ AUTHOR: Final = "▏"
 UNREAD: Final = "▪"
 HIT: Final = "━"
 PERSON: Final = "●"
+
+_DIGITS: Final = 3
 
 _MOST_UNREAD: Final = 500
 """Cells with something new that are marked at most."""
@@ -51,7 +54,7 @@ class ScrollMap:
         *,
         unread: Sequence[str],
         start: LineRef | None,
-        hits: Iterable[tuple[str, object]],
+        hits: Iterable[tuple[str, Sequence[Hit]]],
         hit_count: int,
     ) -> bool:
         """Compute the marks of a bar of so many rows; whether they are others than before.
@@ -59,7 +62,7 @@ class ScrollMap:
         Args:
             unread: cells with something new.
             start: the line at which new text begins below the view.
-            hits: cells in which something was found, in order.
+            hits: cells in which something was found, in order, and where.
         """
         before, self.marks = self.marks, {}
         if rows and self._heights.total > rows:
@@ -98,14 +101,23 @@ class ScrollMap:
                 yield row
 
     def _found(
-        self, rows: int, hits: Iterable[tuple[str, object]], *, hit_count: int
+        self, rows: int, hits: Iterable[tuple[str, Sequence[Hit]]], *, hit_count: int
     ) -> frozenset[int]:
         # The rows of many hits are the same as long as the document has not grown by much.
         key = (rows, self._heights.total // rows, hit_count)
         if self._hits[0] != key:
-            found = (self._row(block, 0.5, rows) for block, _ in hits)
+            found = (
+                self._row(block, share, rows)
+                for block, in_cell in hits
+                for share in self._shares(block, in_cell)
+            )
             self._hits = (key, frozenset(row for row in found if row is not None))
         return self._hits[1]
+
+    def _shares(self, block: str, hits: Sequence[Hit]) -> Iterable[float]:
+        """Return how far down in a cell hits are, as exactly as a bar can show."""
+        length = max(1, self._source.document.length(block))
+        return {min(1.0, round(hit.start / length, _DIGITS)) for hit in hits}
 
     def _people(self, rows: int, theme: CellTheme) -> dict[int, MapMark]:
         marks = {}

@@ -21,6 +21,15 @@ from tests.app.widgets.block_list.sample import (
 from tests.waiting import until
 
 
+def test_cell_from_another_context_tells_its_label() -> None:
+    sample = Sample()
+    source = CellModel(sample.here)
+    block = sample.add("found it", kind=BlockKind.DRIFT, source_context="c0ffee")
+    before = source.view(block).source_context
+    source.show_labels({"c0ffee": "notes"})
+    assert (before, source.view(block).source_context) == ("c0ffee", "notes")
+
+
 async def test_block_list_at_tail_follows_streamed_text(sample: Sample) -> None:
     sample.add_turns(4)
     async with on_screen(sample) as (app, _):

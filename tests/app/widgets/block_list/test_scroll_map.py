@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.scroll_map import AUTHOR, HIT, PERSON, UNREAD, ScrollMap
+from antiphon.widgets.block_list.text_finder import Hit
 from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import (
     AMY,
@@ -63,6 +64,15 @@ async def test_map_of_document_that_fits_is_empty() -> None:
         assert not bar_of(app).strip()
 
 
+def test_hits_are_marked_where_they_are_in_a_long_cell() -> None:
+    sample = Sample()
+    block = sample.add("x" * 1_000)
+    scroll_map = ScrollMap(SampleApp(sample).source, HeightIndex([(block, 100)]))
+    hits = [(block, [Hit(0, 1), Hit(500, 510), Hit(999, 1_000)])]
+    scroll_map.update(20, THEME, unread=(), start=None, hits=hits, hit_count=3)
+    assert [row for row, mark in scroll_map.marks.items() if mark.glyph == HIT] == [0, 10, 19]
+
+
 class CountedHeights(HeightIndex):
     """Heights that count how often they are asked for a row."""
 
@@ -79,7 +89,7 @@ def test_map_costs_its_rows_not_those_of_the_document() -> None:
     app = SampleApp(sample)
     heights = CountedHeights((block, 3) for block in blocks)
     scroll_map = ScrollMap(app.source, heights)
-    hits = [(block, ()) for block in blocks[:2]]
+    hits = [(block, [Hit(0, 1)]) for block in blocks[:2]]
     start = LineRef(blocks[-1], 0)
     assert scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)
     assert heights.asked == 20
