@@ -447,8 +447,8 @@ class AntiphonApp(App[None]):
         ):
             self._leaving = True
             self.document_screen.hint(
-                f"{standing.unsaved} changes not on the kernel: Ctrl+Q again leaves and keeps them"
-                " in a file."
+                f"{standing.unsaved} changes not on the kernel: <key:quit> again leaves and keeps"
+                " them in a file."
             )
             return
         await self.document_screen.refresh_contexts()

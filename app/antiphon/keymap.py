@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from antiphon.actions import ACTIONS, SHOWN_KEYS, Action, ActionContext, Mode, s
 from antiphon_kernel.types.quoting import join_names, quote
 
 _ANYWHERE: Final = frozenset(Mode)
+
+_NAMED_ACTION: Final = re.compile(r"<key:(\w+)>")
 
 _TEXT_MODES: Final = frozenset({Mode.WRITE, Mode.EDIT, Mode.FIND})
 """Modes in which letters are text."""
@@ -113,6 +116,15 @@ class KeyMap:
         """Return the first key of an action as people are shown it; empty if it has none."""
         keys = next(one.keys for one in self.actions if one.name == name)
         return shown_key(keys[0]) if keys else ""
+
+    def name_keys(self, text: str) -> str:
+        """Write the key of an action, or its name if it has none, where `<key:undo>` stands."""
+        return _NAMED_ACTION.sub(
+            lambda found: (
+                self.shown_key(found[1]) or found[1] if found[1] in _BY_NAME else found[0]
+            ),
+            text,
+        )
 
     def translate(self, key: str, mode: Mode) -> str | None:
         """Return the key that is bound to what a key means for the person; None if to nothing."""

@@ -23,8 +23,8 @@ VIEWER: Final = Denial(
 )
 
 SHUT_OUT: Final = Denial(
-    "The kernel has sent you away: nothing can be written. Ctrl+P, Join again.",
-    "Sent away; what is here can be read and copied. Ctrl+P, Join again.",
+    "The kernel has sent you away: nothing can be written. <key:palette>, Join again.",
+    "Sent away; what is here can be read and copied. <key:palette>, Join again.",
 )
 
 

@@ -39,7 +39,7 @@ PREVIEW_SECONDS: Final = 1.0
 """How long the replica waits for the preview: a kernel that opens a long document for it is busy
 with nothing else meanwhile."""
 
-MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again shows it."
+MADE_ANEW: Final = "This document was restored, or made anew: <key:palette>, Join again shows it."
 """The message to a person whose document has another epoch."""
 
 

@@ -13,6 +13,12 @@ from tests.app.opened import World, opened
 from tests.waiting import until
 
 
+def test_named_actions_are_written_as_their_keys() -> None:
+    keymap = KeyMap({"undo": ("ctrl+g",), "redo": ()})
+    text = "<key:undo> or <key:redo>, <key:nothing> and <b>"
+    assert keymap.name_keys(text) == "Ctrl+G or redo, <key:nothing> and <b>"
+
+
 def test_every_action_has_a_name_of_its_own_and_a_method() -> None:
     names = [one.name for one in ACTIONS]
     assert len(names) == len(set(names))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from antiphon.actions import Mode
+from antiphon.keymap import KeyMap
 from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour
 from antiphon_kernel.providers.events import TextDelta
 from antiphon_kernel.providers.recording import load_recording
@@ -31,7 +32,7 @@ def test_tour_asks_to_mend_a_typo_as_soon_as_it_is_there() -> None:
 
 def test_tour_step_follows_each_act() -> None:
     tour = walked_in(PLAIN)
-    assert tour.hint_text == "↑ then Enter: write inside what aria is writing"
+    assert tour.hint_text == "↑ then <key:edit>: write inside what aria is writing"
     tour.editing()
     assert tour.hint_text == "Type. aria goes on below."
     tour.typed(ENOUGH_TYPED - 1)
@@ -72,7 +73,8 @@ def test_every_hint_fits_into_80_columns() -> None:
     tour = walked_in()
     for step in type(tour.step):
         tour.step = step
-        assert len(tour.hint_text or "") <= 80 - len(f" {tour.hint_label} ") - 1
+        hint = KeyMap().name_keys(tour.hint_text or "")
+        assert len(hint) <= 80 - len(f" {tour.hint_label} ") - 1
 
 
 def test_tour_user_already_editing_gets_next_hint() -> None:

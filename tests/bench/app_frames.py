@@ -30,7 +30,7 @@ class FramesApp(SampleApp):
 
     def __init__(self, sample: Sample) -> None:
         super().__init__(sample)
-        self.strip, self.badge = LiveStrip(), UnreadBadge()
+        self.strip, self.badge = LiveStrip(), UnreadBadge("Ctrl+End")
         self.live = LiveWriters(self.source, self.cells, self.strip, self.badge)
 
     def compose(self) -> ComposeResult:

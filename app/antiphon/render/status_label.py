@@ -82,7 +82,7 @@ def cut_label(view: CellView) -> str | None:
 
 
 def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:
-    """Return the words below a call that waits: whose rights it has, and the keys that decide.
+    """Return the words below a call that waits: whose rights it has, and which actions decide.
 
     Args:
         asker: name of whoever's rights it has.
@@ -90,7 +90,8 @@ def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:
     """
     rights = "your rights" if is_own else f"the rights of {asker}"
     if may_decide:
-        return f"Run this with {rights}?  o once · O always · n no"
+        answers = "<key:allow_once> once · <key:allow_always> always · <key:deny> no"
+        return f"Run this with {rights}?  {answers}"
     return f"Waits until {asker} or an owner decides; it would have {rights}."
 
 

@@ -135,6 +135,7 @@ class BaseScreen(Screen[None]):
         )
         self.source.shows_ink = self.settings.ink
         self.source.gutter = self.settings.gutter
+        self.source.name_keys = self.keymap.name_keys
         self.composer = Composer(draft, session.user)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
@@ -222,7 +223,7 @@ class BaseScreen(Screen[None]):
 
     def hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the composer; no hint takes the place of a weighty one."""
-        self._frame.notice.show_hint(text, weighty=weighty)
+        self._frame.notice.show_hint(self.keymap.name_keys(text), weighty=weighty)
 
     @property
     def hint_shown(self) -> str | None:
@@ -234,7 +235,7 @@ class BaseScreen(Screen[None]):
 
     def _key_waits(self, key: WaitingKey) -> None:
         """Tell that somebody waits; nothing is asked while the person may be typing."""
-        self.hint(f"{key.words}: Ctrl+P, Let somebody in who waits.", weighty=True)
+        self.hint(f"{key.words}: <key:palette>, Let somebody in who waits.", weighty=True)
 
     # Work in the background
 
@@ -419,6 +420,11 @@ class BaseScreen(Screen[None]):
         """Return what an empty message says in this mode: what it is for, and the way out."""
         key = self.keymap.shown_key("write")
         to_write = (f"{key} to write",) if key else ()
+        if (denial := self.user.denial) is not None:
+            return (self.keymap.name_keys(denial.instead),)
+        if self.composer.draft.is_private:
+            shares = self.keymap.name_keys("<key:private> shares")
+            return "Private: nobody sees this until you send it", shares
         match self.mode:
             case Mode.WRITE:
                 return "Message, or !command", "Esc to the cells"
@@ -435,7 +441,8 @@ class BaseScreen(Screen[None]):
             notice.suggest(f"{name} · any key stops", label="FOLLOWING")
         else:
             tour = self._tour
-            notice.suggest(tour.hint_text if self._shows_tour else None, label=tour.hint_label)
+            text = self.keymap.name_keys(tour.hint_text or "") if self._shows_tour else ""
+            notice.suggest(text or None, label=tour.hint_label)
 
     def _publish_presence(self) -> None:
         """Tell the others in which cell the person is, where in it, and what they see of it."""
@@ -582,6 +589,8 @@ class BaseScreen(Screen[None]):
         others, asking = self._session.presence().values(), {one.author for one in self._asking()}
         people = list(participants(self._session.me, others, asking))
         status = self._session.status
+        if status.reason is not None:
+            status = replace(status, reason=self.keymap.name_keys(status.reason))
         if status.refused is self._looked_at:
             status = replace(status, refused=None)
         self._frame.header.show(self.label, people, status, self._models.use)

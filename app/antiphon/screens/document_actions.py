@@ -41,7 +41,7 @@ from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.tour import MEND_AT, TYPO
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
-from antiphon.widgets.sidebar import Sidebar
+from antiphon.widgets.sidebar import WIDE, Sidebar
 from antiphon.widgets.status import FindBar, LiveStrip, UnreadBadge
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
@@ -673,7 +673,9 @@ class DocumentActions(CellActions):
             self._leave_sidebar()
         if (is_inside or not frame.has_sidebar) and frame.toggle_sidebar(self.size):
             self._update_sidebar()
-            self.post_message(self.SettingChosen("sidebar", frame.has_sidebar))
+            if self.size.width >= WIDE:
+                # In a narrow terminal it comes for a moment, to choose a context.
+                self.post_message(self.SettingChosen("sidebar", frame.has_sidebar))
         if is_inside:
             return
         if frame.has_sidebar:

@@ -205,9 +205,13 @@ class DocumentScreen(DocumentActions):
         elif self.mode not in (Mode.NAVIGATE, Mode.CONTEXTS):
             return
         elif isinstance(event, events.Paste):
-            self.hint("Nothing is pasted here: i goes to the message, Enter into a cell.")
+            self.hint(
+                "Nothing is pasted here: <key:write> goes to the message, <key:edit> into a cell."
+            )
         elif event.key not in self.active_bindings:
-            self.hint(f"{shown_key(event.key)} does nothing here: F1 lists the keys that do.")
+            self.hint(
+                f"{shown_key(event.key)} does nothing here: <key:help> lists the keys that do."
+            )
 
     @on(CellEditor.Left)
     def _editor_left(self, message: CellEditor.Left) -> None:

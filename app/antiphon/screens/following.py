@@ -198,13 +198,13 @@ class Following:
             if state.gathers and state.principal not in self._called and self._is_other(state):
                 self._called[state.principal] = now
                 self._caller = state.principal
-                self._hint(f"{name} asks you to come: F3 goes there.")
+                self._hint(f"{name} asks you to come: <key:to_writer> goes there.")
             place = state.pointer
             if place is not None and self._pointers.get(client) != place:
                 is_there = self._cells.has_cell(place.block)
                 if is_there and not self._cells.shows_place(place.block, place.start):
                     self._pointed = (name, place)
-                    self._hint(f"{name} points at a line out of sight: F3 goes there.")
+                    self._hint(f"{name} points at a line out of sight: <key:to_writer> goes there.")
         self._pointers = {
             client: state.pointer for client, state in states.items() if state.pointer is not None
         }

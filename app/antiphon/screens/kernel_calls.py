@@ -136,8 +136,8 @@ class UndoneText:
         whose = (f" of {name}" if name is not None else "") + place
         them = "it" if self.amount.startswith(("1 ", "an ")) else "them"
         if self.restored and not self.removed:
-            return f"Brought back {self.amount}{whose} · Ctrl+Y removes {them} again"
-        return f"Took back {self.amount}{whose} · Ctrl+Y brings {them} back"
+            return f"Brought back {self.amount}{whose} · <key:redo> removes {them} again"
+        return f"Took back {self.amount}{whose} · <key:redo> brings {them} back"
 
     def report_again(self, place: str) -> str:
         """Say what a redo did."""
@@ -260,7 +260,7 @@ class KernelActions:
             self._hint(f"Not stopped: {error.message}")
             return False
         if not result.get("stopped"):
-            self._hint("Nothing is running. Ctrl+Q quits.")
+            self._hint("Nothing is running. <key:quit> quits.")
         return bool(result.get("stopped"))
 
     async def decide(self, block: str, decision: str, reason: str = "") -> bool:

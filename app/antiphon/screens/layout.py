@@ -93,7 +93,7 @@ class DocumentLayout(Container):
         self.sidebar = Sidebar()
         self.outline = Outline()
         self.first_page = FirstPage()
-        self.unread = UnreadBadge()
+        self.unread = UnreadBadge(keymap.shown_key("tail"))
         self.live = LiveStrip()
         self.drafts = DraftPreview()
         self.notice = HintBar(hints)

@@ -303,7 +303,7 @@ def rejected_summary(refused: Rejection) -> str:
 
 def rejected_location(refused: Rejection) -> str:
     """One sentence: how much was refused, and how to see it."""
-    return f"{rejected_summary(refused)}: Ctrl+P, Show what was refused, says why and where."
+    return f"{rejected_summary(refused)}: <key:palette>, Show what was refused, says why and where."
 
 
 def rejected_rows(refused: Rejection, width: int, theme: CellTheme) -> list[list[StatusSpan]]:

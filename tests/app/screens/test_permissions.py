@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.actions import ACTIONS, Mode
+from antiphon.keymap import KeyMap
 from antiphon.render.status_label import permission_question
 from antiphon.screens.document_actions import NOTHING_TO_DECIDE
 from antiphon.screens.modals import REASON_ASKED
@@ -47,7 +48,7 @@ def has_run(here: World) -> bool:
 
 def test_words_below_a_call_name_the_keys_of_the_actions() -> None:
     keys = {one.name: one.shown_keys() for one in ACTIONS}
-    words = permission_question("amy", is_own=True, may_decide=True)
+    words = KeyMap().name_keys(permission_question("amy", is_own=True, may_decide=True))
     for name, word in {"allow_once": "once", "allow_always": "always", "deny": "no"}.items():
         assert f"{keys[name]} {word}" in words
 

@@ -123,6 +123,8 @@ class CellModel:
         """New text of others is told apart for a moment."""
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
+        self.name_keys: Callable[[str], str] = str
+        """Writes the keys of actions where a text names these."""
         self._flashing: dict[str, float] = {}
         """Blocks whose next change is shown whoever made it, and until when it may come."""
         self._versions: dict[str, int] = {}
@@ -635,7 +637,8 @@ class CellModel:
             return ""
         asker = displayable_in_a_row(self._stopper(header.runs_for) or "somebody")
         may = self.may_decide(header)
-        return permission_question(asker, is_own=asker == OWN_NAME, may_decide=may)
+        question = permission_question(asker, is_own=asker == OWN_NAME, may_decide=may)
+        return self.name_keys(question)
 
     def may_decide(self, header: BlockHeader) -> bool:
         """Return whether a call waits for a decision that the person here may make."""

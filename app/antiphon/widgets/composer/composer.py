@@ -24,7 +24,6 @@ from antiphon.widgets.editor import FOLDED, CellEditor
 from antiphon.widgets.status import cut_to
 from antiphon.widgets.themed import ThemedWidget
 
-PRIVATE_PLACEHOLDER: Final = ("Private: nobody sees this until you send it", "Ctrl+T shares")
 PROMPT: Final = "› "
 PRIVATE_PROMPT: Final = "» "
 """Stands before a message that nobody else sees."""
@@ -63,8 +62,6 @@ class ComposerEditor(CellEditor):
         """The beginning for which the person has closed the list."""
         self._history: Sequence[str] | None = None
         """Messages that are offered for the whole text."""
-        self._draft = draft
-        self._user = user
         self._fitted = 1
         self._placeholder: Sequence[str] = ()
 
@@ -201,9 +198,7 @@ class ComposerEditor(CellEditor):
     def render_line(self, y: int) -> Strip:
         if y or self.text:
             return super().render_line(y)
-        denial = self._user.denial
-        parts = PRIVATE_PLACEHOLDER if self._draft.is_private else self._placeholder
-        parts = parts if denial is None else (denial.instead,)
+        parts = self._placeholder
         words = cut_to(" · ".join(parts), self.size.width)
         if words.endswith("…"):
             words = cut_to("".join(parts[:1]), self.size.width)

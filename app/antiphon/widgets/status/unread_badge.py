@@ -21,7 +21,11 @@ class UnreadBadge(StatusLine):
     class Clicked(Message):
         """The person wants to see what is new."""
 
-    _lines = 0
+    def __init__(self, key: str) -> None:
+        """`key` leads to the end; empty if none does."""
+        super().__init__()
+        self._key = key
+        self._lines = 0
 
     def show(self, lines: int) -> None:
         """Set the number of new lines."""
@@ -33,7 +37,7 @@ class UnreadBadge(StatusLine):
     def label(self) -> str:
         """Return the text of the mark."""
         noun = "line" if self._lines == 1 else "lines"
-        return f"▼ {self._lines} new {noun} · Ctrl+End"
+        return f"▼ {self._lines} new {noun}{self._key and ' · '}{self._key}"
 
     def get_content_width(self, container: object, viewport: object) -> int:
         return len(self.label()) + 2
