@@ -29,6 +29,7 @@ from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus
+from antiphon.settings import Settings
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.widgets.block_list import (
     AuthorRange,
@@ -140,7 +141,10 @@ class CellsApp(App[None]):
         self.draft = DraftSync(sample.here)
         composer = Composer(self.draft, user)
         composer.set_colour(0)
-        self.frame = DocumentLayout(self.area, composer, HintLog(), KeyMap(), place="choir")
+        self.source.name_keys = KeyMap().name_keys
+        self.frame = DocumentLayout(
+            self.area, composer, HintLog(), KeyMap(), place="choir", settings=Settings()
+        )
         self.outline = OutlineView(self.source, self.area, self.frame.outline)
 
     def compose(self) -> ComposeResult:

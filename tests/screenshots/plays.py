@@ -256,9 +256,10 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
 
 
 async def decide(app: AntiphonApp, pilot: Pilot[None], key: str | None) -> None:
-    """Choose the call that waits, and press a key that decides."""
+    """Choose the call that waits, if the last decision has not led there, and press a key."""
     await sees(app, "Run this with your rights?")
-    await pilot.press("escape" if app.document_screen.mode is Mode.WRITE else "G")
+    if app.document_screen.mode is Mode.WRITE:
+        await pilot.press("escape")
     await until(lambda: app.document_screen.situation.asks, "the call is chosen")
     if key is not None:
         await pilot.press(key)
