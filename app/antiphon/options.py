@@ -27,6 +27,9 @@ class AppOptions:
     """Play the demo's first minute: the recording starts by itself and the TRY line is shown."""
     address: KernelAddress | None = None
     """A kernel elsewhere, where there is no data folder to read the address from."""
+    is_guest: bool = False
+    """The app runs on the kernel's machine for somebody who came over SSH: its files and programs
+    are not theirs."""
     restart: Callable[[], None] | None = None
     """Starts the kernel again after it died; blocks until it answers, and works once: a second
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""

@@ -111,6 +111,8 @@ def test_viewer_reads_and_writes_nothing_by_any_verb(project: SharedProject) -> 
         "sh -c id",
         "antiphon",
         "antiphon serve",
+        "antiphon --linear",
+        "tail --linear",
         "call block.list",
         "join",
         "share --list",
@@ -286,7 +288,7 @@ def test_guest_has_no_editor_of_the_host(project: SharedProject, tmp_path: Path)
         terminal.press("up")
         terminal.wait_for("NAVIGATE")
         terminal.type("E")
-        terminal.wait_for("No editor is set")
+        terminal.wait_for("Over SSH no editor can be started")
         terminal.press("ctrl+z")
         terminal.press("f1")
         terminal.wait_for("Esc closes this page")

@@ -89,6 +89,7 @@ def _run_app(request: GuestRequest) -> None:
         data=Path(request.folder),
         address=request.address,
         project=Path(request.folder) / "files",
+        is_guest=True,
     )
     app = AntiphonApp(options, place=request.project)
     app.run()

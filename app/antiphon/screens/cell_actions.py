@@ -477,6 +477,12 @@ class CellActions(BaseScreen):
             if reason is not None:
                 self.hint(reason)
             return
+        if self._session.is_guest:
+            self.hint(
+                "Over SSH no editor can be started: Enter edits the cell here, and `antiphon join`"
+                " on your own machine uses yours."
+            )
+            return
         command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if not command:
             self.hint("No editor is set: give its command in the variable VISUAL or EDITOR.")

@@ -376,7 +376,10 @@ class PeoplePanel(Panel):
 
     async def _role(self, role: str) -> None:
         chosen = self._chosen
-        if chosen is None or chosen.role == role:
+        if chosen is None:
+            return
+        if chosen.role == role:
+            self.notify_person(f"{chosen.name} is {AccessRole(role).described()} already.")
             return
         if AccessRole(role) is AccessRole.OWNER:
             question = f"Make {chosen.name} an owner, who may do everything that you may?"

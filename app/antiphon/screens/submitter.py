@@ -14,8 +14,8 @@ from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import join_names
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import join_names, quote
 
 NOBODY_AFTER = 1.0
 """Seconds in which a model that answers has shown itself."""
@@ -208,6 +208,12 @@ class MessageSubmitter:
         Raises:
             AntiphonError: if one of them cannot be; then none is.
         """
+        if paths and self._session.is_guest:
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"Over SSH no file can be attached, as {quote(paths[0])} would be: paste its text."
+                " If no file is meant, put a space behind the @.",
+            )
         if paths:
             files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
             await self._session.call("block.attach", {"block_id": block, "files": files})
