@@ -59,6 +59,10 @@ FIELDS: Final[Mapping[str, Form]] = {
 ENUMS: Final[Mapping[str, type[StrEnum]]] = {"kind": BlockKind, "role": Role, "status": Status}
 """The fields whose values this version knows some of."""
 
+_MEMBERS: Final[Mapping[str, Mapping[str, StrEnum]]] = {
+    name: {str(member): member for member in enum} for name, enum in ENUMS.items()
+}
+
 _WORDS: Final = frozenset(ENUMS) | {"author", "source_context", "tool_name"}
 """Fields in which many blocks of a context have the same value."""
 
@@ -147,8 +151,7 @@ def write_keys(stored: Map[Any], values: Mapping[str, object]) -> None:
 
 def known_value(name: str, value: Any) -> Any:
     """The member that a value of one of `ENUMS` is; the value itself if this version knows none."""
-    enum = ENUMS[name]
-    return enum(value) if value in enum.__members__.values() else value
+    return _MEMBERS[name].get(value, value) if isinstance(value, str) else value
 
 
 def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
@@ -157,25 +160,24 @@ def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
     Values of a wrong type count as absent; an object whose JSON cannot be read is shown as the text
     that is stored, under `unreadable`.
     """
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {**_WITHOUT}
     for name, value in stored.items():
         form = FIELDS.get(name)
-        read = _read_value(form, value) if form is not None else None
-        if read is not None:
+        if form is Form.STRING:
+            if isinstance(value, str) and (value or name not in _WITHOUT):
+                fields[name] = value
+        elif form is not None and (read := _read_value(form, value)) is not None:
             fields[name] = read
-    for name, value in _WITHOUT.items():
-        fields[name] = fields.get(name) or value
-    fields["author"] = fields.get("author") or _principal_of(block)
-    for name in ENUMS:
-        fields[name] = known_value(name, fields[name])
+    if not fields.get("author"):
+        fields["author"] = _principal_of(block)
+    for name, members in _MEMBERS.items():
+        fields[name] = members.get(fields[name], fields[name])
     return BlockHeader(id=block, **fields)
 
 
 def _read_value(form: Form, value: object) -> Any:
-    """None if there is nothing of this form."""
+    """Return a value that is no string; None if there is nothing of this form."""
     match form, value:
-        case Form.STRING, str():
-            return value
         case Form.FLAG, True:
             return True
         case Form.NUMBER, int() | float() if is_whole(value):

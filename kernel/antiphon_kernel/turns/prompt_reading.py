@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Final
 
 from antiphon_kernel.contexts import (
@@ -21,6 +22,7 @@ from antiphon_kernel.layout import (
     weigh,
 )
 from antiphon_kernel.messages import (
+    Calibration,
     ContextTooLongError,
     DocumentBlock,
     ImageBlock,
@@ -50,18 +52,27 @@ _DEFAULT_ANSWER: Final = 8192
 """Tokens of an answer of a model of which no limits are known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReadPrompt:
-    """A prompt with its size."""
+    """A prompt with its size, which is counted when it is first asked for."""
 
     prompt: ModelPrompt
     reading: LayoutReading
     version: int
     """The version of the context that it shows."""
-    raw_estimate: int
-    """Tokens as the estimator counts them."""
-    estimate: int
-    """Tokens, corrected for the model."""
+    calibration: Calibration
+    """That of the model."""
+
+    @cached_property
+    def raw_estimate(self) -> int:
+        """Tokens as the estimator counts them."""
+        of_messages = sum(self.reading.message_tokens())
+        return of_messages + instruction_tokens(self.prompt.system, self.prompt.tools)
+
+    @cached_property
+    def estimate(self) -> int:
+        """Tokens, corrected for the model."""
+        return self.calibration.apply(self.raw_estimate)
 
     @property
     def blocks(self) -> int:
@@ -69,6 +80,7 @@ class ReadPrompt:
         return sum(item.is_block for item in self.reading.items)
 
 
+@lru_cache(16)
 def instruction_tokens(system: str, tools: tuple[ToolDefinition, ...]) -> int:
     """Return the estimate of what goes with every request: instructions and tools."""
     schemas = [
@@ -107,7 +119,6 @@ class PromptReader:
         self._prompt = prompt
         self._system = system
         self._tools = tools
-        self._instruction_tokens = instruction_tokens(system, tools)
 
     @property
     def window(self) -> ModelWindow | None:
@@ -123,7 +134,7 @@ class PromptReader:
             return self._budget
         most = window.input if window.total is None else min(window.input, window.total)
         if not window.separate or window.total is not None:
-            most -= min(self._wanted(window), most // _ANSWER_SHARE)
+            most -= min(self._wanted or window.output, most // _ANSWER_SHARE)
         return most if self._budget is None else min(most, self._budget)
 
     async def read(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
@@ -143,16 +154,18 @@ class PromptReader:
             reading = replace(reading, tail=await self._tail(reading, announced))
         with without_collection():
             conversation = reading.request()
-        raw = sum(reading.message_tokens()) + self._instruction_tokens
-        estimate = self._model.calibration.apply(raw)
         prompt = ModelPrompt(
             conversation,
             self._system,
             self._tools,
             await self._files(conversation),
-            self._answer_tokens(estimate),
+            self._wanted or _DEFAULT_ANSWER,
         )
-        return ReadPrompt(prompt, reading, version, raw, estimate)
+        read = ReadPrompt(prompt, reading, version, self._model.calibration)
+        if self.window is None:
+            return read
+        most = clamp_max_tokens(self._wanted or self.window.output, self.window, read.estimate)
+        return replace(read, prompt=replace(prompt, max_tokens=most))
 
     async def _tail(
         self, reading: LayoutReading, announced: Callable[[Announcement], Announcement]
@@ -237,17 +250,11 @@ class PromptReader:
         except CompactionError as error:
             raise ContextTooLongError(self.window or ModelWindow(), read.estimate) from error
 
-    def _wanted(self, window: ModelWindow) -> int:
+    @property
+    def _wanted(self) -> int | None:
+        """Return the tokens of an answer as they are configured."""
         config = self._model.config
-        wanted = config.max_tokens if config is not None else None
-        return wanted if wanted is not None else window.output
-
-    def _answer_tokens(self, estimate: int) -> int:
-        window, config = self.window, self._model.config
-        if window is not None:
-            return clamp_max_tokens(self._wanted(window), window, estimate)
-        wanted = config.max_tokens if config is not None else None
-        return wanted if wanted is not None else _DEFAULT_ANSWER
+        return config.max_tokens if config is not None else None
 
     async def _files(self, conversation: ModelRequest) -> Mapping[str, PromptFile]:
         files: dict[str, PromptFile] = {}
