@@ -94,6 +94,8 @@ class Kernel:
         self._guard = WriteGuard(self.sessions, members)
         self.contexts = ContextRegistry(journal, clock, ids, self._guard)
         self.quarantine = Quarantine(journal)
+        self.opened = Signal[Context]()
+        """Each context that is opened."""
         self.submissions = Signal[Submission]()
         self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.context_rows, self.context)
@@ -167,6 +169,7 @@ class Kernel:
             self.contexts,
             self.quarantine,
             self.writers,
+            self.opened,
             self.submissions,
             self._guard,
             self.clock,

@@ -95,19 +95,19 @@ async def fill(folder: Path, size: int, model: str | None = None) -> str:
 async def measure_turns(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
     """Milliseconds of processor time from a submission to the first request of its turn.
 
-    The app asks for the use of the window before somebody writes, a script does not.
+    A script sends its message when the kernel has read what it opened, or at once.
     """
     await fill(folder, size, "aria")
     took: dict[str, list[float]] = {}
-    for looks in (False, True):
+    for waits in (False, True):
         kernel, provider = await opened(folder), ReadingProvider()
         runner = TurnRunner(kernel, Models({"aria": provider}))
         me = kernel.open_session(kernel.owner, "bench")
         await kernel.context()
-        if looks:
-            await kernel.call(me, "context.usage", {"model": "aria"})
+        if waits:
+            await runner.wait_read()
         first, *later = [await submit(kernel, me, runner, provider) for _ in range(runs + 1)]
-        took[f"submission to the first request of {'an app' if looks else 'a script'}"] = [first]
+        took[f"submission to the first request of a script{'' if waits else ', at once'}"] = [first]
         took["submission to the first request of a later turn"] = later
         await runner.close()
         await kernel.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from antiphon_kernel.contexts.pool_block import find_pool, is_pool
@@ -25,6 +27,7 @@ from antiphon_kernel.layout import (
     copied_ids,
     read_layout,
 )
+from antiphon_kernel.messages import CorrelationError
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.collection_pause import without_collection
@@ -55,17 +58,28 @@ class ContextLayout:
         """The last reading of each reader, the latest at the end."""
         self._is_watching = False
         self._is_stale = False
+        self._loading = asyncio.Lock()
 
     async def load(self) -> Layout:
         """Read what is not known yet, in short slices; then return what `arranged` does."""
         self._watch()
         authors, time_slice = dict[str, BlockAuthor](), TimeSlice()
-        unread = [block for block in self._document.block_ids() if block not in self._blocks]
-        with without_collection():
-            for begin in range(0, len(unread), _TOGETHER):
-                self._take(unread[begin : begin + _TOGETHER], authors)
-                await time_slice.pause()
-            return self.arranged()
+        async with self._loading:
+            unread = [block for block in self._document.block_ids() if block not in self._blocks]
+            with without_collection():
+                for begin in range(0, len(unread), _TOGETHER):
+                    self._take(unread[begin : begin + _TOGETHER], authors)
+                    await time_slice.pause()
+                return self.arranged()
+
+    async def prepare(self, model: str, *, is_plain: bool) -> None:
+        """Make in short slices what `read` and the first request to a model need."""
+        await self.load()
+        time_slice = TimeSlice()
+        for part in self.read(model, is_plain=is_plain).parts:
+            with suppress(CorrelationError):
+                _ = part.call_ids
+            await time_slice.pause()
 
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""

@@ -37,6 +37,7 @@ class OpenContexts:
         directory: ContextRegistry,
         quarantine: Quarantine,
         writers: BlockOwners,
+        opened: Signal[Context],
         submissions: Signal[Submission],
         guard: WriteGuard,
         clock: Clock,
@@ -47,6 +48,7 @@ class OpenContexts:
         self._directory = directory
         self._quarantine = quarantine
         self._writers = writers
+        self._opened = opened
         self._submissions = submissions
         self._guard = guard
         self._clock = clock
@@ -95,6 +97,7 @@ class OpenContexts:
             self._journal, row, context, self._limits, behind=len(stored.updates)
         )
         self._writers.watch(context)
+        self._opened.notify(context)
         return context
 
     def _drop(self, context: Context, error: AntiphonError) -> None:

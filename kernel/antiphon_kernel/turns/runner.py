@@ -103,6 +103,7 @@ class TurnRunner:
             limits=TurnLimits.of(models.config),
             instructions=partial(read_project_instructions, kernel.project),
         )
+        self._closed = False
         self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
@@ -112,12 +113,13 @@ class TurnRunner:
         self.permissions = PermissionDesk(kernel, self._policy_of)
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
-        self._tasks = [asyncio.create_task(self._register(), name="models' principals")]
-        self._tasks.append(asyncio.create_task(self._resume(), name="turns that go on"))
+        kernel.opened.listen(self._opened)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reading: set[asyncio.Task[None]] = set()
+        self._begin(self._register(), "models' principals")
+        self._begin(self._resume(), "turns that go on")
         if models.autostart:
-            self._tasks.append(asyncio.create_task(self._autostart(), name="auto-play"))
-        for task in self._tasks:
-            task.add_done_callback(_report)
+            self._begin(self._autostart(), "auto-play")
 
     @property
     def models(self) -> Models:
@@ -138,6 +140,11 @@ class TurnRunner:
         """Wait until nothing runs or waits any more."""
         while self._works:
             await asyncio.wait({work.task for work in self._works})
+
+    async def wait_read(self) -> None:
+        """Wait until the contexts that have been opened are read for the first turn in each."""
+        while self._reading:
+            await asyncio.wait(tuple(self._reading))
 
     async def wait_answered(self, context: Context, prompt: str) -> list[Job]:
         """Wait until no turn answers a block any more; return the last one of each model.
@@ -160,9 +167,10 @@ class TurnRunner:
         Calls that wait for a person's decision go on waiting, until there is a runner again.
         """
         self.permissions.close()
-        for task in self._tasks:
+        self._closed = True
+        for task in (tasks := set(self._tasks)):
             task.cancel()
-        await asyncio.wait(self._tasks)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for work in tuple(self._works):
             work.stop(None)
         await self.wait_idle()
@@ -419,6 +427,29 @@ class TurnRunner:
             _report(task)
 
         work.task.add_done_callback(ended)
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start what is no turn."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_report)
+        return task
+
+    def _opened(self, context: Context) -> None:
+        if (model := self.default_model(context)) is not None and not self._closed:
+            name = f"reading {context.label} for {model}"
+            self._reading.add(task := self._begin(self._read_ahead(context, model), name))
+            task.add_done_callback(self._reading.discard)
+
+    async def _read_ahead(self, context: Context, model: str) -> None:
+        """Read a context that a model may answer in, so that its first turn need not."""
+        principal = await self.principal(model)
+        config = await asyncio.to_thread(self._models.as_configured, model)
+        names = config.tools if config is not None else None
+        tools = ModelTools(self._kernel, context, None, names)
+        definitions = await asyncio.to_thread(lambda: tools.definitions)
+        await context.layout.prepare(principal.id, is_plain=not definitions)
 
     async def _register(self) -> None:
         """Make every model known by its name before it has said anything."""
