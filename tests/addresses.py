@@ -1,4 +1,4 @@
-"""Where a kernel that a test serves itself is to be found."""
+"""Address of a kernel that a test serves itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every test gets: its own home, its own runtime folder, nothing of the developer's."""
+"""Surroundings of every test: its own home, its own runtime folder, nothing of the developer's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process takes of memory and processors."""
+"""Memory and processor time of a process."""
 
 from __future__ import annotations
 

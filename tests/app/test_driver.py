@@ -1,4 +1,4 @@
-"""What comes from the terminal: keys and pastes, wherever the input was cut."""
+"""Input from the terminal: keys and pastes, wherever it was cut."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _microseconds(act: Callable[[], None], calls: int = 20) -> float:
 
 
 async def measure_streaming(folder: Path) -> AsyncIterator[Figure]:
-    """What 1 MB that a model streams token by token takes, alone and with a person typing."""
+    """Yield the cost of 1 MB that a model streams by token, alone and with a person typing."""
     for typing, state_budget in ((False, 1.05), (True, 1.5)):
         place = folder / f"typing-{typing}"
         place.mkdir()
@@ -179,7 +179,7 @@ async def measure_opening(folder: Path) -> Figure:
 
 
 async def measure_undo(folder: Path) -> AsyncIterator[Figure]:
-    """What an edit that can be undone takes in the journal, and whether it can after a restart."""
+    """Yield the size of an undo item in the journal, and the time of an undo after a restart."""
     edits = 300
     async with filled(folder) as kernel:
         block = await kernel.block("start\n" * 50)

@@ -129,7 +129,7 @@ def node_modules(given: Path | None, folder: Path) -> Iterator[Path | None]:
 
 
 async def check_microseconds(folder: Path) -> list[float]:
-    """What deciding about one keystroke of a client takes."""
+    """Return the microseconds of deciding about one keystroke of a client."""
     kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
     me = kernel.open_session(kernel.owner, "bench")
     params = {"kind": "file", "content": "word " * 200}
@@ -154,7 +154,7 @@ async def check_microseconds(folder: Path) -> list[float]:
 
 
 async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figure:
-    """What a model's token takes, beside the same as a call of the tool."""
+    """Return the cost of a model's token, beside the same as a call of the tool."""
     folder.mkdir()
     kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
     model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "bench")
@@ -187,7 +187,7 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
 
 
 async def forking_milliseconds(folder: Path) -> list[float]:
-    """What a fork of 1,000 blocks takes, each written by a transaction of its own."""
+    """Return the milliseconds of forking 1,000 blocks, each written by a transaction of its own."""
     took = []
     async with filled(folder) as kernel:
         for _ in range(10):
@@ -200,7 +200,7 @@ async def forking_milliseconds(folder: Path) -> list[float]:
 
 
 async def appending_milliseconds(folder: Path) -> list[float]:
-    """What appending messages takes that are all there, below a conversation of 1,000."""
+    """Return the milliseconds of appending messages that are there, below 1,000 others."""
     roles = ("user", "assistant")
     messages = [{"role": roles[at % 2], "content": f"{at}: {TEXT}"} for at in range(1_004)]
     took = []

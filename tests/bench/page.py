@@ -47,7 +47,7 @@ The client is the same for all servers: node's `ws` and yjs, which are no part o
 
 
 def section(place: str) -> str:
-    """What the benchmark of one place says now, as Markdown."""
+    """Return what the benchmark of one place says now, as Markdown."""
     command = [str(Path(sys.executable).with_name("antiphon")), "bench", place, "--json"]
     before = os.getloadavg()[0]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)

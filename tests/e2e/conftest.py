@@ -1,4 +1,4 @@
-"""What every end-to-end test gets."""
+"""Fixtures of every end-to-end test."""
 
 from __future__ import annotations
 

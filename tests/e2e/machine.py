@@ -23,7 +23,7 @@ END_SECONDS = 10.0
 
 
 class Machine:
-    """What one user has: a home, a project folder, and whatever runs in it."""
+    """Belongings of one user: a home, a project folder, and whatever runs in it."""
 
     def __init__(self, home: Path, project: Path) -> None:
         self.home = home

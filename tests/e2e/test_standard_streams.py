@@ -68,10 +68,10 @@ NOT_HERE = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What is wrong with the surroundings of a command, and how it is to end."""
+    """Fault in the surroundings of a command, and how the command is to end."""
 
     redirection: str
-    """What a shell does before it becomes the command."""
+    """Commands of a shell before it becomes the command."""
     code: int
     said: str
     commands: frozenset[str]
@@ -221,7 +221,7 @@ def test_argument_that_is_no_text_is_refused_in_a_sentence(
 
 @pytest.fixture
 def run_in_terminal(prepared: Prepared) -> Callable[[list[str]], str]:
-    """What a command writes to a terminal, as it arrives there."""
+    """Return a function that gives what a command writes to a terminal, as it arrives there."""
 
     def run(arguments: list[str]) -> str:
         terminal = Terminal(

@@ -1,4 +1,4 @@
-"""What a person types and pastes in a real terminal is what the kernel has."""
+"""Typing and pasting in a real terminal, as the kernel has it in the end."""
 
 from __future__ import annotations
 

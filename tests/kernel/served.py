@@ -205,7 +205,7 @@ class CuttableProxy:
         self._server: asyncio.Server
         self.port: int
         self.bytes = 0
-        """What has been relayed, both ways."""
+        """Bytes relayed, both ways."""
         self._flows = asyncio.Event()
         self._flows.set()
 

@@ -1,4 +1,4 @@
-"""What splices mean."""
+"""Meaning of splices."""
 
 from __future__ import annotations
 

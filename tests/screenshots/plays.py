@@ -1,4 +1,4 @@
-"""What happens in a scene before its picture is taken."""
+"""Actions in a scene before its picture is taken."""
 
 from __future__ import annotations
 

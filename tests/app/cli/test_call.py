@@ -1,4 +1,4 @@
-"""What `antiphon call` does with what it is given."""
+"""Arguments and output of `antiphon call`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `antiphon blame`, `history`, `layout` and `bench` print."""
+"""Output of `antiphon blame`, `history`, `layout` and `bench`."""
 
 from __future__ import annotations
 

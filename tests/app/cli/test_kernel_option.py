@@ -1,4 +1,4 @@
-"""Which kernel a command speaks to, however it was named."""
+"""Kernel that a command speaks to, however it was named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command says about itself."""
+"""Program by which a command names itself."""
 
 from __future__ import annotations
 

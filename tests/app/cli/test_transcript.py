@@ -1,4 +1,4 @@
-"""What `antiphon tail` prints of the events of a context."""
+"""Lines that `antiphon tail` prints of the events of a context."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_transcript_escapes_control_characters_and_prints_each_version_once() ->
 
 @given(st.data())
 def test_transcript_prints_every_line_once_under_its_block(data: st.DataObject) -> None:
-    """Whoever writes when: the lines under a block's headings are its text."""
+    """Compare the lines under a block's headings with its text, however the writers take turns."""
     blocks, texts, printed = Blocks(), dict.fromkeys(("p1", "p2"), ""), ""
     for who in texts:
         printed += blocks.create(who, 1, "")

@@ -32,4 +32,4 @@ markdown_texts = st.lists(st.one_of(_lines, _lines, _fragments), max_size=14).ma
 """Texts in which each line may change what the lines around it mean."""
 
 snippets = st.one_of(_fragments, _lines, st.text(max_size=6))
-"""What somebody types or pastes in one go."""
+"""Text that somebody types or pastes in one go."""

@@ -1,4 +1,4 @@
-"""What each kind of block looks like."""
+"""Looks of each kind of block."""
 
 from __future__ import annotations
 

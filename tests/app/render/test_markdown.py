@@ -1,4 +1,4 @@
-"""What Markdown looks like."""
+"""Looks of Markdown."""
 
 from __future__ import annotations
 

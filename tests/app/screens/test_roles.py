@@ -1,4 +1,4 @@
-"""What people see of roles: their own, a changed one, a kick, a refusal, and who joins."""
+"""Roles as people see them: their own, a changed one, a kick, a refusal, and who joins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who loses a right while a call of theirs waits for the disk has lost it for that call too."""
+"""Rights that are lost while a call waits for the disk, lost for that call too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever loses the right to write while a call of theirs waits does not write, whatever the tool.
+"""Rights to write that are lost while a call waits: it does not write, whatever the tool.
 
 The tools here check nothing themselves after the beginning of a call, as if they had forgotten to.
 """

@@ -1,4 +1,4 @@
-"""Where a kernel says it is."""
+"""Address of a kernel, as its data folder has it."""
 
 from __future__ import annotations
 

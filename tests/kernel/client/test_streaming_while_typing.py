@@ -52,7 +52,7 @@ class Typist:
 
 
 async def stream(served: ServedKernel, block: str, rng: random.Random, chunks: int) -> str:
-    """What a model does: appends small chunks as they come; returns all of them."""
+    """Append small chunks as a model does; return all of them."""
     written = []
     model = served.kernel.open_session(await served.kernel.principal("model"), "test")
     for _ in range(chunks):

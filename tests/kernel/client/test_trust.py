@@ -1,4 +1,4 @@
-"""Which data folders may be opened: those that this user founded here, or has said to trust."""
+"""Data folders that may be opened: those that this user founded here, or has said to trust."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from antiphon_kernel.client.usage import CommandGroup
 
 @click.group(cls=CommandGroup)
 def antiphon() -> None:
-    """What is tested."""
+    """Group of the commands under test."""
 
 
 @antiphon.command()

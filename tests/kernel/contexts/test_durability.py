@@ -1,4 +1,4 @@
-"""What was acknowledged is there after a crash; a commit that failed leaves nothing behind."""
+"""Durability: what was acknowledged survives a crash, a commit that failed leaves nothing."""
 
 from __future__ import annotations
 

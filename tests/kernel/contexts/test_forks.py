@@ -241,7 +241,7 @@ async def test_fork_without_parent_block_reparents_to_nearest_ancestor(
 async def test_answer_without_its_question_is_tied_to_the_original_only(
     kernel: Kernel, amy: Actor, conversation: list[str], data: Path
 ) -> None:
-    """Which is how to find what it answers: a fork takes only what is asked for."""
+    """Fork only what is asked for, by which what it answers is found."""
     question, *_, answer = conversation
     fork = await fork_of(kernel, amy, blocks={"first": answer})
     copy = fork.document.header(in_fork(answer, fork))

@@ -1,4 +1,4 @@
-"""Where a context comes from: who made it, and of which version of which context it is a fork."""
+"""Lineage of a context: who made it, and of which version of which context it is a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever changes a context is introduced there; who changes nothing is not, and costs nothing."""
+"""Members of a context: those who change it are introduced there, others cost nothing."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Offline:
         self.made: dict[str, set[str]] = {}
         self.took: dict[str, set[str]] = {}
         self.undone: set[str] = set()
-        """What undo has taken out of texts, and redo can bring back."""
+        """Characters that undo has taken out of texts, and redo can bring back."""
         self.undone_for_good: set[str] = set()
         """The same, after which they wrote on: nothing is left to redo."""
         self.has_typed = False

@@ -1,4 +1,4 @@
-"""What one undo takes back: typing, calls and streams, each in one block."""
+"""Extent of one undo: typing, calls and streams, each in one block."""
 
 from __future__ import annotations
 

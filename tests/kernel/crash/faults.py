@@ -29,7 +29,7 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens at the `count`-th execution of a statement, and at every later one."""
+    """Failure of a statement at its `count`-th execution and at every later one."""
 
     step: str
     after: bool

@@ -38,7 +38,7 @@ Facts = list[list[Any]]
 
 
 class Nursery:
-    """Where kernels and writers come from."""
+    """Maker of kernels and writers."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

@@ -1,4 +1,4 @@
-"""What crash tests write: numbered, so that a hole or half a word shows."""
+"""Words that crash tests write: numbered, so that a hole or half a word shows."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ schemas: st.SearchStrategy[Schema] = st.recursive(
 
 
 def contents(schema: Schema) -> st.SearchStrategy[Any]:
-    """What fits a schema, with every field and section named."""
+    """Return contents of a schema, with every field and section named."""
     match schema:
         case TextSchema():
             return texts

@@ -1,4 +1,4 @@
-"""What a client has counted to is read as every other client reads it, or not at all."""
+"""Counters of clients, read as every other client reads them, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document has written itself is told like what it hears, and stays where the text is."""
+"""Changes that a document makes itself, reported like those it hears of, at the right place."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_document_reports_equal_changes_for_own_and_remote_writes(seed: int) -> 
 
 
 def what(change: DocumentChange) -> tuple[set[str], set[object], set[object]]:
-    """What a change was about; the CRDT tells it in any order."""
+    """Return what a change was about; the CRDT tells it in any order."""
     texts = {(text.block, text.section) for text in change.texts}
     return set(change.touched), set(change.headers), set(texts)
 

@@ -1,4 +1,4 @@
-"""What a call costs must not grow with what it does not touch: 100 against 10,000."""
+"""Cost of a call, which must not grow with what it does not touch: 100 against 10,000."""
 
 from __future__ import annotations
 

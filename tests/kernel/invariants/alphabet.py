@@ -32,7 +32,7 @@ def _share(code_points: range, author: int) -> list[str]:
 
 
 class Alphabet:
-    """What one author types."""
+    """Characters that one author types."""
 
     def __init__(self, author: int) -> None:
         self.author = author
@@ -81,5 +81,5 @@ _AUTHOR_OF = {
 
 
 def author_of(char: str) -> int | None:
-    """Whose alphabet a character is from; None if it is shared."""
+    """Return the author whose alphabet a character is from; None if it is shared."""
     return _AUTHOR_OF.get(char)

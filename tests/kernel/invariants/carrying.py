@@ -1,4 +1,4 @@
-"""Where an edit of an earlier version belongs now: the rules of `base_version`, character by
+"""Place of an edit of an earlier version now: the rules of `base_version`, character by
 character."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.kernel.splicing import apply_splices
 
 
 class Stale(Exception):
-    """What the edit means is not there any more."""
+    """Error of an edit whose place is not there any more."""
 
 
 class Carrying:
@@ -100,7 +100,7 @@ class Carrying:
         return self.text[:at] + inserted + self.text[at + deleted :]
 
     def _before(self, offset: int) -> int:
-        """Where the character at an offset is now, or was before it went."""
+        """Return where the character at an offset is now, or was before it went."""
         if offset == len(self.base):
             return len(self._now)
         item = self.base[offset].item

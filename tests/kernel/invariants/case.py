@@ -11,14 +11,14 @@ from tests.kernel.invariants.world import World
 
 
 class Case:
-    """What all steps share."""
+    """State that all steps share."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.rng = world.rng
         self.longest_deletion = 3
         self.done: list[str] = []
-        """What has happened, for whoever reads a failure."""
+        """Steps so far, for whoever reads a failure."""
 
     async def step(self, name: str) -> None:
         step: Callable[[], Awaitable[None]] = getattr(self, name)

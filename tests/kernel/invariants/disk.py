@@ -1,4 +1,4 @@
-"""What is on disk, read past the kernel through a connection of one's own."""
+"""State on disk, read past the kernel through a connection of one's own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Disk:
 
 
 def crash_image(data: Path, image: Path) -> None:
-    """What would be left if the machine stopped now."""
+    """Write what would be left if the machine stopped now."""
     image.mkdir()
     for name in (FILE, f"{FILE}-wal"):
         if (data / name).exists():

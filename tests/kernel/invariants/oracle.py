@@ -1,4 +1,4 @@
-"""What the text of a context must be, from who wrote what and what has been undone.
+"""Expected text of a context, from who wrote what and what has been undone.
 
 Each character has one unit that created it and a set of units that deleted it. It is visible if
 the first is active and none of the others is; undo and redo turn units. Which characters came and
@@ -35,7 +35,7 @@ class Op:
 
 @dataclass(eq=False, slots=True)
 class Unit:
-    """What is undone at once."""
+    """Changes that are undone at once."""
 
     number: int
     principal: str

@@ -1,4 +1,4 @@
-"""What the engine does with updates that come too early; why nobody here may show it one."""
+"""Updates that come too early, as the engine takes them; why nobody here may show it one."""
 
 from __future__ import annotations
 

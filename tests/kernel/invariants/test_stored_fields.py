@@ -19,7 +19,7 @@ from tests.kernel.invariants.oracle import Violation
 from tests.kernel.invariants.world import World, open_world
 
 FINISHED = (Status.DONE, Status.ERROR, "a status of a later version")
-"""What opening leaves alone, whoever has written it."""
+"""Statuses that opening leaves alone, whoever has written them."""
 
 
 def json_value(rng: random.Random, word: str, depth: int = 0) -> Any:

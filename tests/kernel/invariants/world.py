@@ -251,7 +251,7 @@ class World:
         return {block: document.header(block) for block in document.block_ids()}
 
     def flushed(self) -> dict[tuple[str, str], str]:
-        """What appends have put on disk, per principal and block, from the author's letters."""
+        """Return what appends have put on disk, by principal and block, of the author's letters."""
         names = {str(actor.principal.id): name for name, actor in self.actors.items()}
         found: dict[tuple[str, str], str] = {}
         for key in self.streamed:

@@ -45,7 +45,7 @@ def said(error: AntiphonError) -> str:
 
 
 def plausible(tool: Tool, block: str) -> dict[str, Any]:
-    """What the tool needs, so that the one long thing is what is wrong."""
+    """Return what the tool needs, so that the one long thing is what is wrong."""
     known: dict[str, Any] = {
         "block_id": block,
         "context": "default",

@@ -1,4 +1,4 @@
-"""What a caller is told whose parameters cannot be taken."""
+"""Errors for parameters that cannot be taken."""
 
 from __future__ import annotations
 

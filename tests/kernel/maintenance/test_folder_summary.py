@@ -1,4 +1,4 @@
-"""What is said of a data folder of unknown origin before it is trusted."""
+"""Summary of a data folder of unknown origin, before it is trusted."""
 
 from __future__ import annotations
 

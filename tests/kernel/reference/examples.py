@@ -75,7 +75,7 @@ class Example(BaseModel):
 
 
 class Played(BaseModel):
-    """What the requests of an example are answered with."""
+    """Answers to the requests of an example."""
 
     example: Example
     answers: list[dict[str, Any]]

@@ -143,7 +143,6 @@ def test_every_field_of_requests_and_results_says_what_it_means(name: str) -> No
 
 
 def test_docstring_under_a_field_is_its_description() -> None:
-    """Where the docstrings come from is the source, so that they cannot be lost unnoticed."""
     tool = ALL_TOOLS["block.read"]
     assert issubclass(tool.params, BaseModel)
     stated = described_schema(tool.params)["properties"]["line_numbers"]["description"]

@@ -38,7 +38,7 @@ Attack = Callable[["Hostile"], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Target:
-    """What the attacks are aimed at."""
+    """Kernel and context that the attacks are aimed at."""
 
     port: int
     token: str
@@ -61,7 +61,7 @@ class Hostile:
     rng: random.Random
     done: asyncio.Event
     told: list[str] = field(default_factory=list)
-    """What the kernel said when it refused."""
+    """Messages of the kernel when it refused."""
     rounds: int = 0
 
     async def until_done(self, attack: Attack) -> None:
@@ -183,7 +183,7 @@ async def read_only_parts(me: Hostile) -> None:
 
 
 async def structured_parts(me: Hostile) -> None:
-    """What only tools write: lists, logs and fields."""
+    """Write what only tools write: lists, logs and fields."""
     async with me.connection() as client:
         document = await me.document(client)
         copy = stock(document, document.client_id)

@@ -37,7 +37,7 @@ class Case:
 
     @property
     def stored(self) -> Any:
-        """What a raw update has under the field's key."""
+        """Return the value that a raw update has under the field's key."""
         return self.text if self.field == "metadata" else json.loads(self.text)
 
     def __repr__(self) -> str:
@@ -197,7 +197,7 @@ def _fitting(field: str) -> list[Any]:
 
 
 def _is_sound(field: str, value: Any) -> bool:
-    """What the tools say of a value, in a few lines of its own."""
+    """Return whether the tools would take a value, decided in a few lines of its own."""
     if field in FLAGS:
         return isinstance(value, bool)
     if field == "exit_code":

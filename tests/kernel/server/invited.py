@@ -28,7 +28,7 @@ async def invite(served: ServedKernel, role: str = "editor", **params: Any) -> d
 
 
 def as_invited(served: ServedKernel, token: str, secret: str | None = None) -> KernelAddress:
-    """Where the kernel is, for somebody with this token; `secret` is the client's own."""
+    """Return the kernel's address for somebody with this token; `secret` is the client's own."""
     return served.locate_tcp().model_copy(update={"token": token, "client": secret})
 
 

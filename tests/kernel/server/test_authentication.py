@@ -1,4 +1,4 @@
-"""Who may come in, and as whom."""
+"""Authentication: the identity of a client, and its rejection."""
 
 from __future__ import annotations
 

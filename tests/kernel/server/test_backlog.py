@@ -1,4 +1,4 @@
-"""What the server holds of a client that sends faster than it is taken up."""
+"""Memory of the server for a client that sends faster than it is taken up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever may only look, or has to go, is held to it at once, at every door."""
+"""Rights that end, which end at once, at every door."""
 
 from __future__ import annotations
 

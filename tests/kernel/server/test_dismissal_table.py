@@ -154,7 +154,7 @@ def close_code_of(answer: bytes) -> int:
 
 Opened = Callable[[int], Awaitable[None]]
 Driver = Callable[[World], Awaitable[list[Opened]]]
-"""What a door has open; called after the dismissal, it checks what came of it."""
+"""Opens a door; each function that it returns checks, after the dismissal, what came of it."""
 
 
 # A stream is open

@@ -58,7 +58,7 @@ class Honest:
         self.typed: list[str] = []
         self.latencies: list[float] = []
         self.work: list[float] = []
-        """What this process did meanwhile, in seconds of processor time."""
+        """Seconds of processor time that this process took meanwhile."""
 
     async def type(self, seconds: float) -> None:
         end = time.monotonic() + seconds

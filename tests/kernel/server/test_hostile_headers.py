@@ -40,7 +40,7 @@ EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "60")) // TOGETHER)
 
 
 class Records(logging.Handler):
-    """What is logged from a level on."""
+    """Log records from a level on."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

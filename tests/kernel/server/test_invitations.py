@@ -1,4 +1,4 @@
-"""Whoever is invited comes in as somebody."""
+"""Invitations and the principals that come in with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens around a large update while its parts go in: it is there whole, or not at all."""
+"""Events around a large update while its parts go in: it is there whole, or not at all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Returner:
         await self.client.send(SyncUpdate(self.update))
 
     async def between_parts(self, act: Callable[[], Awaitable[object]]) -> BetweenParts:
-        """What happens when a part of it, and not all, has been applied."""
+        """Act when a part of it, and not all, has been applied."""
         return BetweenParts(await self.served.context(), self.cyd, act)
 
     async def share(self) -> Share:
@@ -195,7 +195,7 @@ async def test_kernel_that_dies_between_the_parts_has_acknowledged_nothing(
     died = tmp_path / "died" / "data"
 
     async def copy() -> None:
-        """What is on disk at this moment is what a kernel finds that starts after the end."""
+        """Copy what is on disk now, which a kernel finds that starts after the end."""
         assert not any(isinstance(frame, Ack) for frame in returner.client.received)
         await asyncio.to_thread(copy_data, tmp_path / "data", died)
 

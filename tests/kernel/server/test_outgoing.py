@@ -1,4 +1,4 @@
-"""What waits for a slow reader is bounded, and nothing of it is lost."""
+"""Queue for a slow reader: bounded, and nothing of it is lost."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_send_queue_resync_brings_dropped_updates(seed: int) -> None:
 
 
 def _drain(outgoing: SendQueue, source: pycrdt.Doc[Any], reader: pycrdt.Doc[Any]) -> None:
-    """What a connection's writer does, without a connection."""
+    """Do what a connection's writer does, without a connection."""
     while True:
         item = outgoing.take()
         if isinstance(item, bytes):

@@ -1,4 +1,4 @@
-"""Who is here: identities that cannot be forged, nobody forgotten, nobody left behind."""
+"""Presence: identities that cannot be forged, nobody forgotten, nobody left behind."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ UNREADABLE = {
 
 
 async def test_unreadable_frames(served: ServedKernel) -> None:
-    """Whoever sends one is told so and goes; the others do not notice."""
+    """Send one: the sender is told and goes, the others do not notice."""
     block = await served.block()
     healthy = await served.replica()
 
@@ -226,7 +226,7 @@ async def test_room_bounds_queue_of_unread_client(tmp_path: Path) -> None:
 
 
 async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
-    """What was written offline may come in one frame of 17 MB; one over the limit is not read."""
+    """Send 17 MB that were written offline in one frame, and more than the limit in another."""
     reader = await served.replica()
     context, owner = await served.context(), served.kernel.owner
     writer = await served.raw()

@@ -29,7 +29,7 @@ async def ask(socket: ClientConnection, message: str | dict[str, Any]) -> dict[s
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back to one request."""
+    """Answer to one request."""
 
     status: int
     headers: dict[str, str]

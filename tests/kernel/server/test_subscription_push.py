@@ -38,7 +38,7 @@ async def splice(served: ServedKernel, block: str, insert: str) -> None:
 
 
 def caller(served: ServedKernel) -> Actor:
-    """Whoever came in last."""
+    """Return the session that came in last."""
     return served.kernel.sessions.of(served.kernel.owner.id)[-1]
 
 

@@ -1,4 +1,4 @@
-"""What is left out of the row of a transaction comes out again when it is read."""
+"""Rows of transactions: what is left out of one comes out again when it is read."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from antiphon_kernel.types.records import Actor
 
 
 class Copy:
-    """What a reader knows, from nothing but events."""
+    """Knowledge of a reader, from nothing but events."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}

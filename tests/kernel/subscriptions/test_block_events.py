@@ -1,4 +1,4 @@
-"""What an event says of a block."""
+"""Content of an event of a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who comes back learns what has changed since the versions it knows."""
+"""Subscriptions that begin at known versions are told what has changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who follows blocks learns every committed change, or a resync in its place."""
+"""Subscriptions: every committed change, or a resync in its place."""
 
 from __future__ import annotations
 

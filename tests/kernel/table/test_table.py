@@ -34,7 +34,7 @@ ASKED_BY_MODELS: Final = frozenset({"permission.decide"})
 OF_SESSIONS: Final = frozenset({"key.decide", "session.end", "ssh.open"})
 """These succeed with numbers of what is going on now: tests/kernel/access/test_ssh_keys.py."""
 FOLLOWING: Final = frozenset({"block.subscribe", "block.unsubscribe"})
-"""What these are answered with is a stream, for which each door has a form of its own."""
+"""Tools that are answered with a stream, for which each door has a form of its own."""
 
 DOORS: dict[str, Callable[[Path], AbstractAsyncContextManager[Door]]] = {
     "in process": in_process,
@@ -74,7 +74,7 @@ async def test_case_table_row_is_answered_as_stated(door: Door) -> None:
 
 
 def undocumented(row: Row, answer: Answer) -> list[str]:
-    """What an error has that neither its tool nor the catalogue tells of."""
+    """Return what an error has that neither its tool nor the catalogue tells of."""
     error = answer["error"]
     code = ErrorCode(error["code"])
     assert error["message"].strip()
@@ -90,7 +90,7 @@ def undocumented(row: Row, answer: Answer) -> list[str]:
 
 
 async def check_every_id(door: Door, answers: list[Answer | None]) -> None:
-    """What is printed can be given back, in full, by names, and cut short."""
+    """Check that what is printed can be given back, in full, by names, and cut short."""
     found = await forms_of_every_id(door, answers)
     assert len(found) > 8
     for full, others in found.items():

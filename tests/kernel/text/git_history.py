@@ -18,7 +18,7 @@ Files = dict[str, str]
 
 @dataclass(frozen=True)
 class FilePatch:
-    """What one commit did to one file, as git says it; an absent file is an empty text."""
+    """Patch of one commit to one file, as git gives it; an absent file is an empty text."""
 
     commit: str
     before: str
@@ -46,7 +46,7 @@ class Git:
         return done.stdout.decode()
 
     def apply(self, text: str, patch: str) -> str | None:
-        """What `git apply` makes of a file `text`; None if it refuses.
+        """Return a file `text` as `git apply` leaves it; None if it refuses.
 
         A patch without any context is given the leave that git wants for it.
         """

@@ -1,4 +1,4 @@
-"""What has changed between two sequences is found exactly while it is little, and always right."""
+"""Differences of two sequences: exact while they are few, and always right."""
 
 from __future__ import annotations
 

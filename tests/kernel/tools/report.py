@@ -41,7 +41,7 @@ REPORT: dict[str, Any] = {
 
 
 async def value(kernel: Kernel, actor: Actor, block: str, *path: str) -> Any:
-    """What `block.get` says: path is a section, or a section and a field."""
+    """Return the value that `block.get` shows: path is a section, or a section and a field."""
     request = dict(zip(("section", "field"), path, strict=False))
     found = await kernel.call(actor, "block.get", {"block_id": block, **request})
     assert found["violations"] == []

@@ -1,4 +1,4 @@
-"""What a model is told of others: who is here, and what they changed since it last looked."""
+"""Announcement to a model: who is here, and what they changed since it last looked."""
 
 from __future__ import annotations
 

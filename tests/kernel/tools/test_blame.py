@@ -12,7 +12,7 @@ from tests.kernel.kernel.calls import Caller, Make
 
 
 async def blamed(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, str]]:
-    """Who wrote which piece, neighbours of one author joined."""
+    """Return the author of each piece, neighbours of one author joined."""
     text = (await kernel.call(actor, "block.read", {"block_id": block}))["content"]
     runs = (await kernel.call(actor, "block.blame", {"block_id": block}))["runs"]
     assert [run["start"] for run in runs] == [0, *(run["end"] for run in runs[:-1])][: len(runs)]

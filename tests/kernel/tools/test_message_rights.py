@@ -1,4 +1,4 @@
-"""Who may write which messages, and take which out of a conversation."""
+"""Rights to write messages and to take them out of a conversation."""
 
 from __future__ import annotations
 

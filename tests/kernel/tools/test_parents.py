@@ -1,4 +1,4 @@
-"""What a block answers: a model's something, a result its call."""
+"""Parents of blocks: a model's something, a result its call."""
 
 from __future__ import annotations
 

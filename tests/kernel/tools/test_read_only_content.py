@@ -1,4 +1,4 @@
-"""What is read-only in a schema is written by the system and sources alone."""
+"""Read-only content, which the system and sources alone write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which schemas there are, and what a block with one begins with."""
+"""Schemas that there are, and the first content of a block with one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call writes into a field, a list, a counter or a section can be undone and done again.
+"""Undo and redo of what a call writes into a field, a list, a counter or a section.
 
 The oracle replays, for each part of a content, the calls that are in force.
 """

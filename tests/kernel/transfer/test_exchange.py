@@ -1,4 +1,4 @@
-"""What is exported can be imported: the same texts, headers, order, parents and authors."""
+"""Import of what is exported: the same texts, headers, order, parents and authors."""
 
 from __future__ import annotations
 

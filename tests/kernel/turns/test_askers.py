@@ -1,4 +1,4 @@
-"""What runs and waits for somebody ends when they have to go, whichever way."""
+"""Ends of what runs and waits for somebody who has to go, whichever way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers, in which order, and people's own commands."""
+"""Order of turns, models that answer, and people's own commands."""
 
 from __future__ import annotations
 

@@ -72,18 +72,18 @@ class Peer:
         return content
 
     def update(self) -> bytes:
-        """What the kernel lacks, as the protocol sends it."""
+        """Return what the kernel lacks, as the protocol sends it."""
         return self.doc.get_update(self.context.document.state_vector())
 
 
 class Layout:
-    """What a block consists of, so that updates can be made up that no client would write."""
+    """Parts of a block, so that updates can be made up that no client would write."""
 
     def __init__(self, context: Context, block: str) -> None:
         self.containers: dict[str, ItemId] = {}
         """The shared types of the block by their path; the content itself is ""."""
         self.items: dict[str, list[ItemId]] = {}
-        """What has been written into each, gone or not, in the order of client and clock."""
+        """Items written into each, gone or not, in the order of client and clock."""
         structs = decode_update(context.document.update_since()).structs
         made = {ItemId(one.client, one.clock): one for one in structs}
         item_index = context.structure.item_index

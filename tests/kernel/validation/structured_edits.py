@@ -8,7 +8,7 @@ from typing import Any, Final
 from pycrdt import Array, Map, Text
 
 Change = Callable[[Any], None]
-"""What a client does to the content of a block of the schema `peers.SCHEMA`."""
+"""Change of a client to the content of a block of the schema `peers.SCHEMA`."""
 
 INSERT: Final = "call block.push_item or block.insert_item."
 DELETE: Final = "call block.delete_item."

@@ -32,7 +32,7 @@ MARK = "m"
 
 
 class Update:
-    """What one program of somebody's has written offline."""
+    """Update that one program of somebody's has written offline."""
 
     def __init__(self, actor: Actor, own: str, marks: int, update: bytes) -> None:
         self.actor = actor
@@ -58,7 +58,7 @@ class Room:
         self.ended: dict[str, Status | str] = {}
         self.told: list[str] = []
         self.errors: list[ErrorCode | str] = []
-        """What tools and small updates have been told."""
+        """Answers to tools and small updates."""
         kernel.submissions.listen(self._submitted)
         context.applied.listen(lambda _: self._look())
 
@@ -66,7 +66,7 @@ class Room:
         self.told.append(submission.block)
 
     def _look(self) -> None:
-        """What has ended stays so."""
+        """Check that what has ended stays so."""
         document = self.context.document
         for block in self.drafts:
             if block in document:

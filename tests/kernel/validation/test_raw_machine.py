@@ -22,7 +22,7 @@ WRITABLE = ("state/title", "notes")
 
 
 class Oracle:
-    """What must be true of the block after every update that was accepted."""
+    """Conditions of the block after every update that was accepted."""
 
     def __init__(self, context: Context, block: str) -> None:
         self._context = context
@@ -42,7 +42,7 @@ class Oracle:
         assert self._fixed(self._context.document) == self._before
 
     def check_at_the_end(self) -> None:
-        """What the kernel believes of the places is so, and the state can be loaded."""
+        """Check that the kernel's places are right and the state can be loaded."""
         document, item_index = self._context.document, self._context.structure.item_index
         state = document.update_since()
         again = ItemIndex()
@@ -89,7 +89,7 @@ async def test_random_updates_change_writable_texts_only(
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """What a rule does that has been switched off."""
+    """Stand for a rule that has been switched off."""
 
 
 SWITCHED_OFF: tuple[tuple[Any, str], ...] = (

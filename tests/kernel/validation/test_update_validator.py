@@ -1,4 +1,4 @@
-"""What a raw update touches is known before it is applied: containers, characters, deletions."""
+"""Touched containers, characters and deletions of a raw update, known before it is applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a key, a token and a scrolled frame cost does not depend on how much there is."""
+"""Cost of a key, a token and a scrolled frame, whatever there is beside them."""
 
 from __future__ import annotations
 
