@@ -24,7 +24,7 @@ ENOUGH_WRITTEN: Final = 160
 class TourStep(Enum):
     """Step of the first-minute tour."""
 
-    WAITING = "a page that people and models write at once, each where they like."
+    WAITING = None
     WALK_IN = "↑ then <key:edit>: write inside what {model} is writing"
     MEND = "↑ then <key:edit>: chairs should be choirs, mend it while {model} writes"
     TYPE = "Type. {model} goes on below."
@@ -51,18 +51,14 @@ class Tour:
     @property
     def hint_text(self) -> str | None:
         """None: nothing to try now."""
-        if self.hidden:
+        template: str | None = self.step.value
+        if self.hidden or template is None:
             return None
-        return self.step.value.format(model=self._model, guest=self._guest)
+        return template.format(model=self._model, guest=self._guest)
 
     def hide(self) -> None:
         """No more of it."""
         self.hidden = True
-
-    @property
-    def hint_label(self) -> str:
-        """Words before the hint."""
-        return "THIS IS" if self.step is TourStep.WAITING else "TRY"
 
     @property
     def awaits_text(self) -> bool:

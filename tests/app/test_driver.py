@@ -110,6 +110,8 @@ def keys_of(pieces: list[str]) -> list[str]:
         ("\x1b ", ["escape", "space"]),
         ("\x1b/x", ["escape", "slash", "x"]),
         ("\x1b\x1bu", ["escape", "escape", "u"]),
+        ("\x1b\x10", ["escape", "ctrl+p"]),
+        ("\x1b\t", ["escape", "tab"]),
         ("j\x1b", ["j", "escape"]),
         ("\x1b\x1b[A", ["escape", "up"]),
         ("\x1b[A\x1bOB", ["up", "down"]),

@@ -439,10 +439,11 @@ class BaseScreen(Screen[None]):
         notice, name = self._frame.notice, self._following.name
         if name is not None:
             notice.suggest(f"{name} · any key stops", label="FOLLOWING")
+        elif legend := self._blame.legend():
+            notice.suggest(legend, label="BLAME")
         else:
-            tour = self._tour
-            text = self.keymap.name_keys(tour.hint_text or "") if self._shows_tour else ""
-            notice.suggest(text or None, label=tour.hint_label)
+            text = self._tour.hint_text if self._shows_tour else None
+            notice.suggest(text and self.keymap.name_keys(text))
 
     def _publish_presence(self) -> None:
         """Tell the others in which cell the person is, where in it, and what they see of it."""

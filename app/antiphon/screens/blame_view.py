@@ -10,6 +10,7 @@ from typing import Any, Final
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list import AuthorRange, BlockList, CellChange, CellModel
 from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.signal import Signal
 
 REFRESH_SECONDS: Final = 0.3
 """How long a change of the text, or of the view, may go unasked."""
@@ -38,7 +39,16 @@ class BlameView:
         self._tints: dict[str, tuple[AuthorRange, ...]] = {}
         self._stale: set[str] = set()
         self.shown = False
+        self.changed = Signal[()]()
         source.changed.listen(self._cells_changed)
+
+    def legend(self) -> str:
+        """Return the letters that stand for authors in a narrow gutter; empty without."""
+        gutter = self._cells.columns
+        if not self.shown or gutter.is_wide:
+            return ""
+        names = sorted({tint.name for tints in self._tints.values() for tint in tints})
+        return " · ".join(f"{name[: gutter.gutter - 1]} {name}" for name in names)
 
     async def toggle(self) -> None:
         """Show it, and keep it up to date until it is ended; or end it."""
@@ -50,8 +60,10 @@ class BlameView:
             if not await self._refresh():
                 self.shown = False
                 self._cells.set_author_ranges({})
-                return
+                break
+            self.changed.notify()
             await asyncio.sleep(REFRESH_SECONDS)
+        self.changed.notify()
 
     def _cells_changed(self, change: CellChange) -> None:
         """Until the kernel is asked again, tints stay with their text."""

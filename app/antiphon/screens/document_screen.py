@@ -79,6 +79,7 @@ class DocumentScreen(DocumentActions):
             self.cells.drawn.listen(self._publish_presence),
             self.source.changed.listen(self._following.text_changed),
             self._live.changed.listen(self._update),
+            self._blame.changed.listen(self._suggest),
             self._session.changed.listen(self._status_changed),
             self._session.replica.watch_presence(self._presence_changed),
             self._session.previewed.listen(self._show_preview),

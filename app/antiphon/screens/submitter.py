@@ -100,11 +100,13 @@ class MessageSubmitter:
             return
         finished = text[: -len(text.split()[-1])] if not text[-1].isspace() else text
         paths = [one for one in mentioned_paths(finished) if one not in self._checked]
-        for path in paths:
-            if not (self._session.project / path).is_file():
-                self._hint(f"There is no file {path} here to be sent with the message.")
-        await self._names_nobody([one for one in mentions(finished) if one not in self._checked])
-        self._checked |= {*paths, *mentions(finished)}
+        missing = [one for one in paths if not (self._session.project / one).is_file()]
+        names = [one for one in mentions(finished) if one not in self._checked]
+        said = [await self._unknown_names(names)]
+        said += [f"There is no file {one} here to be sent with it." for one in missing]
+        self._checked |= {*paths, *names}
+        if any(said):
+            self._hint(" ".join(filter(None, said)))
 
     def send(self) -> Coroutine[None, None, None] | None:
         """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
@@ -167,7 +169,7 @@ class MessageSubmitter:
                 await sending
 
     async def _submit(self, block: str, text: str) -> None:
-        addressed = asyncio.create_task(self._names_nobody(mentions(text)))
+        addressed = asyncio.create_task(self._unknown_names(mentions(text)))
 
         loop = asyncio.get_running_loop()
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
@@ -182,9 +184,11 @@ class MessageSubmitter:
             return
         finally:
             slow.cancel()
-        names_nobody = await addressed
+        if (unknown := await addressed) is not None:
+            self._hint(unknown)
+            return
         await asyncio.sleep(NOBODY_AFTER)
-        if not names_nobody and not self._has_models():
+        if not self._has_models():
             self._hint(self._kernel.nobody)
 
     async def _send_again(self, message: str, text: str) -> None:
@@ -218,22 +222,22 @@ class MessageSubmitter:
             files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
             await self._session.call("block.attach", {"block_id": block, "files": files})
 
-    async def _names_nobody(self, names: Sequence[str]) -> bool:
-        """Say so if one of the names is that of nobody whom the kernel knows."""
+    async def _unknown_names(self, names: Sequence[str]) -> str | None:
+        """Return a sentence about the names that nobody has whom the kernel knows; None without."""
         if not names:
-            return False
+            return None
         try:
             members = (await self._session.call("kernel.members", {}))["members"]
         except AntiphonError:
-            return False  # what became of the message is said, too, and matters more
+            return None  # what became of the message is said, too, and matters more
         people = (PrincipalKind.HUMAN, PrincipalKind.MODEL)
         known = [str(one["username"]) for one in members if one["kind"] in people]
         unknown = [name for name in names if name not in known]
-        if unknown:
-            near = get_close_matches(unknown[0], known, 1)
-            there_are = f"Nearest: {near[0]}" if near else f"There are: {join_names(known)}"
-            self._hint(f"Nobody is called {join_names(unknown)}. {there_are}.")
-        return bool(unknown)
+        if not unknown:
+            return None
+        near = get_close_matches(unknown[0], known, 1)
+        there_are = f"Nearest: {near[0]}" if near else f"There are: {join_names(known)}"
+        return f"Nobody is called {join_names(unknown)}. {there_are}."
 
     def _has_models(self) -> bool:
         kinds = [one.kind for one in self._session.document.members()]

@@ -32,9 +32,10 @@ ESCAPE: Final = "\x1b"
 ESCAPE_SECONDS: Final = 0.1
 """How long an escape character may be the start of what a function key sends."""
 
-_ESCAPES_AND_TEXT: Final = re.compile(r"\x1b+(?=[^\x00-\x20\x7f\[\]OPX^_\\bf]|\x20|$)")
+_ESCAPES_AND_TEXT: Final = re.compile(r"\x1b+(?=[^\x00\r\x1b\x7f\[\]OPX^_\\bf]|$)")
 """Escapes before something that begins no sequence of a terminal. Alt with B or F is how many send
-a word's move to the left or right; the others of this kind mean nothing here."""
+a word's move to the left or right, with Backspace its removal; with Enter it is Enter. The others
+of this kind mean nothing here."""
 
 
 _KEEP_TITLE: Final = "\x1b[22;0t"

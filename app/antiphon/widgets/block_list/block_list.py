@@ -24,6 +24,7 @@ from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
+from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS, HeightEstimator
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.highlights import AuthorRange
@@ -527,6 +528,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """Tint text by author (blame), by block, in order and apart; an empty mapping ends it."""
         self._looks.tints = {block: tuple(ranges) for block, ranges in tints.items()}
         self._request_frame()
+
+    @property
+    def columns(self) -> Columns:
+        """Widths of the gutter and of the text."""
+        return self._looks.columns
 
     def show_hits(self, finder: TextFinder | None, hit: HitPlace | None = None) -> None:
         """Mark hits, one of them as the one that the person has gone to; None ends it."""

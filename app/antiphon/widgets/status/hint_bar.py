@@ -119,7 +119,7 @@ class HintBar(StatusLine):
         if self._weighty:
             self._show(self._weighty.popleft(), weighty=True)
 
-    def suggest(self, text: str | None, *, label: str) -> None:
+    def suggest(self, text: str | None, *, label: str = "TRY") -> None:
         """Set the text that stands there while there is no hint, and the word before it."""
         self._attempt = text
         self._label = label
