@@ -99,9 +99,7 @@ class RunningBlocks:
 
     def _changed(self, change: DocumentChange) -> None:
         before = len(self._running), next(reversed(self._running), None)
-        header = self._document.header
-        added = self._document.open_blocks(change.added)
-        self._refresh(sorted(added, key=lambda block: (header(block).order, block)))
+        self._refresh(self._document.open_blocks(change.added))
         self._refresh(one.block for one in change.headers if "status" in one.fields)
         if before != (len(self._running), next(reversed(self._running), None)):
             self.changed.notify()

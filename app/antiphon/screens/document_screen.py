@@ -158,7 +158,7 @@ class DocumentScreen(DocumentActions):
     def _show_preview(self) -> None:
         """Show some blocks of a long context, if they are those that the document will show."""
         preview = self._session.preview
-        if preview is None or self._preview is not None or len(self._session.document):
+        if preview is None or self._preview is not None or self._session.is_live:
             return
         block = self._arriving or self._memory.anchored_block(preview.context)
         if block is not None and block not in preview.document:
@@ -455,8 +455,7 @@ class DocumentScreen(DocumentActions):
     def _tell_of_questions(self, change: CellChange) -> None:
         """Tell of calls that have begun to wait for a decision of the person here."""
         document = self._session.document
-        fresh = [one for one in change.changed if one in document and one not in self._asked]
-        for block in document.open_blocks(fresh):
+        for block in document.open_blocks(change.changed - self._asked.keys()):
             header = document.header(block)
             if self.source.may_decide(header):
                 self._asked[block] = None

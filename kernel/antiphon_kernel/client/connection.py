@@ -139,7 +139,7 @@ class ReplicaConnection:
                     self._standing.trouble = trouble
                     await socket.close(CloseCode.MALFORMED)
                     return
-                self._receive(frame)
+                await self._receive(frame)
                 if loop.time() >= pause_at:
                     await asyncio.sleep(0)
                     pause_at = loop.time() + _TIME_SLICE
@@ -155,13 +155,15 @@ class ReplicaConnection:
                 await pong
                 self._standing.set_silent(False)
 
-    def _receive(self, frame: Frame) -> None:
+    async def _receive(self, frame: Frame) -> None:
         copy = self._copy
         match frame:
+            case SyncUpdate(update) if copy.document.is_partial:
+                copy.document.apply_part(update)
             case SyncUpdate(update):
                 copy.document.apply_update(update, REMOTE)
             case SyncStep2(update):
-                copy.document.apply_update(update, REMOTE)
+                await self._receive_state(update)
                 self._standing.become(ReplicaState.LIVE)
             case SyncStep1(state_vector):
                 self._asked = state_vector
@@ -178,6 +180,16 @@ class ReplicaConnection:
             case QueryAwareness():
                 copy.awareness.republish()
                 self._wake.set()
+
+    async def _receive_state(self, update: bytes) -> None:
+        """Apply what the document lacks, which is the last part of it if others came before."""
+        document = self._copy.document
+        if document.has_parts:
+            document.apply_part(update)
+            for _ in document.finish_parts():
+                await asyncio.sleep(0)
+        else:
+            document.apply_update(update, REMOTE)
 
     async def _write(self) -> None:
         loop, copy = asyncio.get_running_loop(), self._copy

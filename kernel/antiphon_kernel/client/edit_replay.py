@@ -22,6 +22,7 @@ from antiphon_kernel.yjs.frames import (
     decode_frame,
     encode_frame,
 )
+from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BATCH: Final = 64
@@ -78,7 +79,9 @@ class EditReplay:
             while self._due:
                 sent += await self._send_batch(socket, self._transplant, sent)
             await socket.send(encode_frame(SyncStep1(b"\x00")))
-            return (await self._next(socket, SyncStep2)).update
+            parts: list[bytes] = []
+            last = await self._next(socket, SyncStep2, parts)
+            return merge([*parts, last.update])
         except (ConnectionClosed, _RejectedError):
             return None
 
@@ -131,7 +134,10 @@ class EditReplay:
         for block in edit.blocks:
             self._refusals[block] = self._refusals.get(block, 0) + 1
 
-    async def _next(self, socket: ClientConnection, kind: type[F]) -> F:
+    async def _next(
+        self, socket: ClientConnection, kind: type[F], updates: list[bytes] | None = None
+    ) -> F:
+        """Return the next frame of a kind; the updates before it are added to `updates`."""
         denied: str | None = None
         while True:
             try:
@@ -142,7 +148,9 @@ class EditReplay:
                     raise _RejectedError(denied) from None
                 raise
             frame = decode_frame(data if isinstance(data, bytes) else b"")
-            if isinstance(frame, PermissionDenied):
+            if isinstance(frame, SyncUpdate) and updates is not None:
+                updates.append(frame.update)
+            elif isinstance(frame, PermissionDenied):
                 denied = frame.reason
             elif isinstance(frame, kind):
                 return frame

@@ -8,7 +8,7 @@ and handed to the journal; when it is on disk it is acknowledged and broadcast, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -44,6 +44,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.document.schema import is_text
+from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.layout import Layout
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
@@ -60,6 +61,7 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.free_memory import return_free_memory
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
@@ -231,11 +233,18 @@ class Context:
         if self._last is not None:
             await asyncio.shield(self._last)
 
-    async def committed_state(self, state_vector: bytes | None) -> bytes:
-        """The update that brings a peer up to date; everything in it is on disk."""
-        update = self.document.update_since(state_vector)
-        await self.wait_persisted()
-        return update
+    async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
+        """Yield the updates that bring a peer up to date; everything in them is on disk.
+
+        Args:
+            size: bytes of one of them, more or less.
+        """
+        number = 0
+        for number, part in enumerate(state_parts(self.document, state_vector, size)):  # noqa: B007
+            await self.wait_persisted()
+            yield part
+        if number:
+            return_free_memory()
 
     def close(self) -> None:
         """Let go of the document; what was handed to the journal is still written."""

@@ -7,7 +7,7 @@ The layout is a public contract: root map ``meta`` (format, context, epoch, labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
@@ -81,6 +81,9 @@ _MANY_BYTES: Final = 2**16
 """Size of an update from which on an empty document takes it in without being told of each event.
 """
 
+_BLOCKS_AT_ONCE: Final = 10_000
+"""Blocks whose order is read in one go while a document is being received."""
+
 _OPEN: Final = (Status.PENDING, Status.RUNNING)
 
 _NO_STRUCTS: Final = b"\x00"
@@ -105,6 +108,8 @@ class Document:
         self.order = BlockOrder()
         """Every block in document order, with places; only to be read."""
         self._headers: dict[str, BlockHeader] = {}
+        self._open: set[str] = set()
+        """Blocks that are pending or running."""
         self._schemas: dict[str, Schema] = {}
         self._mirrors: dict[str, TextMirror] = {}
         """Texts that have been read, kept up to date; see `_place` for the key."""
@@ -131,6 +136,8 @@ class Document:
             (self._members, self._members.observe(_clearing(self._known_members))),
         ]
         self._closed = False
+        self.has_parts = False
+        """Parts of the state have come of which nobody has been told."""
 
     @classmethod
     def create(cls, client_id: int, *, context: ContextId, epoch: str, label: str) -> Document:
@@ -254,19 +261,13 @@ class Document:
         """
         return read_keys(self._blocks, block)
 
-    def open_blocks(self, blocks: Sequence[str] | None = None) -> list[str]:
-        """Return those of some blocks, or of all, that are pending or running.
+    def open_blocks(self, blocks: Iterable[str] | None = None) -> list[str]:
+        """Return those of some blocks, or of all, that are pending or running, in document order.
 
         Their headers are not kept in memory: in a long document they are few.
-
-        Raises KeyError if one of them is not there.
         """
-        blocks = self.block_ids() if blocks is None else blocks
-        return [
-            block
-            for block, (status,) in zip(blocks, self._fields(blocks, "status"), strict=True)
-            if status in _OPEN or not (isinstance(status, str) and status)
-        ]
+        found = self._open if blocks is None else self._open.intersection(blocks)
+        return sorted(found, key=self.order.key)
 
     def blocks_with_metadata(self, blocks: Sequence[str], text: str) -> list[str]:
         """Return those of some blocks whose metadata, as they are stored, have this text in them.
@@ -635,7 +636,32 @@ class Document:
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"not a document update: {error}") from error
 
-    def _apply_first(self, update: bytes, origin: object) -> Transaction:
+    @property
+    def is_partial(self) -> bool:
+        """Whether the state that this document begins with is not here, or only parts of it."""
+        return self.has_parts or self.epoch is None
+
+    def apply_part(self, update: bytes) -> None:
+        """Merge a part of the state that this document begins with; `finish_parts` tells of it.
+
+        Raises:
+            ValueError: as `apply_update`.
+        """
+        self.has_parts = True
+        self._apply_first(update, REMOTE, is_part=True)
+
+    def finish_parts(self) -> Iterator[None]:
+        """Read the order of the blocks that came in parts, some at a time, and then tell of all."""
+        keys = [key for key in self._blocks.keys() if key not in self.order]  # noqa: SIM118
+        found: list[tuple[str, str]] = []
+        for at in range(0, len(keys), _BLOCKS_AT_ONCE):
+            found += self._order_keys(keys[at : at + _BLOCKS_AT_ONCE])
+            yield
+        self.order.add(found)
+        self.has_parts = False
+        self._changes.notify(DocumentChange(REMOTE, tuple(block for block, _ in found)))
+
+    def _apply_first(self, update: bytes, origin: object, *, is_part: bool = False) -> Transaction:
         """Merge an update that all blocks come with: no event can say more than which these are.
 
         The CRDT would make an object of each, and write the whole update once more.
@@ -646,9 +672,10 @@ class Document:
         try:
             with self._doc.transaction():
                 self._take_in(update)
-                added = self._add_to_order(list(self._blocks.keys()))
+                if not is_part:
+                    added = self._add_to_order(list(self._blocks.keys()))
+                    current.change = DocumentChange(origin, tuple(added))
             current.update = update
-            current.change = DocumentChange(origin, tuple(added))
         finally:
             self._current = None
             self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
@@ -756,8 +783,9 @@ class Document:
                 headers[block] = fields
                 self._headers.pop(block, None)
                 self._schemas.pop(block, None)
-                if "order" in fields and self.order.move(block, self._order_key(block)):
-                    reordered = True
+                if not fields.isdisjoint(("order", "status")):
+                    for _, order in self._order_keys([block]):
+                        reordered = self.order.move(block, order) or reordered
             elif len(path) >= 2 and path[1] == CONTENT:
                 block, names = str(path[0]), tuple(map(str, path[2:]))
                 if event.is_text:
@@ -784,18 +812,28 @@ class Document:
 
     def _add_to_order(self, keys: Sequence[str]) -> list[str]:
         """Add those keys of the root that are blocks; return them."""
-        fields = zip(keys, read_fields(self._blocks, keys, ("order",)), strict=True)
-        added = [
-            (key, found[0] if isinstance(found[0], str) else "")
-            for key, found in fields
-            if found is not None
-        ]
+        added = self._order_keys(keys)
         self.order.add(added)
         return [key for key, _ in added]
 
-    def _order_key(self, block: str) -> str:
-        order = self._blocks[block].get("order")
-        return order if isinstance(order, str) else ""
+    def _order_keys(self, keys: Sequence[str]) -> list[tuple[str, str]]:
+        """Return those keys of the root that are blocks, each with its order key.
+
+        Which of them are open is known from then on.
+        """
+        ordered: list[tuple[str, str]] = []
+        for key, found in zip(
+            keys, read_fields(self._blocks, keys, ("order", "status")), strict=True
+        ):
+            if found is None:
+                continue
+            order, status = found
+            ordered.append((key, order if isinstance(order, str) else ""))
+            if status in _OPEN or not (isinstance(status, str) and status):
+                self._open.add(key)
+            else:
+                self._open.discard(key)
+        return ordered
 
     def _text_changed(
         self, block: str, section: str | None, event: SharedTypeEvent, removes: bool

@@ -22,6 +22,9 @@ class ServerLimits:
     """How deep that may be nested."""
     presence_expiry: float = 30.0
     """Seconds after which a client that has not renewed its state is not shown any more."""
+    state_part: int = 4 * 2**20
+    """Bytes of a document that are sent in one message to a client that has not seen them, more or
+    less: receivers take as long to apply them as their users should wait for a key at most."""
     state_vector: int = 2**20
     """The state vector of a sync step 1."""
     request: int = 8 * 2**20

@@ -114,6 +114,19 @@ def decode_update(update: bytes) -> DecodedUpdate:
     return next(decode_in_parts(update, len(update) + 1))
 
 
+def decode_first(update: bytes) -> tuple[Struct, int]:
+    """Return the first struct of an update, and the place of the byte behind it.
+
+    Raises:
+        ValueError: if there is none that the CRDT engine understands.
+    """
+    reader = Reader(update)
+    reader.count()
+    reader.count()
+    client, clock = reader.uint(), reader.uint()
+    return _read_struct(reader, client, clock), reader.at
+
+
 def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
     """Read an update in parts of so many structs and deletions at most: first all the structs.
 

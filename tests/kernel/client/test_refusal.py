@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.errors import AntiphonError
-from tests.kernel.served import ServedKernel
+from tests.kernel.served import ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
 
@@ -20,9 +22,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "refused"
 
 
+@pytest.fixture(params=[ServerLimits(), ServerLimits(state_part=50)], ids=["whole", "parts"])
+async def serving(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ServedKernel]:
+    """A kernel that sends the state of a document in one frame, or in several."""
+    async with served_kernel(tmp_path / "serving", request.param) as kernel:
+        yield kernel
+
+
 async def test_replica_edits_around_rejected_edit_arrive(
-    served: ServedKernel, folder: Path
+    serving: ServedKernel, folder: Path
 ) -> None:
+    served = serving
     first, second = await served.block("one"), await served.block("two", status="done")
     replica = await served.replica("ben", keep=write_report(folder))
     rebuilt: list[bool] = []

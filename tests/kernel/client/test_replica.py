@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.content import read_content
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import TextSplice
-from tests.kernel.served import ServedKernel
+from antiphon_kernel.yjs.frames import SyncUpdate
+from tests.kernel.served import ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
 LOG = {"type": "log"}
@@ -31,6 +35,22 @@ async def test_replica_over_either_transport_catches_up_and_follows(
     assert replica.document.text(block) == "hello"
     await served.call("block.append", block_id=block, text=" world")
     await until(lambda: replica.document.text(block) == "hello world")
+
+
+async def test_long_document_comes_in_parts_and_is_told_at_once(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(state_part=1_000)) as served:
+        blocks = [await served.block(f"text {number} " * 20) for number in range(20)]
+        raw = await served.joined()
+        assert sum(isinstance(one, SyncUpdate) for one in raw.received) > 3
+        replica, told = Replica(served.locate), list[DocumentChange]()
+        replica.document.watch(told.append)
+        running = asyncio.create_task(replica.run())
+        await until(lambda: replica.state is ReplicaState.LIVE)
+        assert [sorted(one.added) for one in told] == [sorted(blocks)]
+        await served.call("block.append", block_id=blocks[0], text="!")
+        await until(lambda: replica.document.text(blocks[0]).endswith("!"))
+        await replica.close()
+        await running
 
 
 async def test_replica_state_goes_from_connecting_to_live(served: ServedKernel) -> None:

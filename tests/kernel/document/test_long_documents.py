@@ -104,9 +104,20 @@ def test_open_blocks_are_those_whose_headers_say_so(document: Document) -> None:
     ]
     assert block(COUNT) in expected
     assert document.open_blocks() == expected
-    assert document.open_blocks(expected[:2]) == expected[:2]
-    with pytest.raises(KeyError):
-        document.open_blocks(["no block"])
+    assert document.open_blocks([*expected[1::-1], "no block"]) == expected[:2]
+
+
+def test_open_blocks_follow_their_status(document: Document) -> None:
+    replica = Document(IDS.client_id())
+    replica.apply_update(document.update_since())
+    forward(document, replica)
+    first, *others = document.open_blocks()
+    document.set_fields(first, status="done")
+    for one in (document, replica):
+        assert one.open_blocks() == others
+    document.set_fields(first, status="running")
+    for one in (document, replica):
+        assert one.open_blocks() == [first, *others]
 
 
 def test_metadata_are_found_by_their_text(document: Document) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, Final
 
 from pycrdt import Doc, Map, Text, merge_updates
 
@@ -12,6 +12,9 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.invariants.causal import deliver
 from tests.kernel.invariants.oracle import Violation
+
+STATE_PART: Final = 500
+"""Bytes of a part of the state that a replica gets when it comes back: it has to get several."""
 
 
 class Client:
@@ -84,7 +87,8 @@ class Client:
         self._inbox.clear()
         self._outbox.clear()
         self._ends = [context.committed.listen(self._hear)]
-        self.doc.apply_update(await context.committed_state(self.doc.get_state()))
+        async for part in context.committed_state(self.doc.get_state(), STATE_PART):
+            self.doc.apply_update(part)
         missing = self.doc.get_update(context.document.state_vector())
         self.online = True
         await context.apply_update(self.actor, missing, self)

@@ -489,9 +489,9 @@ class CellModel:
             drafts = drafts or text.block in self._drafts
             self._follow_ink(text, is_new=change.origin == REMOTE and len(texts) <= BULK_TEXTS)
             streamed = self._follow_text(text) and streamed
-        for block in change.touched:
-            self._increment_version(block)
         changed = frozenset(change.touched)
+        for block in changed:
+            self._increment_version(block)
         if not self._summaries.isdisjoint(changed):
             changed |= self._follow_summaries()
         self.changed.notify(

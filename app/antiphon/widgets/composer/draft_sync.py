@@ -283,8 +283,8 @@ class DraftSync:
         """My newest draft with something in it."""
         # The id says who began a block: only my own headers are read.
         own = f".{self._principal}."
-        mine_at_all = [one for one in self._shared.block_ids() if own in one and one not in taken]
-        headers = map(self._shared.header, self._shared.open_blocks(mine_at_all))
+        started = (one for one in self._shared.open_blocks() if own in one and one not in taken)
+        headers = map(self._shared.header, started)
         mine = (header for header in headers if header.is_draft)
         newest = max(
             (one for one in mine if self._shared.text(one.id)),

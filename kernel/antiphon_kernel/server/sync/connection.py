@@ -66,6 +66,7 @@ class SyncConnection:
         wants_acks: bool,
     ) -> None:
         self.actor = actor
+        self.limits = limits
         self.outgoing = SendQueue(limits.unread, send_now)
         self.receipts = AckTracker(self._saved)
         self.pace = RateLimiter(

@@ -13,7 +13,14 @@ from antiphon_kernel.server.sync.send_queue import StateRequest
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode
-from antiphon_kernel.yjs.frames import Ack, AwarenessUpdate, SyncStep1, SyncStep2, encode_frame
+from antiphon_kernel.yjs.frames import (
+    Ack,
+    AwarenessUpdate,
+    SyncStep1,
+    SyncStep2,
+    SyncUpdate,
+    encode_frame,
+)
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 
 
@@ -66,17 +73,27 @@ async def _write_pending(client: SyncConnection, frame: bytes) -> None:
 
 
 async def _write_state(client: SyncConnection, context: Context, state_vector: bytes) -> None:
+    """Bring a client up to date: the last part of the state is the answer that it waits for."""
+    before: bytes | None = None
     try:
-        state = await context.committed_state(state_vector)
+        async for part in context.committed_state(state_vector, client.limits.state_part):
+            if before is not None:
+                await _write_part(client, SyncUpdate(before))
+            before = part
     except AntiphonError as error:
         client.finish(CloseFrame(CloseCode.RESTART, error.message))
     else:
-        client.pace.sent(len(state))
-        await _write_pending(client, encode_frame(SyncStep2(state)))
+        assert before is not None, "there is a part at least"
+        await _write_part(client, SyncStep2(before))
+
+
+async def _write_part(client: SyncConnection, frame: SyncStep2 | SyncUpdate) -> None:
+    client.pace.sent(len(frame.update))
+    await _write_pending(client, encode_frame(frame))
 
 
 async def _resync(client: SyncConnection, context: Context, missed: dict[int, int]) -> None:
-    """Bring a client that had fallen behind up to date in one frame."""
+    """Bring a client that had fallen behind up to date."""
     clocks = decode_state_vector(context.document.state_vector())
     for crdt_client, start in missed.items():
         clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
