@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import SharedProject, message, needs_openssh
 from tests.e2e.terminal import Terminal
+from tests.e2e.tmux import Tmux, needs_tmux
 from tests.kernel.served import CuttableProxy
 from tests.recordings import numbered_recording
 from tests.waiting import PATIENCE, wait_until
@@ -28,6 +30,13 @@ pytestmark = needs_openssh
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[SharedProject]:
     one = SharedProject(tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def tmux(project: SharedProject) -> Iterator[Tmux]:
+    one = Tmux(project.env)
     yield one
     one.close()
 
@@ -53,53 +62,80 @@ class RelayThread:
         self._thread.join(PATIENCE)
 
 
-def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
-    project: SharedProject,
+@needs_tmux
+def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost(
+    project: SharedProject, tmux: Tmux
 ) -> None:
     recorded = numbered_recording(
         project.home / "aria.jsonl", model="aria", words=4_000, pause_ms=40
     )
-    owner = project.terminal("demo", "--play", str(recorded.path), "--data", str(project.data))
-    owner.wait_for(shows_words, what="the stream")
+    demo = ("demo", "--play", str(recorded.path), "--data", str(project.data))
+    owner = tmux.open([ANTIPHON, *demo], project.project)
+    owner.wait_for(shows_words)
     project.share("--data", str(project.data))
     for name in ("bo", "cy"):
         project.share(
             "--keys", f"{project.key(name)}.pub", "--name", name, "--data", str(project.data)
         )
-    with project.guest_terminal("bo") as bo, project.guest_terminal("cy") as cy:
-        typing = (owner, "zebra"), (bo, "mango"), (cy, "quilt")
-        for terminal, _ in typing:
-            terminal.wait_for(shows_words, what="the stream")
-            terminal.press("up")
-            terminal.wait_for("NAVIGATE")
-            terminal.press("enter")
-            terminal.wait_for("EDIT")
-        for letters in itertools.zip_longest(*(word for _, word in typing)):
-            for (terminal, _), letter in zip(typing, letters, strict=True):
-                terminal.type(letter)
+    bo, cy = (tmux.open(project.ssh(name), project.project) for name in ("bo", "cy"))
+    typing = (owner, "zebra"), (bo, "mango"), (cy, "quilt")
+    for pane, _ in typing:
+        pane.wait_for(shows_words)
+        pane.press("Up")
+        pane.wait_for("NAVIGATE")
+        pane.press("Enter")
+        pane.wait_for("EDIT")
+    bo.resize(120, 40)
+    for letters in itertools.zip_longest(*(word for _, word in typing)):
+        for (pane, _), letter in zip(typing, letters, strict=True):
+            pane.type(letter)
 
-        def content() -> str:
-            (block,) = project.tool("block.list", role="model", kind="text")["blocks"]
-            return str(project.tool("block.read", block_id=block["block_id"])["content"])
+    def content() -> str:
+        (block,) = project.tool("block.list", role="model", kind="text")["blocks"]
+        return str(project.tool("block.read", block_id=block["block_id"])["content"])
 
-        def typed(text: str) -> list[str]:
-            """Return the letters that are not in the model's words, in alphabetical order."""
-            return sorted(set_apart for set_apart in text if set_apart not in "word0123456789 \n")
+    def typed(text: str) -> list[str]:
+        """Return the letters that are not in the model's words, in alphabetical order."""
+        return sorted(set_apart for set_apart in text if set_apart not in "word0123456789 \n")
 
-        wanted = typed("".join(word for _, word in typing))
-        wait_until(lambda: typed(content()) == wanted, "every letter is there once")
+    wanted = typed("".join(word for _, word in typing))
+    wait_until(lambda: typed(content()) == wanted, "every letter is there once")
+    bo.wait_for(lambda text: "EDIT" in text.splitlines()[39])
+    bo.press("Escape")
+    bo.wait_for("NAVIGATE")
+    bo.press("i")
+    bo.wait_for("WRITE")
+    bo.type("ü€👩 typed")
+    bo.wait_for("ü€👩 typed")
+    bo.press("C-q")
+    bo.wait_for_end()
 
 
-def test_app_over_ssh_follows_the_size_of_the_terminal(project: SharedProject) -> None:
+@needs_tmux
+def test_guests_in_tmux_are_told_how_their_connection_has_ended(
+    project: SharedProject, tmux: Tmux
+) -> None:
     project.let_in("bo")
-    with project.guest_terminal("bo", cols=80, rows=24) as terminal:
-        terminal.wait_for("WRITE")
-        terminal.resize(120, 40)
-        terminal.wait_for(lambda text: "WRITE" in text.splitlines()[-1], what="the last row")
-        terminal.type("ü€👩 typed")
-        terminal.wait_for("ü€")
-        terminal.press("ctrl+q")
-        assert terminal.wait_for_end() == 0
+    relay = RelayThread(project.port)
+    ports = (project.port, relay.port, project.port)
+    client, network, kernel = (
+        tmux.open(project.ssh("bo", port=port), project.project) for port in ports
+    )
+    for pane in (client, network, kernel):
+        pane.wait_for("live")
+    os.kill(client.pid, signal.SIGKILL)
+    client.wait_for_end()
+    wait_until(lambda: len(project.sessions("bo")) == 2, "the end of the first session")
+    relay.stop()
+    kernel.type("still here")
+    kernel.wait_for("still here")
+    relay.close()
+    network.wait_for_end()
+    wait_until(lambda: len(project.sessions("bo")) == 1, "the end of the second session")
+    os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
+    kernel.wait_for_end()
+    kernel.wait_for("has ended the shared session")
+    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 
 @pytest.mark.parametrize("way", ["client", "network"])
@@ -134,17 +170,6 @@ def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
         with project.guest_terminal("bo") as second:
             second.wait_for("half a sentence")
             wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
-
-
-def test_end_of_the_kernel_ends_sessions_with_a_sentence(project: SharedProject) -> None:
-    project.let_in("bo")
-    with project.guest_terminal("bo") as terminal:
-        terminal.wait_for("WRITE")
-        kernel = json.loads((project.data / "kernel.json").read_text())["pid"]
-        os.kill(kernel, signal.SIGKILL)
-        assert terminal.wait_for_end() == 1
-        assert "has ended the shared session" in terminal.text
-    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 
 def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: SharedProject) -> None:

@@ -147,7 +147,7 @@ async def test_guest_is_told_why_a_key_of_a_panel_changes_nothing(
                 shown.choose_id(cleo.id if one == "o" else here.kernel.owner.id)
             shown.notify_person("")
             await there.press(one)
-            await there.pilot.pause()
+            await until(lambda: there.shows("Not ") or there.app.screen is not shown, "an answer")
             if there.app.screen is not shown:
                 await there.press(*(["y"] if one in "ox" else ["y", "enter"]))
             await there.sees("Not ")
