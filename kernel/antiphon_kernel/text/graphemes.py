@@ -7,11 +7,6 @@ import regex
 _GRAPHEME = regex.compile(r"\X")
 
 
-def is_boundary(text: str, offset: int) -> bool:
-    """Return whether no grapheme of a text goes over an offset in code points."""
-    return boundary_before(text, offset) == offset
-
-
 def boundary_before(text: str, offset: int) -> int:
     """Return the last offset up to `offset` that is between two graphemes."""
     if offset <= 0 or offset >= len(text):

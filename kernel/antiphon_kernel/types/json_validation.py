@@ -88,17 +88,6 @@ def unique_names(pairs: _Pairs) -> dict[str, Any]:
     return found
 
 
-def refuse_unwritable(value: Any) -> None:
-    """Refuse a value of JSON that `read_json` would not have returned.
-
-    Raises:
-        ValueError: if a number in it is not finite, a string has half a surrogate pair or values
-            are nested deeper than `MAX_NESTING`.
-    """
-    _reject_deep(value, 0)
-    _refuse_halves(value)
-
-
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
