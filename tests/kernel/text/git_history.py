@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 _WORDS = (
     "line block patch text naïve 漢字 \N{GRINNING FACE} e\u0301te\u0301 \u202eabc a\u2028b x\x0cy"
     " tab\there offset == None 0x1F -- ++ @@ \\ value"
 ).split(" ")
+
+_COMMIT = re.compile(r"\n([0-9a-f]{40})(?=\n)")
+_INDEX = re.compile(r"^index ([0-9a-f]+)\.\.([0-9a-f]+)", re.MULTILINE)
 
 Files = dict[str, str]
 
@@ -44,6 +49,21 @@ class Git:
         )
         assert done.returncode in allowed, done.stderr.decode()
         return done.stdout.decode()
+
+    def blobs(self, names: list[str], *options: str) -> dict[str, str]:
+        """Return the texts of blobs, by name."""
+        done = subprocess.run(
+            ["git", *options, "cat-file", "--batch"],
+            input="\n".join(names).encode(),
+            capture_output=True,
+            cwd=self.folder,
+            check=True,
+        )
+        output, texts = BytesIO(done.stdout), dict[str, str]()
+        for name in names:
+            size = int(output.readline().split()[2])
+            texts[name] = output.read(size + 1)[:-1].decode()
+        return texts
 
     def apply(self, text: str, patch: str) -> str | None:
         """Return a file `text` as `git apply` leaves it; None if it refuses.
@@ -87,23 +107,26 @@ def made_history(git: Git, seed: int, commits: int) -> Iterator[FilePatch]:
             _change(rng, files)
         versions.append(dict(files))
     git.run("fast-import", "--quiet", given=_import_stream(versions))
-    names = git.run("rev-list", "--reverse", "main").split()
-    for name, old, new in zip(names[1:], versions, versions[1:], strict=False):
-        yield from _file_patches(git, name, old, new)
+    names = git.run("rev-list", "--reverse", "main").split()[1:]
+    diffs = _diffs(git, names)
+    for name, old, new in zip(names, versions, versions[1:], strict=False):
+        yield from _file_patches(name, diffs.get(name, ()), old, new)
 
 
 def own_history(git: Git, repository: Path, commits: int) -> Iterator[FilePatch]:
     """Every change of a text file in the newest commits; none if there is no repository."""
-    log = ("-C", str(repository), "rev-list", "--no-merges", f"--max-count={commits}", "HEAD")
-    for name in git.run(*log, allowed=(0, 128)).split():
-        for patch in _diff(git, name, "-C", str(repository)):
-            blobs = next(line for line in patch.split("\n") if line.startswith("index "))
-            old, new = blobs.split()[1].split("..")
-            before, after = (
-                git.run("-C", str(repository), "cat-file", "blob", blob) if int(blob, 16) else ""
-                for blob in (old, new)
-            )
-            yield FilePatch(name, before, after, patch)
+    here = ("-C", str(repository))
+    log = (*here, "rev-list", "--no-merges", f"--max-count={commits}", "HEAD")
+    names = git.run(*log, allowed=(0, 128)).split()
+    found = [
+        (name, patch) for name, patches in _diffs(git, names, *here).items() for patch in patches
+    ]
+    changed = [_INDEX.search(patch) for _, patch in found]
+    blobs = [blob for one in changed if one is not None for blob in one.groups()]
+    texts = git.blobs([blob for blob in blobs if int(blob, 16)], *here)
+    for (name, patch), one in zip(found, changed, strict=True):
+        assert one is not None, patch
+        yield FilePatch(name, texts.get(one[1], ""), texts.get(one[2], ""), patch)
 
 
 def mutated(rng: random.Random, text: str) -> str:
@@ -140,16 +163,32 @@ def _import_stream(versions: list[Files]) -> str:
     return "".join(parts)
 
 
-def _diff(git: Git, commit: str, *options: str) -> list[str]:
-    """The patch of a commit, file by file, of the files that are text."""
-    shown = git.run(*options, "diff-tree", "-p", "-M", "--full-index", "--no-commit-id", commit)
-    patches = ("diff --git " + part for part in ("\n" + shown).split("\ndiff --git ")[1:])
-    whole = [patch if patch.endswith("\n") else patch + "\n" for patch in patches]
-    return [patch for patch in whole if "\n@@ " in patch]
+def _diffs(git: Git, commits: list[str], *options: str) -> dict[str, list[str]]:
+    """Return the patches of commits, file by file, of the files that are text."""
+    shown = git.run(
+        *options,
+        "diff-tree",
+        "--stdin",
+        "-p",
+        "-M",
+        "--full-index",
+        given="\n".join(commits) + "\n",
+    )
+    _, *parts = _COMMIT.split("\n" + shown)
+    return {
+        name: [
+            f"diff --git {part.rstrip(chr(10))}\n"
+            for part in diff.split("\ndiff --git ")[1:]
+            if "\n@@ " in part
+        ]
+        for name, diff in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
-def _file_patches(git: Git, commit: str, old: Files, new: Files) -> Iterator[FilePatch]:
-    for patch in _diff(git, commit):
+def _file_patches(
+    commit: str, patches: Iterable[str], old: Files, new: Files
+) -> Iterator[FilePatch]:
+    for patch in patches:
         first = patch.split("\n", 1)[0].split(" ")
         before, after = first[2].removeprefix("a/"), first[3].removeprefix("b/")
         yield FilePatch(commit, old.get(before, ""), new.get(after, ""), patch)

@@ -45,7 +45,7 @@ def test_patches_of_git_history_apply_as_in_git(git: Git) -> None:
     changes = list(made_history(git, seed=1, commits=COMMITS))
     assert len({change.commit for change in changes}) >= 200
     check_exact(changes)
-    for change in changes:
+    for change in changes[::10]:
         if "/dev/null" not in change.patch:
             assert git.apply(change.before, change.patch) == change.after
 
@@ -55,7 +55,7 @@ def test_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at
 ) -> None:
     rng = random.Random(2)
     seen: Counter[str] = Counter()
-    for change in made_history(git, seed=3, commits=COMMITS):
+    for change in made_history(git, seed=3, commits=COMMITS // 2):
         if "/dev/null" in change.patch:
             continue
         target = mutated(rng, change.before)
@@ -68,7 +68,7 @@ def test_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at
         else:
             assert found == git.apply(target, change.patch), (target, change)
             seen["as git"] += 1
-    assert seen["merged"] > 50 and seen["refused"] > 50
+    assert seen["merged"] > 25 and seen["refused"] > 25
     assert seen["as git"] < 5, seen
 
 
