@@ -81,7 +81,7 @@ def test_schema_is_stored_whole(schema: Any) -> None:
     assert decode_schema(encode_schema(schema)) == schema
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.data())
 def test_content_reads_back_as_it_was_set_here_and_elsewhere(data: st.DataObject) -> None:
     schema = data.draw(schemas)
@@ -292,16 +292,16 @@ def test_text_of_a_megabyte_is_set_in_little_time() -> None:
     assert sum(ids.end - ids.start for ids in written.deleted) == 3 * len("line")
 
 
-def test_list_of_a_hundred_thousand_items_is_set_read_changed_and_loaded() -> None:
+def test_list_of_twenty_thousand_items_is_set_read_changed_and_loaded() -> None:
     document = founded(ListSchema())
     start = time.process_time()
-    many: list[Any] = [*range(100_000)]
+    many: list[Any] = [*range(20_000)]
     set_content(document, many)
     assert read_value(document, BLOCK) == many
-    many[50_000] = {"changed": True}
+    many[10_000] = {"changed": True}
     with document.transaction("count") as written:
         set_content(document, many)
     assert sum(ids.end - ids.start for ids in written.deleted) == 1
     replica = replica_of(document)
     assert read_value(replica, BLOCK) == many
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 8

@@ -35,7 +35,7 @@ from tests.kernel.layout.random_writing import MODELS, random_blocks
 from tests.kernel.layout.test_random_writing import orphans
 from tests.kernel.layout.written import AMY, BEN, Writing, names, written
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "100"))
 
 
 def read(blocks: Sequence[LayoutBlock]) -> Layout:

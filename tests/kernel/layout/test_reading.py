@@ -27,7 +27,7 @@ from antiphon_kernel.messages import check_correlation, estimate_message, estima
 from tests.kernel.layout.random_writing import MODELS, RandomWriting
 from tests.kernel.layout.written import BEN, LYRA, OPUS, Writing, written
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "120"))
 TOGETHER = 20
 """Cases of one test."""
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon_kernel.layout import LayoutReader, arrange, item_text, stream_text, visible
@@ -59,12 +59,13 @@ PARAMETERS = st.dictionaries(
         | st.floats(allow_nan=False, allow_infinity=False)
         | st.text(max_size=5),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-        max_leaves=8,
+        max_leaves=5,
     ),
     max_size=4,
 )
 
 
+@settings(max_examples=40)
 @given(PARAMETERS)
 def test_item_text_of_a_call_is_indented_json(parameters: dict[str, Any]) -> None:
     writing = Writing()

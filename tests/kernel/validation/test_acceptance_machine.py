@@ -25,7 +25,7 @@ from tests.kernel.kernel.calls import OpenKernel
 from tests.kernel.validation.offline import Offline, take_in
 
 LONG = bool(os.environ.get("ANTIPHON_LONG"))
-SEEDS = range(30 if LONG else 3)
+SEEDS = range(30 if LONG else 2)
 ROUNDS = 8 if LONG else 4
 ENDED: Final = (Status.DONE, Status.ERROR)
 MARK = "m"
