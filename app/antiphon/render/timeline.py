@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 LINES_AROUND: Final = 150
 """Lines of a text that are shown on either side of a change."""
@@ -34,18 +34,9 @@ class TimelineText:
     until: int | None = None
     """The first later version that does not."""
 
-    def fate(self, version: int) -> Fate | None:
-        """Return what a version does to them; None if it knows nothing of them."""
-        if self.until == version and self.since < version:
-            return Fate.GONE
-        if not self.since <= version < (self.until or version + 1):
-            return None
-        return Fate.NEW if self.since == version else Fate.KEPT
 
-
-@dataclass(frozen=True, slots=True)
-class VersionPiece:
-    """Some text of a version, or what went with it."""
+class VersionPiece(NamedTuple):
+    """Some text of a line of a version, or what went with it."""
 
     text: str
     principal: str
@@ -71,53 +62,64 @@ class Timeline:
     texts: tuple[TimelineText, ...]
     version: int
 
-    def pieces(self, version: int, *, shows_change: bool = True) -> list[VersionPiece]:
-        """Return the text of a version, with what it brought and what it took away.
+    def lines(self, version: int, *, shows_change: bool = True) -> VersionLines:
+        """Return the lines of a version around its first change, or its beginning.
+
+        Nothing is made of the other lines: they are counted.
 
         Args:
-            shows_change: whether that is told from the rest; only the text if not.
+            shows_change: whether what the version brought, and what it took away, is told from the
+                rest; only its text if not.
         """
-        found: list[VersionPiece] = []
-        for one in self.texts:
-            fate = one.fate(version)
-            if not shows_change:
-                fate = Fate.KEPT if fate is Fate.NEW else None if fate is Fate.GONE else fate
-            if fate is None:
-                continue
-            text = one.text
-            if found and (found[-1].principal, found[-1].fate) == (one.principal, fate):
-                text = found.pop().text + text
-            found.append(VersionPiece(text, one.principal, fate))
-        return found
-
-    def lines(self, version: int, *, shows_change: bool = True) -> VersionLines:
-        """Return the lines of a version around its first change, or its beginning; see `pieces`."""
-        lines: list[list[VersionPiece]] = [[]]
-        pieces, changed = self.pieces(version, shows_change=shows_change), 0
-        ends = 0
-        for piece in pieces:
-            if piece.fate is not Fate.KEPT:
-                changed = ends
+        found = list(self._found(version, shows_change=shows_change))
+        changed = 0
+        for one, fate in found:
+            if fate is not Fate.KEPT:
                 break
-            ends += piece.text.count("\n")
+            changed += one.text.count("\n")
+        else:
+            changed = 0
         first, last = max(0, changed - LINES_AROUND), changed + LINES_AROUND
-        at = 0
-        for piece in pieces:
-            begin, *others = piece.text.split("\n")
-            for number, line in enumerate((begin, *others)):
+        lines: list[list[VersionPiece]] = [[]]
+        at, room = 0, LONGEST_LINE
+        for one, fate in found:
+            ends = one.text.count("\n")
+            if at > last or at + ends < first:
+                at += ends
+                continue
+            for number, text in enumerate(one.text.split("\n")):
                 if number:
                     at += 1
                     if first < at <= last:
                         lines.append([])
-                if line and first <= at <= last:
-                    room = LONGEST_LINE - sum(len(one.text) for one in lines[-1])
-                    lines[-1].append(VersionPiece(line[:room], piece.principal, piece.fate))
+                        room = LONGEST_LINE
+                if text and room and first <= at <= last:
+                    _append(lines[-1], VersionPiece(text[:room], one.principal, fate))
+                    room -= min(room, len(text))
         # What a text ends with is the end of its last line, not one more.
-        is_ended = bool(pieces) and pieces[-1].text.endswith("\n")
+        is_ended = bool(found) and found[-1][0].text.endswith("\n")
         if is_ended and at <= last and len(lines) > 1:
             lines.pop()
         below = max(0, at - last - is_ended)
         return VersionLines(tuple(map(tuple, lines)), first, below, changed - first)
+
+    def _found(self, version: int, *, shows_change: bool) -> Iterator[tuple[TimelineText, Fate]]:
+        """Yield what a version knows of, and what it does to it."""
+        for one in self.texts:
+            since, until = one.since, one.until
+            if since > version:
+                continue
+            if until is None or until > version:
+                yield one, Fate.NEW if shows_change and since == version else Fate.KEPT
+            elif shows_change and until == version and since < version:
+                yield one, Fate.GONE
+
+
+def _append(line: list[VersionPiece], piece: VersionPiece) -> None:
+    """Add a piece to a line, to the one before it if they are alike."""
+    if line and line[-1][1:] == piece[1:]:
+        piece = piece._replace(text=line.pop().text + piece.text)
+    line.append(piece)
 
 
 @dataclass(frozen=True, slots=True)

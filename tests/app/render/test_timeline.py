@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from antiphon.render.timeline import (
     LINES_AROUND,
+    LONGEST_LINE,
     Fate,
     HistoryStep,
     PageHistory,
@@ -16,8 +17,9 @@ from antiphon.render.timeline import (
 )
 
 
-def written(timeline: Timeline, version: int) -> list[tuple[str, str]]:
-    return [(piece.text, piece.fate) for piece in timeline.pieces(version)]
+def written(timeline: Timeline, version: int) -> list[list[tuple[str, str]]]:
+    lines = timeline.lines(version).lines
+    return [[(piece.text, piece.fate) for piece in line] for line in lines]
 
 
 MILK = Timeline(
@@ -31,20 +33,24 @@ MILK = Timeline(
 
 
 def test_version_has_what_is_new_in_it_and_what_it_took_away() -> None:
-    assert written(MILK, 1) == [("milk\nbread\n", Fate.NEW)]
+    assert written(MILK, 1) == [[("milk", Fate.NEW)], [("bread", Fate.NEW)]]
     assert written(MILK, 2) == [
-        ("milk\n", Fate.KEPT),
-        ("rye ", Fate.NEW),
-        ("bread\n", Fate.KEPT),
+        [("milk", Fate.KEPT)],
+        [("rye ", Fate.NEW), ("bread", Fate.KEPT)],
     ]
     assert written(MILK, 3) == [
-        ("milk\n", Fate.GONE),
-        ("rye ", Fate.KEPT),
-        ("bread\n", Fate.KEPT),
+        [("milk", Fate.GONE)],
+        [("rye ", Fate.KEPT), ("bread", Fate.KEPT)],
     ]
-    assert written(MILK, 0) == []
-    (only,) = [piece for piece in MILK.pieces(2, shows_change=False) if piece.principal == "bo"]
-    assert only.fate is Fate.KEPT
+    assert written(MILK, 0) == [[]]
+    rye, _ = MILK.lines(2, shows_change=False).lines[1]
+    assert rye == VersionPiece("rye ", "bo", Fate.KEPT)
+
+
+def test_neighbours_of_one_author_are_one_piece_and_long_lines_are_cut() -> None:
+    texts = [TimelineText("a" * 9, "amy", 1) for _ in range(LONGEST_LINE)]
+    (line,) = Timeline(tuple(texts), 1).lines(1).lines
+    assert line == (VersionPiece("a" * LONGEST_LINE, "amy", Fate.NEW),)
 
 
 def test_lines_of_a_version_begin_at_those_around_its_change() -> None:
@@ -90,12 +96,12 @@ def test_timeline_of_any_splices_shows_every_version(
         texts[version] = "".join(one.text for one in line if one.until is None)
     timeline = Timeline(tuple(line), len(splices))
     for version, text in texts.items():
-        pieces = timeline.pieces(version)
-        assert "".join(one.text for one in pieces if one.fate is not Fate.GONE) == text
-        shown = timeline.lines(version)
-        everything = "".join(one.text for one in pieces)
+        shown = timeline.lines(version, shows_change=False)
         lines = ["".join(one.text for one in each) for each in shown.lines]
-        assert lines == (everything.removesuffix("\n").split("\n") if everything else [""])
+        assert lines == (text.removesuffix("\n").split("\n") if text else [""])
+        pieces = [one for each in timeline.lines(version).lines for one in each]
+        kept = "".join(one.text for one in pieces if one.fate is not Fate.GONE)
+        assert kept == text.replace("\n", "")
 
 
 def step(version: int, **blocks: int) -> HistoryStep:
