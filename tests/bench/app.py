@@ -27,6 +27,7 @@ from tests.bench.app_history import measure_history
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
 from tests.bench.opening import fill_context, measure_opening
+from tests.bench.plain_list import measure_plain_list
 from tests.bench.pty_process import PtyProcess
 from tests.processes import cpu_seconds
 
@@ -347,6 +348,8 @@ def main() -> None:
             measure_frames(options.cols, options.rows, options.frames), as_json=options.json
         )
         for one in measure_history(options.cols, options.rows, options.keys):
+            print_figure(one, as_json=options.json)
+        for one in measure_plain_list(options.cols, options.rows, options.keys, options.opens):
             print_figure(one, as_json=options.json)
         for one in measure_streaming(bench, options.keys, options.seconds):
             print_figure(one, as_json=options.json)

@@ -73,5 +73,5 @@ def row(one: Figure) -> str:
         budget = f"budget {one.budget:g}{'' if one.within else ', exceeded'}"
     elif one.at_least is not None:
         budget = f"at least {one.at_least:g}{'' if one.within else ', missed'}"
-    against = f"{one.ratio:.2f} x {one.against} ({one.baseline:.4g})" if one.ratio else ""
+    against = f"{one.ratio:.3g} x {one.against} ({one.baseline:.4g})" if one.ratio else ""
     return f"{one.name:58}{measured:32}{budget:24}{against}".rstrip()

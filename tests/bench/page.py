@@ -42,8 +42,20 @@ MEANING: Final = {
 
 The client is the same for all servers: node's `ws` and yjs, which are no part of any of them.
 """,
+    "app": """**Processor time** beside a plain Textual list: a scrolling column with a `Markdown`
+widget for each block, which is the usual way to show a conversation. Both lists are drawn in the
+process of the benchmark, without a kernel; what is counted is all processor time until nothing is
+left to do. Such a widget does not open a text of 1 MB, so the editor is held against a Textual
+`TextArea` that is given the text.
+
+Toad is not measured: every version of `batrachian-toad` on PyPI needs Python 3.14 or newer, and
+antiphon is measured with Python 3.11.
+""",
 }
 """Explanations of the rows of a section."""
+
+WORST_FIRST: Final = frozenset({"kernel"})
+"""Sections in which the rows that do worst, measured by what stands beside them, come first."""
 
 
 def section(place: str) -> str:
@@ -64,6 +76,7 @@ def _lines(place: str, figures: list[dict[str, Any]], load: float) -> Iterator[s
     )
     if place in MEANING:
         yield MEANING[place]
+    if place in WORST_FIRST:
         figures = sorted(figures, key=_goodness)
     yield "| figure | measured | p95 | budget | in the same run |"
     yield "|---|---|---|---|---|"
@@ -86,7 +99,7 @@ def _cells(one: Mapping[str, Any]) -> Iterator[str]:
     kept = "" if one["within"] in (True, None) else " (exceeded)"
     yield f"{one['budget']:g}{kept}" if one["budget"] is not None else ""
     against = one["against"] or "the baseline"
-    yield f"{one['ratio']:.2f} x {against} ({one['baseline']:.4g})" if one["ratio"] else ""
+    yield f"{one['ratio']:.3g} x {against} ({one['baseline']:.4g})" if one["ratio"] else ""
 
 
 def sections_of(page: str) -> dict[str, str]:
