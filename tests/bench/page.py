@@ -45,8 +45,8 @@ The client is the same for all servers: node's `ws` and yjs, which are no part o
     "app": """**Processor time** beside a plain Textual list: a scrolling column with a `Markdown`
 widget for each block, which is the usual way to show a conversation. Both lists are drawn in the
 process of the benchmark, without a kernel; what is counted is all processor time until nothing is
-left to do. Such a widget does not open a text of 1 MB, so the editor is held against a Textual
-`TextArea` that is given the text.
+left to do. Such a widget takes seconds for a text of 100 KB, so for 1 MB the editor alone is held
+against a Textual `TextArea` with the same text.
 
 Toad is not measured: every version of `batrachian-toad` on PyPI needs Python 3.14 or newer, and
 antiphon is measured with Python 3.11.

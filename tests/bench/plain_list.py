@@ -143,7 +143,7 @@ def measure_plain_list(cols: int, rows: int, frames: int, runs: int) -> Iterator
                 baseline=plain[what],
                 against=PLAIN,
             )
-    # Markdown widgets do not open a text of this length: the plain editor is given it.
+    # A Markdown widget would take most of a minute for this text: only the plain editor has it.
     own_edit = asyncio.run(edit_costs(OwnList, [LONG], runs, size))
     plain_edit = asyncio.run(edit_costs(PlainList, [""], runs, size))
     yield figure(
