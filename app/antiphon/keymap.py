@@ -141,15 +141,18 @@ class KeyMap:
 
     def footer_actions(self, situation: ActionContext) -> Iterator[Action]:
         """Yield the actions that work now and are worth naming, the most useful first."""
+        named: set[str] = set()
         for action in self.actions:
             if (
                 action.keys
+                and action.keys[0] not in named
                 and situation.mode in action.modes
                 and action.footer is not None
                 and action.enabled(situation)
                 and action.footer(situation)
                 and not (action.mutates and situation.reading)
             ):
+                named.add(action.keys[0])
                 yield action
 
     def palette_actions(self, situation: ActionContext) -> Iterator[Action]:

@@ -51,7 +51,8 @@ class CellRenderer:
         if view.is_excluded:
             head.append(self._note(EXCLUDED))
         if view.edited_after_done and view.kind == BlockKind.TOOL_RESULT:
-            foot.append(self._note(EDITED))
+            by = f" by {view.edited_by}" if view.edited_by else ""
+            foot.append(self._note(f"{EDITED}{by}"))
         return cell.framed(head, foot) if head or foot else cell
 
     def _cell(self, view: CellView) -> RenderedCell:

@@ -54,6 +54,8 @@ class CellView:
     collapsed: bool = False
     """Folded on this screen now."""
     edited_after_done: bool = False
+    edited_by: str = ""
+    """Names of those who have edited an output; empty while they are not known."""
     path: str | None = None
     """Of a file block."""
     language: str | None = None

@@ -104,7 +104,7 @@ class CellActions(BaseScreen):
         self._disarranged = last
         if last.focus is not None and self.cells.has_cell(last.focus):
             self.cells.focus_cell(last.focus)
-        self.hint(f"{last.undone} · Ctrl+Y does it again")
+        self.hint(f"{last.undone} · <key:redo> does it again")
         return True
 
     async def _redo_arrangement(self, block: str | None) -> bool:
@@ -116,7 +116,7 @@ class CellActions(BaseScreen):
         if await self._arrange(last):
             if self.source.is_hidden(block or ""):
                 self.cells.focus_cell(neighbour)
-            self.hint("Done again · u takes it back")
+            self.hint("Done again · <key:undo> takes it back")
         return True
 
     def _beside(self, blocks: frozenset[str], block: str | None) -> str | None:
@@ -152,7 +152,7 @@ class CellActions(BaseScreen):
             self.cells.focus_cell(neighbour)
             lines = "with its output " if len(blocks) > 1 else ""
             self.hint(
-                f"Cut out {name} {lines}· u brings it back now,"
+                f"Cut out {name} {lines}· <key:undo> brings it back now,"
                 " the palette later: Bring back a cell"
             )
 
@@ -229,6 +229,7 @@ class CellActions(BaseScreen):
             return
         self._moving = block
         self._show_moving()
+        self._update()
 
     def _show_moving(self) -> None:
         block, target = self._moving, self.cells.focused_cell
@@ -239,7 +240,7 @@ class CellActions(BaseScreen):
             self.hint(f"Move {name}: ↑ ↓ to the cell it is to stand at · Esc leaves it here")
             return
         side = "below" if self._is_below(target, block) else "above"
-        self.hint(f"Move {name} {side} {self._cell_name(target)}: Enter · Esc leaves it")
+        self.hint(f"Move {name} {side} {self._cell_name(target)}: <key:put> · Esc leaves it")
 
     def _is_below(self, one: str, other: str) -> bool:
         ids = self.source.ids()
@@ -271,7 +272,7 @@ class CellActions(BaseScreen):
         arrangement = Arrangement(calls, back, frozenset(blocks), block, f"{name} is back")
         if await self._arrange(arrangement):
             self.cells.focus_cell(block)
-            self.hint(f"Moved {name} · u puts it back")
+            self.hint(f"Moved {name} · <key:undo> puts it back")
         else:
             self.cells.focus_cell(block)
 
@@ -316,7 +317,7 @@ class CellActions(BaseScreen):
         self.area.leave()
         await self._until_shown(created)
         self.cells.focus_cell(created)
-        self.hint("Split in two · u makes it one cell again")
+        self.hint("Split in two · <key:undo> makes it one cell again")
 
     async def _version(self, block: str) -> int | None:
         read = await self._call("block.get", {"block_id": block})
@@ -397,7 +398,7 @@ class CellActions(BaseScreen):
             return
         params = {"block_id": block, "version": int(version)}
         if await self._call("block.restore", params) is not None:
-            self.hint(f"Restored version {version} · u takes that back")
+            self.hint(f"Restored version {version} · <key:undo> takes that back")
 
     @requires_write
     @work(exit_on_error=False)
@@ -525,7 +526,9 @@ class CellActions(BaseScreen):
             )
         elif merged.made:
             count = "1 change" if merged.made == 1 else f"{merged.made} changes"
-            self.hint(f"Merged {count} from {Path(shlex.split(command)[0]).name} · u takes back")
+            self.hint(
+                f"Merged {count} from {Path(shlex.split(command)[0]).name} · <key:undo> takes back"
+            )
         self.cells.focus_cell(block)
 
     async def _run_editor(self, command: str, file: Path) -> str | None:

@@ -262,7 +262,7 @@ class DocumentActions(CellActions):
             draft.write(SHELL_MARK + command)
             self._write_on()
             self.hint(
-                "The call has run already: edit its command here, or press Enter to be asked."
+                "The call has run already: edit its command here, or press <key:send> to be asked."
             )
 
     def _write_on(self) -> None:
@@ -304,7 +304,7 @@ class DocumentActions(CellActions):
         else:
             self._submitter.revise(block, self.source.text(block))
             self._write_on()
-            self.hint("Enter sends it again, in a branch if something follows it.")
+            self.hint("<key:send> sends it again, in a branch if something follows it.")
 
     @requires_write
     @work(exit_on_error=False)

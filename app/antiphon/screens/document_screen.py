@@ -34,6 +34,12 @@ called: that is no part of the document that is followed."""
 NOTICED_SECONDS: Final = 1.0
 """A connection that is lost for less than this was not missed."""
 
+EDITS: Final = frozenset({"edit", "splice", "apply_patch", "restore", "sync", "undo", "redo"})
+"""Operations by which a text is edited, and not written for the first time."""
+
+VERSIONS_LOOKED_AT: Final = 1_000
+"""The last versions of an output, among which those are whose authors have edited it."""
+
 TYPING_SECONDS: Final = 3.0
 """How long after the last key somebody still counts as typing."""
 
@@ -252,9 +258,22 @@ class DocumentScreen(DocumentActions):
 
     def _look(self) -> None:
         self.keep_view()
+        self.run_last_of("editors", self._name_editors)
         self._update_sidebar()
         if not self._frame.has_sidebar:
             self._list_contexts()
+
+    async def _name_editors(self) -> None:
+        """Name who has edited the outputs that are on the screen."""
+        for place in self.cells.viewport.places:
+            if (
+                place is not None
+                and self._session.is_live
+                and self.source.lacks_editors(place.block)
+            ):
+                versions = await self._versions(place.block, VERSIONS_LOOKED_AT)
+                edits = (one["principal"] for one in versions if one["operation"] in EDITS)
+                self.source.show_editors(place.block, edits)
 
     # Focus, cursor and presence
 

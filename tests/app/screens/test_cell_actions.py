@@ -264,7 +264,7 @@ async def test_tool_result_that_was_edited_says_so(here: World, there: Opened) -
     await echo(there)
     ids = [one for one in there.screen.source.ids() if not there.screen.source.is_hidden(one)]
     await here.call("block.splice", block_id=ids[-1], offset=0, insert="forged ")
-    await there.sees("edited after the tool had ended")
+    await there.sees("edited after the tool had ended by you")
 
 
 # $EDITOR

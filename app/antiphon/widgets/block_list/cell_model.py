@@ -24,6 +24,7 @@ from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
+from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
@@ -146,6 +147,8 @@ class CellModel:
         """Siblings of the first answer that has some, by the message that is answered."""
         self._sibling_marks: Mapping[str, str] = {}
         """By the last block of the message."""
+        self._editors: dict[str, str] = {}
+        """Names of those who have edited an output, by its block."""
         self._labels: Mapping[str, str] = {}
         """Of contexts, by id."""
         self._ticks = 0
@@ -300,6 +303,19 @@ class CellModel:
             self._increment_version(block)
         if changed:
             self.changed.notify(CellChange(changed=changed))
+
+    def lacks_editors(self, block: str) -> bool:
+        """Return whether it is to be found out who has edited an output."""
+        header = self.document.header(block)
+        is_edited = header.edited_after_done and header.kind == BlockKind.TOOL_RESULT
+        return is_edited and block not in self._editors
+
+    def show_editors(self, block: str, principals: Iterable[str]) -> None:
+        """Name those who have edited an output."""
+        names = {OWN_NAME if one == self.me else self.name(one)[0] for one in principals}
+        self._editors[block] = join_names(sorted(names))
+        self._increment_version(block)
+        self.changed.notify(CellChange(changed=frozenset([block])))
 
     def show_labels(self, labels: Mapping[str, str]) -> None:
         """Name the contexts that cells come from by their labels."""
@@ -541,6 +557,7 @@ class CellModel:
 
     def _follow_text(self, text: TextChange) -> bool:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
+        self._editors.pop(text.block, None)
         if text.splices:
             self._tracks.shift(text.block, text.splices)
         elif self._tracks.is_anybody_in(text.block):
@@ -622,6 +639,7 @@ class CellModel:
             is_sending=block in self._sending,
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
+            edited_by=self._editors.get(block, ""),
             path=header.path,
             language=header.language,
             drift_kind=header.drift_kind,
