@@ -96,6 +96,7 @@ class OpenFiles:
         if self._look_at_database().st_mtime_ns != self._database_time:
             raise StorageLostError(self._database, _CHANGED)
         self._look_at_log()
+        self._look_at_names()
 
     def check_after_commit(self) -> None:
         """See that the paths still lead to the files that SQLite has written to."""
