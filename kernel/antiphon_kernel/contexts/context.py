@@ -103,7 +103,7 @@ class Context:
         self.presence = Presence()
         self.limits = limits
         self.guard = guard
-        self.structure = LazyItemIndex(document)
+        self.structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
         self.block_tree = BlockTree(document)
         self.layout = ContextLayout(document)
         """Turns and rounds as models read them."""

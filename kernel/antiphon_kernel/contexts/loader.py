@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.document.document import Document, DocumentLoader
@@ -49,6 +50,7 @@ async def open_document(
             loader = await _from_snapshot(journal, row, snapshot, client_id)
             if loader is not None:
                 stored = await journal.load(row, after=snapshot.seq)
+                stored = replace(stored, item_index=snapshot.item_index)
                 return stored, await _finish(loader, stored)
         stored = await journal.load(row)
         return stored, await _finish(DocumentLoader(client_id), stored)

@@ -94,7 +94,12 @@ class OpenContexts:
         context.submitted.listen(self._submissions.notify)
         self._open[row.id] = context
         self._snapshots[row.id] = SnapshotWriter(
-            self._journal, row, context, self._limits, behind=len(stored.updates)
+            self._journal,
+            row,
+            context,
+            self._limits,
+            behind=len(stored.updates),
+            has_index=bool(stored.item_index),
         )
         self._writers.watch(context)
         self._opened.notify(context)

@@ -23,9 +23,20 @@ class SnapshotWriter:
     """Watches one open context and writes its snapshots."""
 
     def __init__(
-        self, journal: Journal, row: ContextRow, context: Context, limits: Limits, behind: int
+        self,
+        journal: Journal,
+        row: ContextRow,
+        context: Context,
+        limits: Limits,
+        *,
+        behind: int,
+        has_index: bool,
     ) -> None:
-        """`behind`: how many transactions were read besides the last snapshot."""
+        """
+        Args:
+            behind: how many transactions were read besides the last snapshot.
+            has_index: whether that holds the index of the items.
+        """
         self._journal = journal
         self._row = row
         self._context = context
@@ -33,6 +44,7 @@ class SnapshotWriter:
         self._transactions = behind
         self._bytes = 0
         self._size = 0
+        self._has_index = has_index
         self._writing: asyncio.Task[None] | None = None
         self._unsubscribe = context.committed.listen(self._committed)
         if self._is_due():
@@ -60,17 +72,20 @@ class SnapshotWriter:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
 
-    async def _capture(self) -> None:
+    async def _capture(self, item_index: bytes | None = None) -> None:
+        """`item_index`: of the items as they are now."""
         context, document = self._context, self._context.document
         # From here to the first await nothing may come between.
         seq, transactions, size = context.seq, self._transactions, self._bytes
         state, vector = document.update_since(), document.state_vector()
+        snapshot = Snapshot(seq, vector, state, item_index or b"")
         try:
             await context.wait_persisted()
-            await self._journal.snapshots.write(self._row, Snapshot(seq, vector, state))
+            await self._journal.snapshots.write(self._row, snapshot)
         except AntiphonError as error:
             _log.warning("no snapshot of context %s: %s", context.label, error)
             return
+        self._has_index = bool(snapshot.item_index)
         self._transactions -= transactions
         self._bytes -= size
         self._size = len(state)
@@ -87,8 +102,11 @@ class SnapshotWriter:
             await store_page(self._journal, self._context)
         except AntiphonError as error:
             _log.warning("no page of context %s: %s", self._context.label, error)
-        if self._transactions >= self._limits.snapshot_transactions_on_close:
-            await self._capture()
+        structure = self._context.structure
+        is_due = self._transactions >= self._limits.snapshot_transactions_on_close
+        if is_due or (structure.ready and not self._has_index):
+            # Nothing is written any more, and there is time to keep what was long to read.
+            await self._capture(await structure.encode())
 
     def cancel(self) -> None:
         """Stop at once: the context has failed and says nothing any more."""

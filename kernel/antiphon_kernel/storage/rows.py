@@ -125,12 +125,12 @@ class Snapshot:
     state_vector: bytes
     state: bytes
     """The whole document as one update."""
-    headers: bytes = b""
-    """Written by earlier versions, and not read any more: what a header says is in the state."""
+    item_index: bytes = b""
+    """The index of its items, as far as there was one; earlier versions kept other things here."""
 
     def digest(self, context: ContextRow) -> bytes:
         """Return the checksum to verify when it is read."""
-        parts = (self.state_vector, self.state, self.headers)
+        parts = (self.state_vector, self.state, self.item_index)
         about = json.dumps([SNAPSHOT_FORMAT, context.id, self.seq, *map(len, parts)])
         digest = hashlib.blake2b(about.encode(), digest_size=16)
         for part in parts:
@@ -265,3 +265,5 @@ class StoredContext:
     """The generation of commits that are built on this."""
     touched: frozenset[str] = frozenset()
     """Ids of the blocks that `updates` changed."""
+    item_index: bytes = b""
+    """The index of the items of what was before `updates`; empty if none was kept."""

@@ -74,7 +74,7 @@ def snapshot_rows(snapshots: Iterable[tuple[ContextRow, Snapshot]]) -> Statement
             one.seq,
             one.state_vector,
             one.state,
-            one.headers,
+            one.item_index,
             one.digest(context),
         )
         for context, one in snapshots

@@ -12,9 +12,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.validation.number_columns import NumberColumns
 from antiphon_kernel.validation.text_order import TextOrder
 from antiphon_kernel.yjs.causal_order import CausalQueue
 from antiphon_kernel.yjs.id_intervals import IdIntervals
@@ -88,6 +90,9 @@ OUTSIDE: Final = Container(None, None)
 """Roots that hold no blocks, and whatever has no place."""
 
 NOWHERE: Final = ItemLocation(OUTSIDE, ItemRole.NOTHING)
+
+_NOWHERE: Final = 1
+"""How it is kept; a place of a container is kept as three times its number, or one or two more."""
 
 
 class _ClientRuns:
@@ -164,6 +169,116 @@ class ItemIndex:
             self.add(item, self.place_of(item))
         for ids in decoded.deletions:
             self.deleted.add(ids)
+
+    # Keeping
+
+    def encode(self) -> bytes | None:
+        """Return all of it as bytes; None while it waits for something, or something is checked."""
+        if self.missing is not None or not self.order.is_settled:
+            return None
+        containers: dict[Container, int] = {OUTSIDE: 0}
+        texts: list[str] = []
+        numbers: list[int] = []
+
+        def number_of(container: Container) -> int:
+            return containers.setdefault(container, len(containers))
+
+        def code_of(place: ItemLocation) -> int:
+            if place is NOWHERE:
+                return _NOWHERE
+            container = place.container
+            part = 2 if place is container.mark else 1 if place is container.value else 0
+            return 3 * number_of(container) + (part if container.is_text else 0)
+
+        numbers.append(len(self._lines))
+        for client, line in self._lines.items():
+            numbers += (client, line.first, line.end, len(line.starts), len(line.torn))
+            numbers += line.starts
+            numbers += map(code_of, line.places)
+            numbers += line.torn
+        numbers.append(len(self._made))
+        for item, container in self._made.items():
+            numbers += (*item, number_of(container))
+        numbers.append(len(self._blocks))
+        for key, container in self._blocks.items():
+            texts.append(key)
+            numbers.append(number_of(container))
+        numbers.append(len(self._statuses))
+        for block, items in self._statuses.items():
+            texts.append(block)
+            numbers.append(len(items))
+            for item in items:
+                numbers += item
+        gone = list(self.deleted)
+        numbers.append(len(gone))
+        for ids in gone:
+            numbers += ids
+        self.order.write(numbers)
+        kept: list[int] = [len(containers) - 1]
+        named: list[str] = []
+        for container in list(containers)[1:]:
+            path = container.path
+            kept += (container.is_text, container.written, container.block is not None)
+            kept.append(0 if path is None else len(path) + 1)
+            named += (container.block,) if container.block is not None else ()
+            named += path or ()
+        return NumberColumns([*kept, *numbers], [*named, *texts]).encode()
+
+    def decode_in_parts(self, data: bytes) -> Iterator[None]:
+        """Take over what `encode` has made, into an index that is empty; pauses now and then.
+
+        Raises:
+            ValueError: if it is anything else.
+        """
+        try:
+            yield from self._read(*NumberColumns.decode(data).reader())
+        except (StopIteration, RuntimeError, IndexError) as error:
+            raise ValueError(f"an index of items cannot be read: {error}") from error
+
+    def _read(self, numbers: Iterator[int], texts: Iterator[str]) -> Iterator[None]:
+        containers = [OUTSIDE]
+        places = [OUTSIDE.frame, NOWHERE, NOWHERE]
+        for count in range(next(numbers)):
+            is_text, written = bool(next(numbers)), next(numbers)
+            has_block, length = next(numbers), next(numbers)
+            block = next(texts) if has_block else None
+            path = tuple(next(texts) for _ in range(length - 1)) if length else None
+            container = Container(block, path, is_text=is_text)
+            container.written = written
+            containers.append(container)
+            places += (container.frame, container.value, container.mark)
+            if count % _PART == 0:
+                yield
+        for _ in range(next(numbers)):
+            client = next(numbers)
+            line = self._lines[client] = _ClientRuns(next(numbers))
+            line.end, starts, torn = next(numbers), next(numbers), next(numbers)
+            line.starts.extend(islice(numbers, starts))
+            line.places = [places[code] for code in islice(numbers, starts)]
+            line.torn.extend(islice(numbers, torn))
+            yield
+        for count in range(next(numbers)):
+            item = ItemId(next(numbers), next(numbers))
+            self._made[item] = containers[next(numbers)]
+            if count % _PART == 0:
+                yield
+        for _ in range(next(numbers)):
+            self._blocks[next(texts)] = containers[next(numbers)]
+        yield
+        for _ in range(next(numbers)):
+            items = (ItemId(next(numbers), next(numbers)) for _ in range(next(numbers)))
+            self._statuses[next(texts)] = tuple(items)
+        yield
+        for _ in range(next(numbers)):
+            self.deleted.add(IdRange(next(numbers), next(numbers), next(numbers)))
+        yield
+        yield from self.order.read(numbers)
+
+    def ends(self) -> dict[int, int]:
+        """Return the clock after the last item of each client."""
+        return {client: line.end for client, line in self._lines.items()}
+
+    # Adopting
 
     def commit(self, above: ItemIndex) -> None:
         """Merge the staged changes of `above` (made over this one)."""

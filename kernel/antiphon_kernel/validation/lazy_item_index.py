@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.collection_pause import without_collection
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.id_set import IdSet
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+
+_BEHIND: Final = 5_000
+"""Updates that are followed behind an index that was kept; more, and the document is read."""
+
+_log = logging.getLogger(__name__)
 
 _SLICE: Final = 0.008
 """Seconds of reading before the rest of the program gets a turn."""
@@ -18,13 +26,23 @@ _SLICE: Final = 0.008
 class LazyItemIndex:
     """Lazy index of every item of one document."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(
+        self, document: Document, kept: bytes | None = None, behind: Sequence[bytes] = ()
+    ) -> None:
+        """
+        Args:
+            kept: what `encode` gave when the document was shorter.
+            behind: the updates that have come since.
+        """
         self._document = document
         self._item_index = ItemIndex()
         self._reading: Iterator[None] | None = None
-        self._later: list[bytes] = []
+        self._kept = kept if len(behind) <= _BEHIND else None
+        self._later: list[bytes] = list(behind) if self._kept is not None else []
         self._adopted: bytes | None = None
-        self._began = False
+        self._began = self._kept is not None
+        self._is_own = True
+        """Whether all of it was read off the document."""
         self._lock = asyncio.Lock()
         self.ready = False
         """Whether the index is known."""
@@ -32,18 +50,27 @@ class LazyItemIndex:
     async def read(self) -> None:
         """Read the index off the document, a few milliseconds at a time."""
         async with self._lock:
-            pause_at = time.perf_counter() + _SLICE
+            while True:
+                if self._read_until(time.perf_counter() + _SLICE):
+                    return
+                await asyncio.sleep(0)
+
+    def _read_until(self, pause_at: float) -> bool:
+        """Read on until a time; return whether all is read."""
+        with without_collection():
             while not self.ready:
-                self._step()
                 if time.perf_counter() >= pause_at:
-                    await asyncio.sleep(0)
-                    pause_at = time.perf_counter() + _SLICE
+                    return False
+                self._step()
+        return True
 
     @property
     def item_index(self) -> ItemIndex:
         """The index; what has not been read yet is read now."""
-        while not self.ready:
-            self._step()
+        if not self.ready:
+            with without_collection():
+                while not self.ready:
+                    self._step()
         return self._item_index
 
     def follow(self, update: bytes) -> None:
@@ -54,6 +81,8 @@ class LazyItemIndex:
             self._item_index.follow(update)
         elif self._began:
             self._later.append(update)
+            if self._kept is not None and len(self._later) > _BEHIND:
+                self._start_anew()
 
     def commit(self, update: bytes, placed: ItemIndex, deleted: IdSet) -> None:
         """An update has been applied to the document whose items were placed when it was checked.
@@ -67,14 +96,47 @@ class LazyItemIndex:
             self._item_index.deleted.add(ids)
         self._adopted = update
 
+    async def encode(self) -> bytes | None:
+        """Return the index as bytes; None if nobody has needed it, or it cannot be kept now."""
+        if self._kept is not None:
+            await self.read()
+        return self._item_index.encode() if self.ready else None
+
     def _step(self) -> None:
         if self._reading is None:
+            if self._kept is not None:
+                self._reading, self._kept = self._item_index.decode_in_parts(self._kept), None
+                self._is_own = False
+                return
             if not self._began:
-                self._began = True
+                self._began = self._is_own = True
                 state = self._document.update_since()
             else:
                 state = self._later.pop(0)
             self._reading = self._item_index.follow_in_parts(state)
-        elif next(self._reading, self) is self:
+            return
+        try:
+            is_over = next(self._reading, self) is self
+        except ValueError as error:
+            if self._is_own:
+                raise
+            _log.warning("the items of a document are read again: %s", error)
+            self._start_anew()
+            return
+        if is_over:
             self._reading = None
-            self.ready = not self._later
+            self.ready = not self._later and (self._is_own or self._is_whole())
+            if not self.ready and not self._later:
+                _log.warning("the items of a document are read again: some were not kept")
+                self._start_anew()
+
+    def _is_whole(self) -> bool:
+        known = decode_state_vector(self._document.state_vector())
+        return self._item_index.ends() == known
+
+    def _start_anew(self) -> None:
+        """Forget what was kept: the document has it all."""
+        self._item_index = ItemIndex()
+        self._reading = self._kept = None
+        self._began = False
+        self._later.clear()

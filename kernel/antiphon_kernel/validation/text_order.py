@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import inf
 from typing import cast
 
@@ -69,6 +70,41 @@ class TextOrder:
         self._texts: dict[ItemId, _Text] = {}
         self._on_trial: dict[int, int] = {}
         """CRDT client to the first of its items that are here to be checked."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is in it only to be checked."""
+        return not self._on_trial
+
+    def write(self, numbers: list[int]) -> None:
+        """Append what is in it to columns of numbers."""
+        numbers.append(len(self._texts))
+        for made, text in self._texts.items():
+            segments = list(text)
+            numbers += (*made, len(segments))
+            for one in segments:
+                numbers += (one.client, one.clock, one.length)
+                numbers += _stored_id(one.origin)
+                numbers += _stored_id(one.right_origin)
+
+    def read(self, numbers: Iterator[int]) -> Iterator[None]:
+        """Take over what `write` has written, in an order that is empty; pauses after a text."""
+        found: list[Segment] = []
+        for _ in range(next(numbers)):
+            text = _Text(ItemId(next(numbers), next(numbers)))
+            self._texts[text.container] = text
+            own = [_read_segment(text, numbers) for _ in range(next(numbers))]
+            for left, right in pairwise(own):
+                left.right, right.left = right, left
+            if own:
+                text.head, text.tail = own[0], own[-1]
+            found += own
+            if len(own) > 1:
+                own.sort(key=lambda one: (one.client, one.clock))
+            for one in own:
+                text.record(one.client, one.clock, (one.origin, one.right_origin))
+            yield
+        self._items.fill(found)
 
     def add(self, item: Struct, start: int) -> None:
         """Add what is new of an item of the document, from the clock `start` on.
@@ -208,6 +244,20 @@ class TextOrder:
             text.link(segment.left, segment.right)
             if segment.left is not None and _is_cut(segment.left):
                 self._items.join(segment.left)
+
+
+def _stored_id(item: ItemId | None) -> tuple[int, int]:
+    return (item.client + 1, item.clock) if item is not None else (0, 0)
+
+
+def _read_id(numbers: Iterator[int]) -> ItemId | None:
+    client, clock = next(numbers), next(numbers)
+    return ItemId(client - 1, clock) if client else None
+
+
+def _read_segment(text: _Text, numbers: Iterator[int]) -> Segment:
+    item, length = ItemId(next(numbers), next(numbers)), next(numbers)
+    return Segment(text, item, length, "", _read_id(numbers), _read_id(numbers), 0)
 
 
 def _is_cut(left: Segment) -> bool:

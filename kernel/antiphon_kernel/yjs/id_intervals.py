@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from antiphon_kernel.yjs.id_set import IdRange
 
@@ -31,6 +31,11 @@ class IdIntervals:
             end = max(end, ends[last - 1])
         starts[first:last] = [start]
         ends[first:last] = [end]
+
+    def __iter__(self) -> Iterator[IdRange]:
+        for client, starts in self._starts.items():
+            for start, end in zip(starts, self._ends[client], strict=True):
+                yield IdRange(client, start, end)
 
     def lacks(self, ids: IdRange) -> Iterable[IdRange]:
         """Yield the parts of `ids` not in the set, in order."""

@@ -45,6 +45,11 @@ class Oracle:
         """Check that the kernel's places are right and the state can be loaded."""
         document, item_index = self._context.document, self._context.structure.item_index
         state = document.update_since()
+        again, kept = ItemIndex(), item_index.encode()
+        assert kept is not None
+        for _ in again.decode_in_parts(kept):
+            pass
+        assert again.encode() == kept
         again = ItemIndex()
         again.follow(state)
         loaded = Document(1)

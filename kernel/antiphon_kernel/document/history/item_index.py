@@ -7,7 +7,7 @@ nothing is ever taken out.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -307,6 +307,14 @@ class ItemTable:
             for segment in segments:
                 segment.left = segment.right = None
                 segment.sequence.head = segment.sequence.tail = None
+
+    def fill(self, segments: Iterable[Segment]) -> None:
+        """Add segments that are linked already, each client's in any order."""
+        for segment in segments:
+            self._segments.setdefault(segment.client, []).append(segment)
+        for client, own in self._segments.items():
+            own.sort(key=lambda one: one.clock)
+            self._clocks[client] = [one.clock for one in own]
 
     def add(self, new: Segment, left: Segment | None) -> None:
         """Put a new segment behind `left`, at the beginning of its sequence if that is None."""
