@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _FORMAT: Final = b"columns1"
-"""What comes first; whatever begins otherwise is not read."""
+"""First bytes; whatever begins otherwise is not read."""
 
 _LEVEL: Final = 1
 """Of compression: most of the numbers are small."""
