@@ -34,6 +34,7 @@ from antiphon_kernel.server import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
@@ -48,6 +49,8 @@ class Writer:
     def __init__(self) -> None:
         self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
         self.prompts: list[str] = []
+        self.rounds = 0
+        """Rounds of turns that are being written now."""
 
     def write(self, text: str) -> None:
         self._events.put_nowait(TextDelta(text))
@@ -65,11 +68,15 @@ class Writer:
 
     async def stream(self, request: RoundRequest) -> Any:
         self.prompts.append(request.prompt)
-        while True:
-            event = await self._events.get()
-            yield event
-            if isinstance(event, End | ProviderError):
-                return
+        self.rounds += 1
+        try:
+            while True:
+                event = await self._events.get()
+                yield event
+                if isinstance(event, End | ProviderError):
+                    return
+        finally:
+            self.rounds -= 1
 
 
 @dataclass(slots=True)
@@ -237,6 +244,7 @@ async def opened(
     restart: Callable[[], None] | None = None,
     has_kernel: Callable[[], bool] | None = None,
     live: bool = True,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Opened]:
     """The app, from when it is `live` (if that is awaited); it leaves at the end."""
     options = AppOptions(
@@ -248,7 +256,7 @@ async def opened(
         restart=restart,
         has_kernel=has_kernel,
     )
-    app = AntiphonApp(options)
+    app = AntiphonApp(options, clock=clock)
     async with app.run_test(size=size) as pilot:
         there = Opened(app, pilot)
         try:

@@ -165,7 +165,9 @@ class BaseScreen(Screen[None]):
             kernel=self._kernel,
             follow=self.follow_answer,
         )
-        self._live = LiveWriters(self.source, self.cells, self._frame.live, self._frame.unread)
+        self._live = LiveWriters(
+            self.source, self.cells, self._frame.live, self._frame.unread, clock
+        )
         self.outline = OutlineView(self.source, self.area, self._frame.outline)
         self._following = Following(session, self.area, self.hint, self._publish_presence, clock)
         self._has_stopped_following = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Final
 
 from antiphon.widgets.block_list import BlockList, CellChange, CellModel, Writer
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.status import LiveStrip, LiveText, UnreadBadge
+from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.signal import Signal
 
 FRAME: Final = 1 / 15
@@ -22,13 +22,19 @@ class LiveWriters:
     """Finds who writes out of sight, and shows the end of what they write."""
 
     def __init__(
-        self, source: CellModel, cells: BlockList, strip: LiveStrip, badge: UnreadBadge
+        self,
+        source: CellModel,
+        cells: BlockList,
+        strip: LiveStrip,
+        badge: UnreadBadge,
+        clock: Clock | None = None,
     ) -> None:
         self._source = source
         self._cells = cells
         self._strip = strip
         self._badge = badge
-        self._clock = FrameScheduler(self._update, cells.call_next, cells.set_timer)
+        self._clock = clock or SystemClock()
+        self._frames = FrameScheduler(self._update, cells.call_next, cells.set_timer)
         self._last: Writer | None = None
         self._seen_at = 0.0
         """When somebody has last written out of sight."""
@@ -74,19 +80,19 @@ class LiveWriters:
 
     def _request(self) -> None:
         if self._strip.live is not None or self._source.writers():
-            self._clock.request_throttled(FRAME)
+            self._frames.request_throttled(FRAME)
         else:
             self._badge.show(self._cells.unread_lines)
 
     def _update(self) -> None:
-        self._clock.drawn()
+        self._frames.drawn()
         away = [
             one
             for one in self._source.writers()
             if not self._cells.shows_place(one.block, one.cursor.offset)
         ]
         if away:
-            self._last, self._seen_at = away[0], monotonic()
+            self._last, self._seen_at = away[0], self._clock.monotonic()
         live = None
         last = self._last
         if last is not None and (away or self._lingers(last)):
@@ -99,7 +105,7 @@ class LiveWriters:
 
     def _lingers(self, last: Writer) -> bool:
         """Return whether to leave the strip where it is for a moment: it may be needed again."""
-        left = self._seen_at + LINGER - monotonic()
+        left = self._seen_at + LINGER - self._clock.monotonic()
         if (
             self._strip.live is None
             or left <= 0
@@ -107,7 +113,7 @@ class LiveWriters:
             or self._cells.shows_place(last.block, last.cursor.offset)
         ):
             return False
-        self._clock.request(left)
+        self._frames.request(left)
         return True
 
     def _around(self, writer: Writer, others: int) -> LiveText:

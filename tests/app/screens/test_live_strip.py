@@ -7,10 +7,23 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon.actions import Mode
+from antiphon.screens.live_writers import LINGER
 from tests.app.opened import Opened, World, opened
+from tests.clocks import ManualClock
 from tests.waiting import until
 
 LINE = "a line of the answer\n\n"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def there(here: World, clock: ManualClock) -> AsyncIterator[Opened]:
+    async with opened(here, clock=clock) as one:
+        yield one
 
 
 @pytest.fixture
@@ -42,10 +55,16 @@ async def test_strip_writer_out_of_sight_is_shown(here: World, away: Opened) -> 
     await away.sees("far below, on and on▌")
 
 
-async def test_strip_end_of_writing_leaves_count_of_new_lines(here: World, away: Opened) -> None:
+async def test_strip_end_of_writing_leaves_count_of_new_lines(
+    here: World, away: Opened, clock: ManualClock
+) -> None:
     here.aria.write("far below")
     await away.sees("far below▌")
     here.aria.end()
+    await until(lambda: not away.screen.source.writers(), "the end of the answer")
+    await away.pilot.pause()
+    assert strip_of(away), "somebody may go on to write"
+    clock.ms += round(LINGER * 1_000)
     await until(lambda: not strip_of(away), "the strip goes")
     await away.sees("new lines")
 
