@@ -16,6 +16,9 @@ PATIENCE: Final = 60.0
 It bounds a hang and claims nothing about speed: a busy machine takes its time.
 """
 
+UPDATE_SECONDS: Final = 0.02
+"""Longer than from a change to the update of an app's screen."""
+
 
 async def until(
     condition: Callable[[], object],
@@ -51,3 +54,18 @@ def _source(condition: Callable[[], object]) -> str:
         return inspect.getsource(condition).strip()
     except (TypeError, OSError):  # a partial, or a lambda made elsewhere
         return repr(condition)
+
+
+async def screen_updated(_: float = 0) -> None:
+    """Let the event loop do what is to be done, and what the next update of the screen brings."""
+    await _nothing_ready()
+    await asyncio.sleep(UPDATE_SECONDS)
+    await _nothing_ready()
+
+
+async def _nothing_ready() -> None:
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001
+    turns = 0
+    while turns < 2:
+        await asyncio.sleep(0)
+        turns = 0 if ready else turns + 1

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 import textual.app
@@ -13,10 +11,7 @@ import textual.pilot
 from textual.pilot import Pilot
 
 from tests.app.opened import Opened, World, opened, world
-
-UPDATE_SECONDS: Final = 0.02
-"""Longer than from a change to the update of the screen."""
-
+from tests.waiting import screen_updated
 
 @pytest.fixture(autouse=True)
 def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,21 +29,6 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", screen_updated)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", screen_updated)
     monkeypatch.setattr(Pilot, "pause", patient)
-
-
-async def screen_updated(_: float = 0) -> None:
-    """Let the event loop do what is to be done, and what the next update of the screen brings."""
-    await _nothing_ready()
-    await asyncio.sleep(UPDATE_SECONDS)
-    await _nothing_ready()
-
-
-async def _nothing_ready() -> None:
-    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001
-    turns = 0
-    while turns < 2:
-        await asyncio.sleep(0)
-        turns = 0 if ready else turns + 1
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ class ThemedWidget(Widget):
         """Styles of the app's theme now."""
         theme = self.app.current_theme
         known = self._built.get(theme.name)
-        if known is None or known[0] is not theme:
+        # Each app of a process has objects of its own for the same themes.
+        if known is None or (known[0] is not theme and known[0] != theme):
             known = self._built[theme.name] = (theme, CellTheme.from_theme(theme))
         return known[1]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from antiphon.actions import ACTIONS, Action, Mode, shown_key
 from tests.app.opened import Opened, World, opened
 from tests.app.screens.key_effects import appearance, noticed
+from tests.waiting import screen_updated
 
 LEAVE: set[str] = {"quit"}
 """Ends the app, which other tests have."""
@@ -14,7 +15,7 @@ LEAVE: set[str] = {"quit"}
 
 async def enter(there: Opened, mode: Mode) -> None:
     """Go to a mode from wherever the last key has led, and let all effects come."""
-    await there.pilot.pause()
+    await screen_updated()
     if there.screen.mode is mode and len(there.app.screen_stack) == 1:
         return
     while len(there.app.screen_stack) > 1:
@@ -38,7 +39,7 @@ async def enter(there: Opened, mode: Mode) -> None:
         case Mode.FIND:
             screen.action_find()
     await there.mode(mode)
-    await there.pilot.pause()
+    await screen_updated()
 
 
 def keys_of(mode: Mode) -> list[tuple[Action, str]]:

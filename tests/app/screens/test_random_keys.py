@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterator
+import stat
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
 from textual import events
 
 from antiphon.actions import ACTIONS, Mode
-from antiphon.screens.base_screen import PRIVATE
+from antiphon.app import AntiphonApp
+from antiphon.screens.base_screen import READING
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.providers import TextDelta
-from tests.app.opened import Opened, World, opened
+from tests.app.opened import Opened, World, opened, world
 from tests.app.screens.key_effects import noticed
 from tests.waiting import until
 
@@ -34,14 +37,26 @@ SILENT_SHARE: Final = 8
 
 SIZES: Final = ((80, 24), (40, 10), (120, 40), (61, 17), (30, 8), (200, 60))
 
-LEFT_OUT: Final = {"quit", "shell", "private", "edit_outside"}
-"""These end the app, run what was typed, keep text from the kernel, or start a program."""
+LEFT_OUT: Final = {"quit", "shell", "kick"}
+"""These end the app, run what was typed, or keep the other person out for ten minutes."""
 
 MOVES: Final = ("left", "right", "home", "end", "shift+right", "tab", "ctrl+home")
 
-ACTION_KEYS: Final = tuple(
-    sorted({key for one in ACTIONS for key in one.keys if one.name not in LEFT_OUT} - {"ctrl+q"})
-)
+LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+
+TOKEN_SECONDS: Final = 0.005
+
+PATIENCE_TOKENS: Final = 200
+"""A turn that has not been written to for so long waits for a person, and is stopped."""
+
+
+def keys_of(*modes: Mode) -> list[str]:
+    """Return the keys that have a meaning in one of these modes."""
+    fitting = (one for one in ACTIONS if one.name not in LEFT_OUT and not one.modes.isdisjoint(modes))
+    return sorted({key for one in fitting for key in one.keys})
+
+
+ACTION_KEYS: Final = keys_of(*Mode)
 
 
 def letters() -> Iterator[str]:
@@ -82,42 +97,79 @@ class Player:
     def __init__(self, there: Opened, rng: random.Random, unused: Iterator[str]) -> None:
         self.there = there
         self.typed: list[str] = []
+        self.shown: set[str] = set()
+        """Characters that have stood in a message that nobody else could see."""
         self.pressed: list[str] = []
         self._rng = rng
         self._unused = unused
 
     @property
+    def is_covered(self) -> bool:
+        """Return whether a page or a question stands over the document."""
+        return len(self.there.app.screen_stack) > 1
+
+    @property
     def _writes(self) -> bool:
         screen = self.there.screen
-        is_text = screen.mode in (Mode.WRITE, Mode.EDIT) and screen.mode_word != PRIVATE
-        return is_text and self.there.app.screen is screen
+        is_text = screen.mode in (Mode.WRITE, Mode.EDIT) and screen.mode_word != READING
+        return is_text and not self.is_covered
 
     async def act(self) -> None:
         there, rng = self.there, self._rng
-        if len(there.app.screen_stack) > 1 and rng.random() < 0.6:
-            await self._press("escape")
-            return
-        match rng.choices(("type", "key", "move", "mouse", "resize"), (40, 45, 8, 5, 2))[0]:
-            case "type" if self._writes:
-                letter = next(self._unused)
-                self.typed.append(letter)
-                await self._press(letter)
-            case "move" if self._writes:
-                await self._press(rng.choice(MOVES))
+        kinds = ("type", "paste", "key", "mode key", "move", "mouse", "resize")
+        kind = rng.choices(kinds, (36, 2, 20, 25, 8, 5, 2))[0]
+        match kind:
             case "mouse":
                 await self._mouse()
             case "resize":
                 size = rng.choice(SIZES)
                 self.pressed.append(f"resize {size}")
                 await there.pilot.resize_terminal(*size)
-            case _ if there.app.screen is there.screen:
+            case _ if self.is_covered:
+                await self._press(self._key_of_cover())
+            case "type" if self._writes:
+                await self._press(self._next_letter())
+            case "paste" if self._writes:
+                text = "\n".join(self._next_letter() for _ in range(rng.randint(1, 4)))
+                self.pressed.append(f"{there.screen.mode.value}:paste {text!r}")
+                there.app.post_message(events.Paste(text))
+                await there.pilot.pause()
+            case "move" if self._writes:
+                await self._press(rng.choice(MOVES))
+            case "mode key":
                 await self._press(self.next_key())
+            case _:
+                await self._press(rng.choice(ACTION_KEYS))
+        self.look()
 
     def next_key(self) -> str:
-        return self._rng.choice(ACTION_KEYS)
+        """Return a key that means something in the mode."""
+        return self._rng.choice(keys_of(self.there.screen.mode))
+
+    def look(self) -> None:
+        """Note a message that only this person sees: what is in it is not lost."""
+        draft = self.there.screen.composer.draft
+        if draft.is_private:
+            self.shown.update(draft.text)
+
+    def _next_letter(self) -> str:
+        letter = next(self._unused)
+        self.typed.append(letter)
+        return letter
+
+    def _key_of_cover(self) -> str:
+        """Return a key that means something on the page over the document, or a letter."""
+        if self._rng.random() < 0.35:
+            return "escape"
+        active = self.there.app.screen.active_bindings
+        keys = {key for key, one in active.items() if one.binding.action not in LEFT_OUT}
+        return self._rng.choice([*sorted(keys - {"ctrl+q"}), *self._rng.choices(LETTERS, k=5)])
 
     async def _press(self, key: str) -> None:
-        self.pressed.append(f"{self.there.screen.mode.value}:{key}")
+        place = self.there.screen.mode.value
+        if self.is_covered:
+            place = type(self.there.app.screen).__name__
+        self.pressed.append(f"{place}:{key}")
         await self.there.press(key)
 
     async def _mouse(self) -> None:
@@ -134,46 +186,94 @@ class Player:
 
 
 class Stream:
-    """A model that writes whenever it is asked, and pauses when it is told."""
+    """A model that writes 200 words a second, and is asked for more where a person is."""
 
-    def __init__(self, here: World, rng: random.Random) -> None:
+    def __init__(self, here: World, rng: random.Random, players: list[Player]) -> None:
         self._here = here
         self._rng = rng
+        self._players = players
         self.goes_on = asyncio.Event()
         self.goes_on.set()
 
     async def run(self) -> None:
-        number = 0
+        aria, number, waited = self._here.aria, 0, 0
         while True:
             await self.goes_on.wait()
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(TOKEN_SECONDS)
+            waited = 0 if aria.rounds else waited + 1
+            if waited == 1:
+                await self._ask()
+            elif waited > PATIENCE_TOKENS:
+                await self._stop()
+                waited = 0
+            if not aria.rounds:
+                continue
             number += 1
-            if self._rng.random() < 0.02:
-                self._here.aria.end()
+            chance = self._rng.random()
+            if chance < 0.003:
+                aria.end()
+            elif chance < 0.006:
+                aria.run(f"echo {number}")
             else:
-                self._here.aria.say(TextDelta(f"word{number} " + "\n\n" * (number % 15 == 0)))
+                aria.say(TextDelta(f"word{number} " + "\n\n" * (number % 15 == 0)))
+
+    async def _contexts(self) -> AsyncIterator[str]:
+        for player in self._players:
+            context = player.there.app.session.document.context
+            if context is not None:
+                yield context
+
+    async def _ask(self) -> None:
+        async for context in self._contexts():
+            asked = {"context": context, "kind": "text", "content": "more", "status": "done"}
+            made = await self._here.call("block.create", **asked)
+            await self._here.call("turn.start", message=made["block_id"])
+            return
+
+    async def _stop(self) -> None:
+        async for context in self._contexts():
+            await self._here.call("turn.interrupt", context=context)
 
 
 async def effect_or_hint(player: Player) -> None:
     """Press one key while nothing else happens."""
     there = player.there
-    while len(there.app.screen_stack) > 1:
+    while player.is_covered:
         await there.press("escape")
     await there.live()
-    modes = {key for one in ACTIONS for key in one.keys if there.screen.mode in one.modes}
     key = player.next_key()
-    if key not in modes or there.app.size.width < 40 or there.app.size.height < 10:
+    if there.app.size.width < 40 or there.app.size.height < 10:
         return
     player.pressed.append(f"{there.screen.mode.value}:{key} (silence)")
     await there.pilot.pause()
-    assert await noticed(there, key), player.pressed[-12:]
+    assert await noticed(there, key), "\n".join([str(player.pressed[-12:]), *there.lines])
+    player.look()
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[World]:
+    """A kernel with a model that asks before it runs a tool."""
+    async with world(tmp_path, asks=True) as one:
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let $EDITOR add a line, and nothing that is chosen by the way end the app."""
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "one more line" >> "$1"\n')
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("VISUAL", str(editor))
+
+    async def stay(app: AntiphonApp) -> None:
+        app.document_screen.hint("Nobody leaves here.")
+
+    monkeypatch.setattr(AntiphonApp, "action_quit", stay)
 
 
 async def test_random_keys_lose_no_text_and_are_never_without_effect(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    here: World, own_home: Path
 ) -> None:
-    for name in ("VISUAL", "EDITOR", "TMUX"):
-        monkeypatch.delenv(name, raising=False)
     rng, unused, everything = random.Random(SEED), letters(), Everything(here)
     for number in range(5):
         await here.cell(f"# Cell {number}\n\nSome text with a word or two.\n\n- one\n- two\n")
@@ -182,7 +282,7 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
         opened(here, as_name="guest", size=(120, 40)) as other,
     ):
         players = [Player(one, rng, unused), Player(other, rng, unused)]
-        stream = Stream(here, rng)
+        stream = Stream(here, rng, players)
         streaming = asyncio.create_task(stream.run(), name="stream")
         try:
             for number in range(KEYS):
@@ -199,6 +299,8 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
                     error.add_note(f"after {player.pressed[-30:]}")
                     raise
                 check(player)
+                if streaming.done():
+                    await streaming
         finally:
             streaming.cancel()
             with suppress(asyncio.CancelledError):
@@ -207,7 +309,8 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
             await player.there.live()
             await player.there.app.session.replica.saved()
             await everything.watch(player.there)
-            missing = [one for one in player.typed if one not in everything.characters]
+            kept = everything.characters | player.shown | refused(own_home)
+            missing = [one for one in player.typed if one not in kept]
             assert missing == [], " ".join(player.pressed)
         await converged(here, players)
         here.aria.end()
@@ -220,6 +323,11 @@ def check(player: Player) -> None:
     said = [hint.text for hint in player.there.screen._hints]  # noqa: SLF001
     wrong = [text for text in said if "Something went wrong" in text]
     assert wrong == [], player.pressed[-30:]
+
+
+def refused(home: Path) -> set[str]:
+    """Return the characters in the reports on text that the kernel has refused."""
+    return set("".join(one.read_text("utf-8") for one in home.rglob("refused-*.md")))
 
 
 async def converged(here: World, players: list[Player]) -> None:
