@@ -12,12 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from textual import events, on
 from textual.app import App
 from textual.command import Command, CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
+from textual.worker import WorkerError
 
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
@@ -28,6 +29,7 @@ from antiphon.palette import PaletteCommands, shown_theme
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
+from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
@@ -74,6 +76,8 @@ class AntiphonApp(App[None]):
     """One context of one kernel on one terminal."""
 
     TITLE = PROGRAM
+
+    DEFAULT_MODE = "document"
 
     COMMANDS = {PaletteCommands}  # noqa: RUF012  the base class says what it is
 
@@ -150,6 +154,7 @@ class AntiphonApp(App[None]):
         self._draft = self._new_draft(self.session.document, private=self._private_file())
         self._leaving = False
         self._keys = InputQueue(self, self._hand_on)
+        self.add_mode(self.DEFAULT_MODE, self.get_default_screen)  # else it is never removed
         self._place = place or place_name(options)
 
     def get_default_screen(self) -> DocumentScreen:
@@ -291,6 +296,10 @@ class AntiphonApp(App[None]):
         if call and self._driver is not None:
             self._driver.write(call)
 
+    @on(BackgroundTaskMixin.TaskFailed)
+    def _task_failed(self, message: BackgroundTaskMixin.TaskFailed) -> None:
+        self.document_screen.hint(f"Something went wrong: {message.error!r}")
+
     def watch_title(self, title: str) -> None:
         """Name the terminal's window."""
         if isinstance(self._driver, TerminalDriver) and self.settings.title:
@@ -423,19 +432,35 @@ class AntiphonApp(App[None]):
             same_context: the screen before if it showed this context, too: the message goes on.
         """
         while len(self.screen_stack) > 1:
-            await self.pop_screen()
+            await self.screen.dismiss(None)  # so that whoever has asked there goes on
         if same_context is not None:
             self._draft = self._new_draft(self.session.document)
             self._draft.succeed(same_context.composer.draft)
         else:
             self._draft = self._new_draft(self.session.document, private=self._private_file())
-        before, mode = self.document_screen, f"document-{self.session.document.client_id}"
+        before, mode_before = self.document_screen, self.current_mode
+        mode = f"document-{self.session.document.client_id}"
         self.add_mode(mode, self.get_default_screen)
         await self.switch_mode(mode)
         before.retire()
+        self.run_worker(self._remove_screen(mode_before, before), group="screens before")
         refused = self.session.status.refused
         if refused is not None:
             self.document_screen.hint(rejected_location(refused), weighty=True)
+
+    async def _remove_screen(self, mode: str, screen: DocumentScreen) -> None:
+        """Take away a screen that is not shown any more, when all is done that was begun there."""
+        for work in [one for one in self.workers if one.node is screen]:
+            with suppress(WorkerError):  # which the screen has told of
+                await work.wait()
+        await self.remove_mode(mode)
+
+    def exit(
+        self, result: None = None, return_code: int = 0, message: RenderableType | None = None
+    ) -> None:
+        """End the app; no screen comes or goes while Textual ends them all."""
+        self.workers.cancel_node(self)
+        super().exit(result, return_code, message)
 
     async def action_quit(self) -> None:
         """Leave, with everything that was typed on the kernel's disk."""

@@ -265,3 +265,4 @@ async def opened(
             yield there
         finally:
             await app.session.close()
+            app.exit(return_code=app.return_code or 0)

@@ -9,10 +9,9 @@ from functools import wraps
 from typing import Any, Final, Protocol, TypeVar
 
 from textual.app import ComposeResult
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.worker import Worker, WorkerState, WorkType
+from textual.worker import WorkType
 
 from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.key_request_watcher import WaitingKey
@@ -20,6 +19,7 @@ from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
 from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
+from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
@@ -103,7 +103,7 @@ class OpenContext(Protocol):
     def __call__(self, context: str, block: str | None, query: str = "") -> None: ...
 
 
-class BaseScreen(Screen[None]):
+class BaseScreen(BackgroundTaskMixin[None]):
     """Composes the widgets; knows what the person can do now, and fills header and sidebar."""
 
     def __init__(
@@ -251,12 +251,6 @@ class BaseScreen(Screen[None]):
         It takes a function: of a coroutine that is dropped before it begins Python warns.
         """
         self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Tell a failure."""
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.log.error(event.worker.error)
-            self.hint(f"Something went wrong: {event.worker.error!r}")
 
     def follow_answer(self, context: str) -> None:
         """Show the end of a context, where a model has been asked to answer."""
@@ -475,6 +469,7 @@ class BaseScreen(Screen[None]):
     def follow(self, principal: str) -> None:
         """Keep the view at what somebody else sees or writes, until the first key."""
         self._following.follow(principal)
+        self._frame.notice.end_hint()
         self._update()
 
     def stop_following(self) -> bool:

@@ -65,6 +65,10 @@ class BlameView:
             await asyncio.sleep(REFRESH_SECONDS)
         self.changed.notify()
 
+    def close(self) -> None:
+        """Ask no more."""
+        self.shown = False
+
     def _cells_changed(self, change: CellChange) -> None:
         """Until the kernel is asked again, tints stay with their text."""
         if not self.shown or not change.texts:

@@ -571,6 +571,10 @@ class DocumentActions(CellActions):
     async def action_blame(self) -> None:
         if not any(self.cells.viewport.places):
             self.hint(NO_CELL)
+        elif self._blame.shown:
+            self.hint("Text stands in its own colours again.")
+        else:
+            self.hint("Text stands in the colour of who wrote it, with names at the left.")
         await self._blame.toggle()
 
     def action_history(self) -> None:

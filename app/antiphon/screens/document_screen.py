@@ -43,6 +43,9 @@ VERSIONS_LOOKED_AT: Final = 1_000
 TYPING_SECONDS: Final = 3.0
 """How long after the last key somebody still counts as typing."""
 
+_WATCHES: Final = ("joins", "key requests")
+"""Work in the background that goes on for as long as the screen is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScreenState:
@@ -75,11 +78,11 @@ class DocumentScreen(DocumentActions):
         self.composer.editor.completer = self.complete
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
-        self.set_interval(LOOK_SECONDS, self._look)
-        self.set_interval(CONTEXTS_LOOK_SECONDS, self._look_at_contexts)
         self.source.changed.listen(self._cells_changed)
         self._running_blocks.changed.listen(self._update)
         self._stops = (
+            self.set_interval(LOOK_SECONDS, self._look).stop,
+            self.set_interval(CONTEXTS_LOOK_SECONDS, self._look_at_contexts).stop,
             *self._live.start(),
             *self.outline.start(),
             self.cells.drawn.listen(self._publish_presence),
@@ -113,6 +116,9 @@ class DocumentScreen(DocumentActions):
         self.keep_view()
         for stop in self._stops:
             stop()
+        for group in _WATCHES:
+            self.workers.cancel_group(self, group)
+        self._blame.close()
         self.composer.draft.close()
         self._find.close()
         self._running_blocks.close()

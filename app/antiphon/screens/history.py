@@ -23,6 +23,7 @@ from antiphon.render.timeline import (
     VersionPiece,
 )
 from antiphon.render.wrap import WrapPiece, wrap
+from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.modals import TextPage
 from antiphon.time_format import to_the_second
 from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
@@ -102,7 +103,7 @@ class _Line(StatusLine):
         return self._make(width)
 
 
-class HistoryModal(ModalScreen[HistoryChoice | None]):
+class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], ModalScreen[HistoryChoice | None]):
     """Goes through the versions of a cell or of the page."""
 
     DEFAULT_CSS = """

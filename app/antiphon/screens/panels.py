@@ -14,6 +14,7 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.kernel_calls import KernelActions, KnownMember
 from antiphon.screens.modals import ConfirmModal, LineModal, TextPage, wrapped
 from antiphon.time_format import format_absolute, format_time_since
@@ -55,7 +56,7 @@ class _ChoicePage(TextPage):
         return Strip(Segment.apply_style(strip, post_style=self.cell_theme.focus_surface))
 
 
-class Panel(ModalScreen[None]):
+class Panel(BackgroundTaskMixin[None], ModalScreen[None]):
     """A list that is kept up to date while it is shown, and keys for the chosen entry."""
 
     heading: ClassVar[str]
@@ -278,6 +279,8 @@ class ContextsPanel(Panel):
 
     def action_archived(self) -> None:
         self._shows_archived = not self._shows_archived
+        shown = "shown" if self._shows_archived else "left out"
+        self.notify_person(f"Archived contexts are {shown}.")
         self.refresh_entries()
 
 

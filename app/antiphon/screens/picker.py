@@ -16,6 +16,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.background_tasks import BackgroundTaskMixin
 
 TYPING_PAUSE_SECONDS: Final = 0.15
 """How long after a key it is looked for what was typed."""
@@ -43,7 +44,7 @@ Ask = Callable[[str], Awaitable[Sequence[PickerEntry]]]
 """Answers the choices for what has been typed."""
 
 
-class PickerModal(ModalScreen[str | None]):
+class PickerModal(BackgroundTaskMixin[str | None], ModalScreen[str | None]):
     """Returns the id of the choice; Esc chooses nothing."""
 
     DEFAULT_CSS = """

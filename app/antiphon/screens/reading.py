@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
+from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.modals import TextPage
 from antiphon.widgets.status import StatusSpan, key_rows
 
@@ -149,7 +150,7 @@ def _key(item: Mapping[str, Any]) -> str:
     return f"{item['type'] == 'turn.header'} {item['block_id']}"
 
 
-class ReadingModal(ModalScreen[None]):
+class ReadingModal(BackgroundTaskMixin[None], ModalScreen[None]):
     """Page of a stream that is asked for again when the document has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -174,7 +175,7 @@ class ReadingModal(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._stop = self._listen(self._changed.set)
-        self.run_worker(self._follow())
+        self.run_worker(self._follow(), exit_on_error=False)
 
     def on_unmount(self) -> None:
         self._stop()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.widgets.status import HintBar, hint_bar
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
@@ -22,6 +24,15 @@ async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> Non
     there.screen.hint("short")
     await there.sees("short")
     await until(lambda: hint_bar.size.height == 1)
+
+
+async def test_failure_of_a_page_over_the_document_is_told(there: Opened) -> None:
+    async def fail(typed: str) -> Sequence[PickerEntry]:
+        raise RuntimeError(f"no choices for {typed!r}")
+
+    await there.app.push_screen(PickerModal("Choose", fail))
+    told = "Something went wrong: RuntimeError(\"no choices for ''\")"
+    await until(lambda: there.screen.hint_shown == told, "the failure")
 
 
 async def test_past_hints_are_read_again_in_a_list_from_the_palette(

@@ -108,6 +108,11 @@ class HintBar(StatusLine):
         self._hint = text
         self._say()
 
+    def end_hint(self) -> None:
+        """Show what is suggested instead of a hint, unless that is weighty."""
+        if not self._is_weighty:
+            self.clear_hint()
+
     def clear_hint(self) -> None:
         """The hint has been read."""
         if self._timer is not None:

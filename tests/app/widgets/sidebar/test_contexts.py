@@ -41,6 +41,17 @@ async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(he
         await until(lambda: there.message == "half a thought", "the draft")
 
 
+async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: World) -> None:
+    other = (await here.call("context.create", label="other"))["context_id"]
+    async with opened(here) as there:
+        before = there.screen
+        await there.press("f5")  # a page that waits for nobody any more
+        there.screen.open_context(other)
+        await until(lambda: there.screen.label == "other", "the other context")
+        await until(lambda: not before.is_attached, "the screen before is gone")
+        assert all(work.node is not before for work in there.app.workers)
+
+
 async def test_esc_leaves_the_sidebar_and_f2_puts_it_away(here: World) -> None:
     async with opened(here, size=(80, 24)) as there:
         await there.press("f2")
