@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated
 
+
 @pytest.fixture(autouse=True)
 def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a pilot wait for what the app does.

@@ -52,7 +52,9 @@ PATIENCE_TOKENS: Final = 200
 
 def keys_of(*modes: Mode) -> list[str]:
     """Return the keys that have a meaning in one of these modes."""
-    fitting = (one for one in ACTIONS if one.name not in LEFT_OUT and not one.modes.isdisjoint(modes))
+    fitting = (
+        one for one in ACTIONS if one.name not in LEFT_OUT and not one.modes.isdisjoint(modes)
+    )
     return sorted({key for one in fitting for key in one.keys})
 
 
