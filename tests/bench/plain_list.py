@@ -16,9 +16,9 @@ from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Markdown, TextArea
 
-from tests.app.conftest import screen_updated
 from tests.app.widgets.block_list.sample import ANSWER, Sample, SampleApp
 from tests.bench.figures import Figure, figure
+from tests.waiting import screen_updated
 
 PLAIN: Final = "a plain Textual list"
 SIZES: Final = (100, 1_000)
