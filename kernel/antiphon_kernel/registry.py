@@ -24,13 +24,13 @@ from antiphon_kernel.types.roles import Permission
 class Params(BaseModel):
     """Base of every request."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Result(BaseModel):
     """Base of every result."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     record: ClassVar[type | None] = None
     """The dataclass whose fields it shows, docstrings included; None if it has only its own."""
