@@ -14,12 +14,13 @@ from typing import Final
 from antiphon_kernel.access.invitations import AuthenticationError, Invitations, expired
 from antiphon_kernel.access.members import Members
 from antiphon_kernel.access.sessions import Dismissal, Sessions
+from antiphon_kernel.access.ssh_sessions import VIA_SSH
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor, Principal
-from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.types.roles import AccessRole, Permission
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 JOINS_KEPT: Final = 100
@@ -256,10 +257,12 @@ class AccessControl:
 
 
 def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
-    """Whether a session ends as its principal gets this role: all but models' turns and work that
-    the principal may still have done."""
+    """Whether a session ends as its principal gets this role: all but models' turns, work that the
+    principal may still have done, and one over SSH, whose connections begin again by its token."""
     if actor.needs is not None:
         return not role.may(actor.needs)
+    if actor.via == VIA_SSH and actor.within is None:
+        return not role.may(Permission.READ)
     return actor.via not in IN_THE_KERNEL or actor.principal.kind is not PrincipalKind.MODEL
 
 

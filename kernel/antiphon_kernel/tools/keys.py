@@ -342,7 +342,8 @@ async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
     """Begin a session for somebody whose SSH key has been verified.
 
     SSH hosts call this. The session is the principal's of the key; it ends with the host, or when
-    the principal is kicked or gets another role, or the key is revoked or expires.
+    the principal is kicked, or the key is revoked or expires. With another role its app goes on as
+    soon as it has connected again.
     """
     kernel = call.kernel
     host = next(

@@ -32,7 +32,8 @@ class Actor:
     principal: Principal
     session: SessionId
     role: AccessRole
-    """The principal's when the session began; when the role changes, its sessions end."""
+    """The principal's when the session began; when the role changes, its sessions end, but for one
+    over SSH, as which nothing is called."""
     via: str
     """How the session came in: `unix`, `tcp`, `turn`, …"""
     since: int

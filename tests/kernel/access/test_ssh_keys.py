@@ -59,7 +59,7 @@ async def test_unknown_or_revoked_key_opens_no_session(served: ServedKernel, see
     assert refused.value.code is ErrorCode.PERMISSION_DENIED
 
 
-@pytest.mark.parametrize("way", ["demote", "kick", "revoke", "end", "close", "host"])
+@pytest.mark.parametrize("way", ["kick", "revoke", "end", "close", "host"])
 async def test_end_of_a_session_over_ssh_ends_its_app_and_its_token(
     served: ServedKernel, way: str
 ) -> None:
@@ -69,10 +69,7 @@ async def test_end_of_a_session_over_ssh_ends_its_app_and_its_token(
     socket = await call_socket(served, opened["token"])
     waiting = asyncio.create_task(served.kernel.call(host, "ssh.ended", {"wait": 60}))
     await asyncio.sleep(0)
-    codes = {"demote": ROLE_CHANGED, "revoke": REVOKED}
-    if way == "demote":
-        await served.call("kernel.role", principal="bo", role="viewer")
-    elif way == "kick":
+    if way == "kick":
         await served.call("kernel.kick", principal="bo", minutes=0)
     elif way == "revoke":
         await served.call("key.revoke", principal="bo")
@@ -82,11 +79,24 @@ async def test_end_of_a_session_over_ssh_ends_its_app_and_its_token(
         await served.call("ssh.close", host=host.session, session=opened["session"])
     else:
         await served.kernel.close_session(host)
-    assert (await closing(socket))[0] == codes.get(way, KICKED)
+    assert (await closing(socket))[0] == (REVOKED if way == "revoke" else KICKED)
     with pytest.raises(AntiphonError):
         await who(served, opened["token"])
     ended = (await waiting)["ended"]
     assert [one["session"] for one in ended] == [opened["session"]]
+
+
+async def test_session_over_ssh_goes_on_with_another_role(served: ServedKernel) -> None:
+    await served.call("key.add", key=key_of("bo"), name="bo")
+    opened = await open_session(served)
+    socket = await call_socket(served, opened["token"])
+    await served.call("kernel.role", principal="bo", role="viewer")
+    assert (await closing(socket))[0] == ROLE_CHANGED
+    assert await who(served, opened["token"]) == ("bo", "viewer")
+    assert (await served.call("ssh.ended"))["ended"] == []
+    await served.call("kernel.kick", principal="bo", minutes=0)
+    with pytest.raises(AntiphonError):
+        await who(served, opened["token"])
 
 
 async def test_open_session_with_a_host_of_somebody_else_is_refused(served: ServedKernel) -> None:
