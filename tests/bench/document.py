@@ -1,6 +1,6 @@
 """The document: what writing, keeping and opening cost, and what grows.
 
-    antiphon bench document [--json]
+    antiphon bench document [--json] [--long]
 
 Times are medians (p95 in brackets). Figures that are ratios compare within this run: with plain
 pycrdt, or the same with a hundredth of the blocks or of the history.
@@ -213,7 +213,48 @@ async def measure_growth(folder: Path) -> AsyncIterator[Figure]:
             yield figure(f"{name}: cost at 10,000 {what} / at 100", "x", [ratio], budget=1.5)
 
 
-async def measure() -> AsyncGenerator[Figure, None]:
+async def measure_million(folder: Path) -> Figure:
+    """Processor time of an acknowledged call behind 1,000,000 operations, and behind 1,000."""
+    costs: list[float] = []
+    async with filled(folder) as kernel:
+        blocks = [await kernel.block("") for _ in range(16)]
+
+        async def append(count: int) -> None:
+            for number in range(count):
+                block = blocks[number % len(blocks)]
+                await kernel.call("block.append", block_id=block, text="a")
+
+        for behind in (KB, MB):
+            await asyncio.gather(*(append((behind - kernel.context.seq) // 20) for _ in range(20)))
+            before = time.process_time()
+            await asyncio.gather(*(append(250) for _ in range(20)))
+            costs.append((time.process_time() - before) / 5_000)
+    name = "a call: cost at 1,000,000 operations / at 1,000"
+    return figure(name, "x", [costs[1] / costs[0]], budget=1.5)
+
+
+async def measure_first_update(folder: Path) -> Figure:
+    """The first raw update after a start among 10,000 blocks, and the second."""
+    samples: tuple[list[float], list[float]] = ([], [])
+    async with filled(folder) as full:
+        block = (await full.add_blocks(MANY, "x" * 200))[0]
+        await full.context.structure.read()
+    for client in range(5_000, 5_005):
+        async with filled(folder) as kernel:
+            writer = Document(client)
+            writer.apply_update(kernel.context.document.update_since())
+            updates: list[bytes] = []
+            writer.watch_updates(lambda update, _, made=updates: made.append(update))
+            for took in samples:
+                writer.splice(block, 0, 0, "x")
+                began = time.process_time()
+                await kernel.context.apply_update(kernel.owner, updates.pop(), "bench")
+                took.append((time.process_time() - began) * 1_000)
+    name = "first raw update after a start, 10,000 blocks"
+    return figure(name, "ms", samples[0], baseline=samples[1], against="the second", budget=200)
+
+
+async def measure(*, is_long: bool = False) -> AsyncGenerator[Figure, None]:
     """Every figure, as soon as it is known."""
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
         folder = Path(name)
@@ -230,12 +271,15 @@ async def measure() -> AsyncGenerator[Figure, None]:
         yield await measure_opening(fresh("opening"))
         async for one in measure_undo(fresh("undo")):
             yield one
+        yield await measure_first_update(fresh("first"))
         async for one in measure_growth(fresh("growth")):
             yield one
+        if is_long:
+            yield await measure_million(fresh("million"))
 
 
-async def run(*, as_json: bool) -> None:
-    async with aclosing(measure()) as figures:
+async def run(*, as_json: bool, is_long: bool) -> None:
+    async with aclosing(measure(is_long=is_long)) as figures:
         async for one in figures:
             print_figure(one, as_json=as_json)
 
@@ -245,7 +289,9 @@ def main() -> None:
         prog="antiphon bench document", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a figure")
-    asyncio.run(run(as_json=parser.parse_args().json))
+    parser.add_argument("--long", action="store_true", help="a million operations too: minutes")
+    options = parser.parse_args()
+    asyncio.run(run(as_json=options.json, is_long=options.long))
 
 
 if __name__ == "__main__":
