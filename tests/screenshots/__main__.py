@@ -6,10 +6,12 @@ python -m tests.screenshots [FOLDER]
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,9 +65,20 @@ GALLERY: Final[Mapping[str, Shot]] = {
 async def take_all(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for name, shot in GALLERY.items():
-        drawn = await picture(shot.size, shot.play, theme=shot.theme, label=shot.label)
+        with nobodys_folders():
+            drawn = await picture(shot.size, shot.play, theme=shot.theme, label=shot.label)
         (folder / f"{name}.svg").write_text(drawn)
-    (folder / "permission-80x24.svg").write_text(await asked(SMALL))
+    with nobodys_folders():
+        (folder / "permission-80x24.svg").write_text(await asked(SMALL))
+
+
+@contextlib.contextmanager
+def nobodys_folders() -> Iterator[None]:
+    """Let the app find no settings, and no place where somebody was before, and keep none."""
+    with tempfile.TemporaryDirectory() as home:
+        for name in ("CONFIG", "STATE"):
+            os.environ[f"XDG_{name}_HOME"] = f"{home}/{name}"
+        yield
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list import AuthorRange, BlockList, CellChange, CellModel
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.signal import Signal
@@ -105,10 +104,8 @@ class BlameView:
         return True
 
     def _tint(self, run: BlameRange) -> AuthorRange:
-        name, colour = self._source.name(run.principal)
-        return AuthorRange(
-            run.start, run.end, colour, OWN_NAME if run.principal == self._source.me else name
-        )
+        name, colour = self._source.shown_name(run.principal)
+        return AuthorRange(run.start, run.end, colour, name)
 
 
 def merge_runs(runs: Iterable[Mapping[str, Any]]) -> list[BlameRange]:

@@ -591,10 +591,13 @@ class DocumentActions(CellActions):
         numbers = {one: number for number, one in enumerate(source.ids(), 1)}
 
         def title(block: str) -> tuple[str, int]:
-            view = source.view(block)
-            return f"{view.author} ¶{numbers.get(block, 0)} {view.kind}", view.colour
+            header = source.header(block)
+            name, colour = source.shown_name(header.author)
+            return f"{name} ¶{numbers.get(block, 0)} {header.kind}", colour
 
-        asked = HistorySource(self._kernel.steps, self._kernel.timeline, source.name, title, order)
+        asked = HistorySource(
+            self._kernel.steps, self._kernel.timeline, source.shown_name, title, order
+        )
         choice = await self.app.push_screen_wait(HistoryModal(asked, block))
         if choice is None:
             return

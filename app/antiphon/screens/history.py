@@ -35,6 +35,9 @@ PLAY_SECONDS: Final = 0.05
 PLAY_STEPS: Final = 200
 """Steps in which all versions are played, unless there are fewer."""
 
+_OPERATIONS: Final = {"sync": "typed"}
+"""Words for changes that came by another way than a tool."""
+
 _TAB: Final = "    "
 _TIMELINES: Final = 512
 """Texts with their history that are kept."""
@@ -299,7 +302,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], ModalScreen[Histor
         return left, [
             StatusSpan(f"{self._at + 1} of {count} · {to_the_second(step.time)} · ", theme.dim),
             StatusSpan(name, theme.author(slot)),
-            StatusSpan(f" {step.operation}", theme.dim),
+            StatusSpan(f" {_OPERATIONS.get(step.operation, step.operation)}", theme.dim),
         ]
 
     def _slider_spans(self, width: int, count: int) -> list[StatusSpan]:

@@ -7,7 +7,6 @@ from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import Headings
-from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list import Anchor, CellChange, CellModel, DocumentView
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.outline import Outline, OutlineEntry, Prompt
@@ -163,8 +162,7 @@ class OutlineView:
                 return None
             header = self._source.header(at)
             if header.role == Role.USER and header.kind == BlockKind.TEXT:
-                name, colour = self._source.name(header.author)
-                name = OWN_NAME if header.author == self._source.me else name
+                name, colour = self._source.shown_name(header.author)
                 words = " ".join(self._source.text(at)[:_START].split())
                 return Prompt(name, colour, displayable_in_a_row(words))
             at = header.parent

@@ -245,6 +245,11 @@ class CellModel:
                 return displayable_in_a_row(state.username), state.colour
         return displayable_in_a_row(principal[:8]), 0
 
+    def shown_name(self, principal: str) -> tuple[str, int]:
+        """Name and colour slot as this person reads them: they are `you` themselves."""
+        name, colour = self.name(principal)
+        return OWN_NAME if principal == self.me else name, colour
+
     def is_folded(self, block: str) -> bool:
         """Return the person's choice, else True for thinking and long results, else as it came."""
         chosen = self._folds.get(block)

@@ -10,7 +10,6 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.tool_call import command_of
-from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_painter import CellStyle
@@ -88,9 +87,7 @@ class CellPresenter:
         edited = self.editor is not None and self.editor.block == block
         author = source.header(block).author
         named = self._is_named(block)
-        name, colour = source.name(author)
-        if author == source.me:
-            name = OWN_NAME
+        name, colour = source.shown_name(author)
         unread, hit = self.unread, self.hit
         finder = self.finder
         return CellStyle(
@@ -135,8 +132,7 @@ class CellPresenter:
     def running_head(self, block: str) -> Strip:
         """Draw a row that names the author of a cell, and what the cell answers."""
         header = self._source.header(block)
-        name, colour = self._source.name(header.author)
-        name = OWN_NAME if header.author == self._source.me else name
+        name, colour = self._source.shown_name(header.author)
         return self.gutters.running_head(name, colour, self._subject(block))
 
     def _subject(self, block: str) -> str:
