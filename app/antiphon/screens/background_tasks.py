@@ -1,4 +1,4 @@
-"""Failures of what a screen does in the background."""
+"""Work of a screen in the background, and its failures."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from textual.message import Message
 from textual.screen import Screen
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerState, WorkType
 
 Result = TypeVar("Result")
 
 
 class BackgroundTaskMixin(Screen[Result]):
-    """Screen that reports its failed workers to the app: Textual tells nobody but the screen."""
+    """Screen that tells the app of failed workers: Textual tells nobody but the screen."""
 
     class TaskFailed(Message):
         """A worker of the screen has failed."""
@@ -20,6 +20,14 @@ class BackgroundTaskMixin(Screen[Result]):
         def __init__(self, error: BaseException) -> None:
             super().__init__()
             self.error = error
+
+    def run_one_of(self, group: str, work: WorkType[None]) -> None:
+        """Do this beside everything else, unless one of the group is being done.
+
+        A question that is dropped is answered by the kernel all the same, before later ones.
+        """
+        if not any(one.node is self and one.group == group for one in self.workers):
+            self.run_worker(work, group=group, exit_on_error=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR and event.worker.error is not None:

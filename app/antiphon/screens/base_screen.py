@@ -537,7 +537,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     def _list_contexts(self) -> None:
         if self._session.is_live:
-            self.run_last_of("contexts", self._fetch_branches)
+            self.run_one_of("contexts", self._fetch_branches)
 
     async def _fetch_branches(self) -> None:
         """Ask which contexts there are, and if some are forks, which messages here branch."""

@@ -103,7 +103,7 @@ class DocumentScreen(DocumentActions):
     def _look_at_contexts(self) -> None:
         """Keep the contexts at the side up to date."""
         if self._frame.has_sidebar:
-            self.run_last_of("contexts", self.fetch_contexts)
+            self.run_one_of("contexts", self.fetch_contexts)
 
     def on_unmount(self) -> None:
         self.retire()

@@ -93,7 +93,7 @@ class Panel(BackgroundTaskMixin[None], ModalScreen[None]):
 
     def refresh_entries(self) -> None:
         """Ask the kernel again."""
-        self.run_worker(self._refresh(), exclusive=True, group="entries", exit_on_error=False)
+        self.run_one_of("entries", self._refresh)
 
     async def _refresh(self) -> None:
         chosen = self.chosen

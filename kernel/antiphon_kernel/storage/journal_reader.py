@@ -267,12 +267,14 @@ class JournalReader:
         last = rows[0][0]
         return 0 if last is None else int(last) - everything[0]
 
-    async def last_change(self, context: ContextRow) -> tuple[int, int]:
-        """Return number and time of a context's last transaction; 0 and its founding without."""
-        sql = "SELECT seq, time FROM ops WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
-        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, everything)
-        return (int(rows[0][0]), int(rows[0][1])) if rows else (0, context.created)
+    async def last_changes(self) -> dict[int, tuple[int, int]]:
+        """Return number and time of the last transaction of each context that has one."""
+        sql = (
+            "SELECT c.number, o.seq, o.time FROM contexts c JOIN ops o ON o.id ="
+            " (SELECT max(id) FROM ops WHERE id BETWEEN c.number * ?1 AND c.number * ?1 + ?2)"
+        )
+        rows = await self._database.select(sql, (op_id(1, 0), LAST_SEQ))
+        return {int(number): (int(seq), int(time)) for number, seq, time in rows}
 
     async def changed_blocks(
         self, context: ContextRow, after: int, limit: int, *, but_by: str

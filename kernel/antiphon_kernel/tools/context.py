@@ -102,18 +102,21 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
     """List the contexts of this kernel; archived ones only when asked for."""
     rows = [row for row in call.kernel.context_rows() if params.archived or row.archived is None]
     journal, found = call.kernel.journal, []
+    last = await journal.last_changes()
     for row in rows:
+        version, time = last.get(row.number, (0, row.created))
         changed = None
         if params.seen is not None:
             since, caller = params.seen.get(row.id, 0), call.actor.principal.id
+            blocks = set[int]()
             try:
-                blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
+                if since < version:
+                    blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
             except CorruptContextError as error:
                 call.kernel.quarantine.add(row.id, error)
             else:
                 changed = len(blocks)
         info = context_info(call, row).model_dump()
-        version, time = await journal.last_change(row)
         found.append(
             ListedContext(
                 **info, context_version=version, last_change=iso_time(time), changed=changed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,6 +34,23 @@ async def test_failure_of_a_page_over_the_document_is_told(there: Opened) -> Non
     await there.app.push_screen(PickerModal("Choose", fail))
     told = "Something went wrong: RuntimeError(\"no choices for ''\")"
     await until(lambda: there.screen.hint_shown == told, "the failure")
+
+
+async def test_work_of_a_group_that_is_under_way_is_not_begun_again(there: Opened) -> None:
+    begun, end = [], asyncio.Event()
+
+    async def work() -> None:
+        begun.append(1)
+        await end.wait()
+
+    for _ in range(3):
+        there.screen.run_one_of("group", work)
+        await there.pilot.pause()
+    assert len(begun) == 1
+    end.set()
+    await there.pilot.pause()
+    there.screen.run_one_of("group", work)
+    await until(lambda: len(begun) == 2, "the work, once more")
 
 
 async def test_past_hints_are_read_again_in_a_list_from_the_palette(
