@@ -24,8 +24,6 @@ from antiphon.cli.errors import CommandError
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.constants import ExitCode
 
-SCHEME: Final = "ssh://"
-
 _OPTIONS: Final = (
     "-T",
     "-a",

@@ -207,7 +207,6 @@ class _Palette:
 
     def __init__(self, theme: Theme) -> None:
         system = theme.to_color_system().generate()
-        self._generated: Mapping[str, str] = system
         self._variables: Mapping[str, str] = theme.variables
         self.foreground = self._of(theme.foreground, system.get("foreground"), "#e0e0e0")
         self.background = self._of(theme.background, system.get("background"), "#121212")

@@ -30,11 +30,12 @@ from antiphon.screens.modals import (
     LONGEST_REASON,
     REASON_ASKED,
     ConfirmModal,
-    HelpModal,
-    HintsModal,
     KeyModal,
     LineModal,
-    RejectedModal,
+    TextModal,
+    help_rows,
+    hint_rows,
+    rejected_rows,
 )
 from antiphon.screens.panels import ContextsPanel, PeoplePanel
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
@@ -763,19 +764,19 @@ class DocumentActions(CellActions):
     # The program
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpModal(self.keymap))
+        self.app.push_screen(TextModal(partial(help_rows, self.keymap)))
 
     def action_show_help(self) -> None:
         self.action_help()
 
     def action_hints(self) -> None:
-        self.app.push_screen(HintsModal(self._hints))
+        self.app.push_screen(TextModal(partial(hint_rows, self._hints)))
 
     def action_refused(self) -> None:
         refused = self._session.status.refused
         if refused is not None:
             self._looked_at = refused
-            self.app.push_screen(RejectedModal(refused))
+            self.app.push_screen(TextModal(partial(rejected_rows, refused)))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar, Final
 
 from rich.cells import chop_cells
@@ -102,27 +101,6 @@ class TextModal(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         yield self._page
-
-
-class HelpModal(TextModal):
-    """All keys, by where they work."""
-
-    def __init__(self, keymap: KeyMap) -> None:
-        super().__init__(partial(help_rows, keymap))
-
-
-class HintsModal(TextModal):
-    """The hints so far."""
-
-    def __init__(self, hints: HintLog) -> None:
-        super().__init__(partial(hint_rows, hints))
-
-
-class RejectedModal(TextModal):
-    """Text that the kernel rejected: the reason, where it is kept, and the text."""
-
-    def __init__(self, refused: Rejection) -> None:
-        super().__init__(partial(rejected_rows, refused))
 
 
 class _QuestionLines(KeyLines):

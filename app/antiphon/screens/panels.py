@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from rich.segment import Segment
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
@@ -243,34 +244,26 @@ class ContextsPanel(Panel):
             self.dismiss(None)
             self._show(context)
 
-    def action_new(self) -> None:
-        self.run_worker(self._new(), exit_on_error=False)
-
-    async def _new(self) -> None:
+    @work(exit_on_error=False)
+    async def action_new(self) -> None:
         if label := await self.ask_line(_LABEL_ASKED):
             self._open(await self.kernel.create_context(label))
 
-    def action_fork(self) -> None:
-        self.run_worker(self._fork(), exit_on_error=False)
-
-    async def _fork(self) -> None:
+    @work(exit_on_error=False)
+    async def action_fork(self) -> None:
         if (chosen := self.chosen) is not None:
             self._open(await self.kernel.fork(chosen))
 
-    def action_rename(self) -> None:
-        self.run_worker(self._rename(), exit_on_error=False)
-
-    async def _rename(self) -> None:
+    @work(exit_on_error=False)
+    async def action_rename(self) -> None:
         chosen = self._chosen
         label = await self.ask_line(_LABEL_ASKED, chosen.label) if chosen is not None else None
         if chosen is not None and label:
             await self.kernel.rename_context(label, chosen.id)
             await self._refresh()
 
-    def action_archive(self) -> None:
-        self.run_worker(self._archive(), exit_on_error=False)
-
-    async def _archive(self) -> None:
+    @work(exit_on_error=False)
+    async def action_archive(self) -> None:
         if (chosen := self._chosen) is not None:
             if await self.kernel.archive_context(chosen.id, archived=not chosen.is_archived):
                 done = "is back" if chosen.is_archived else "is archived; z shows archived ones"
@@ -366,18 +359,14 @@ class PeoplePanel(Panel):
         else:
             self.notify_person(f"{chosen.name} is in no cell of this context.")
 
-    def action_invite(self, role: str) -> None:
-        self.run_worker(self._invite(role), exit_on_error=False)
-
-    async def _invite(self, role: str) -> None:
+    @work(exit_on_error=False)
+    async def action_invite(self, role: str) -> None:
         if (line := await self.kernel.invite(role)) is not None:
             self._copy(line)
             self.notify_person(f"Copied, for a day, to let in one {role} or more: {line}")
 
-    def action_role(self, role: str) -> None:
-        self.run_worker(self._role(role), exit_on_error=False)
-
-    async def _role(self, role: str) -> None:
+    @work(exit_on_error=False)
+    async def action_role(self, role: str) -> None:
         chosen = self._chosen
         if chosen is None:
             return
@@ -392,10 +381,8 @@ class PeoplePanel(Panel):
             self.notify_person(f"{chosen.name} is {AccessRole(role).described()} now.")
         await self._refresh()
 
-    def action_end(self) -> None:
-        self.run_worker(self._end(), exit_on_error=False)
-
-    async def _end(self) -> None:
+    @work(exit_on_error=False)
+    async def action_end(self) -> None:
         chosen = self._chosen
         if chosen is None:
             return
@@ -411,10 +398,8 @@ class PeoplePanel(Panel):
         self.choose_id(chosen.principal)
         self._page.reload()
 
-    def action_kick(self) -> None:
-        self.run_worker(self._kick(), exit_on_error=False)
-
-    async def _kick(self) -> None:
+    @work(exit_on_error=False)
+    async def action_kick(self) -> None:
         chosen = self._chosen
         if chosen is None:
             return

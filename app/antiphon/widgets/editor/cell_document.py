@@ -118,14 +118,6 @@ class CellDocument(DocumentBase):
                 column = max(fold.start(), column - len(self._folds[fold[0]]) + 1)
         return row, column
 
-    def get_index_from_location(self, location: Location) -> int:
-        return self.offset_of(location)
-
-    def get_location_from_index(self, index: int) -> Location:
-        if not 0 <= index <= self.length:
-            raise ValueError(f"offset {index} is outside a text of {self.length} code points")
-        return self.location_of(index)
-
     def get_text_range(self, start: Location, end: Location) -> str:
         top, bottom = sorted((start, end))
         low, high = (self.location_of(self.offset_of(place)) for place in (top, bottom))
@@ -157,10 +149,6 @@ class CellDocument(DocumentBase):
         return self._replace(start, end, inserted)
 
     # Folding
-
-    @property
-    def has_folds(self) -> bool:
-        return bool(self._folds)
 
     @property
     def folds(self) -> list[FoldedRange]:
