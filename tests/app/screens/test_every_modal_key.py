@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingsMap
 from textual.screen import ModalScreen
 
 from antiphon.screens import history, modals, panels, picker, reading
-from antiphon_kernel.client.rejected_edits import Rejection
 from tests.app.opened import Opened, World, opened
 from tests.app.screens.key_effects import noticed
 from tests.waiting import screen_updated, until
@@ -37,12 +36,6 @@ async def choices(typed: str) -> list[picker.PickerEntry]:
     return [picker.PickerEntry(one, one) for one in ("one", "two", "three") if typed in one]
 
 
-def rejected(there: Opened) -> ModalScreen[Any]:
-    file = there.app.session.project / "report.md"
-    file.write_text(LONG)
-    return modals.RejectedModal(Rejection("not now", 1, file))
-
-
 SCROLLED: Final = {"k": ("j",), "g": ("G",)}
 LISTED: Final = {
     **dict.fromkeys(("up", "k", "g", "home"), ("G",)),
@@ -50,9 +43,7 @@ LISTED: Final = {
 }
 
 COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
-    modals.HelpModal: Cover(lambda there: there.screen.action_help(), SCROLLED),
-    modals.HintsModal: Cover(lambda there: there.screen.action_hints(), SCROLLED),
-    modals.RejectedModal: Cover(pushing(rejected), SCROLLED),
+    modals.TextModal: Cover(lambda there: there.screen.action_help(), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
     modals.KeyModal: Cover(pushing(lambda there: modals.KeyModal("word " * 900)), SCROLLED),
     modals.LineModal: Cover(pushing(lambda there: modals.LineModal("Name", 9))),
