@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tests.bench.earlier import comparison
+
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 PLACES: Final = ("document", "kernel", "models", "app")
@@ -130,8 +132,13 @@ def main(places: list[str]) -> None:
     known = sections_of(PAGE.read_text("utf-8")) if PAGE.exists() else {}
     for place in places or PLACES:
         known[place] = section(place)
-    told = [known[place] for place in PLACES if place in known]
-    PAGE.write_text("\n".join([INTRODUCTION, *told]), "utf-8")
+    PAGE.write_text(whole(known), "utf-8")
+
+
+def whole(sections: Mapping[str, str]) -> str:
+    """Return the page of these sections, with what their figures were before."""
+    told = {place: sections[place] for place in PLACES if place in sections}
+    return "\n".join([INTRODUCTION, *told.values(), comparison(told)])
 
 
 if __name__ == "__main__":

@@ -27,9 +27,13 @@ class TokenBucket:
         """Seconds in which it fills from nothing."""
         return self._burst / self._rate
 
-    def take(self, amount: float) -> float:
-        """Take `amount` out; the seconds to wait before the next taking, 0 if none."""
-        now = self._monotonic()
+    def take(self, amount: float, now: float | None = None) -> float:
+        """Take `amount` out; the seconds to wait before the next taking, 0 if none.
+
+        Args:
+            now: the monotonic time, if the caller knows it already.
+        """
+        now = self._monotonic() if now is None else now
         self._level = min(self._burst, self._level + (now - self._at) * self._rate) - amount
         self._at = now
         return max(0.0, -self._level / self._rate)
@@ -109,12 +113,12 @@ class RateLimiter:
         self._rested_at = 0.0
         """From when on a message that need not wait is one after a pause."""
 
-    def received(self, size: int) -> float:
-        """A message of `size` bytes came; the seconds to wait before the next is read."""
-        delay, rest = max(
-            (self._messages.take(1), self._messages.rest), (self._data.take(size), self._data.rest)
-        )
+    def received(self, size: int, messages: int = 1) -> float:
+        """Messages of `size` bytes came; the seconds to wait before the next is read."""
         now = self._monotonic()
+        delay, rest = self._messages.take(messages, now), self._messages.rest
+        if (of_data := self._data.take(size, now)) > delay:
+            delay, rest = of_data, self._data.rest
         if delay > 0:
             # A busy kernel that reads a little later than it could does not make it a pause.
             self._rested_at = now + delay + rest

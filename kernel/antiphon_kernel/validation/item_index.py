@@ -295,8 +295,7 @@ class ItemIndex:
             container.written += size
         for ids in above.deletions:
             self.deleted.add(ids)
-        for item, start in above.staged:
-            self.order.add(item, start)
+        self.order.adopt(above.staged)
 
     def delete(self, deletions: tuple[IdRange, ...]) -> None:
         """Suppose that these ids are gone, to be told when this is adopted."""

@@ -70,6 +70,8 @@ class TextOrder:
         self._texts: dict[ItemId, _Text] = {}
         self._on_trial: dict[int, int] = {}
         """CRDT client to the first of its items that are here to be checked."""
+        self._fitting: Sequence[tuple[Struct, int]] = ()
+        """Items of the last check, which are here but for the last, and may be adopted."""
 
     @property
     def is_settled(self) -> bool:
@@ -118,13 +120,43 @@ class TextOrder:
                 self._withdraw(item.client)
             self._place(text, item, start)
 
-    def fits(self, item: Struct) -> bool:
-        """Return whether a new item is known to be in a text and to fit there; see `check`."""
-        neighbour = self._neighbour(item)
-        if neighbour is None or self._end(item.client) > item.clock:
+    def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
+        """Add what has been checked; after `fit` most of it is here already."""
+        if items is self._fitting:
+            del self._on_trial[items[0][0].client]
+            self._fitting = ()
+            items = items[-1:]
+        for item, start in items:
+            self.add(item, start)
+
+    def fit(self, items: Sequence[tuple[Struct, int]]) -> bool:
+        """Return whether the next items of one client are known to be in texts and to fit there.
+
+        They stay part of the order until the next check; `adopt` keeps them.
+        """
+        self._drop_fitting()
+        client = items[0][0].client
+        if client in self._on_trial:
             return False
-        text = cast("_Text", neighbour.sequence)
-        return self._fits(text, item, item.clock, neighbour)
+        for count, (item, start) in enumerate(items, 1):
+            neighbour = self._neighbour(item)
+            if neighbour is None or self._end(client) > start:
+                break
+            text = cast("_Text", neighbour.sequence)
+            if not self._fits(text, item, start, neighbour):
+                break
+            if count == len(items):
+                self._fitting = items if count > 1 else ()
+                return True
+            self._on_trial.setdefault(client, start)
+            self._place(text, item, start)
+        self._withdraw(client)
+        return False
+
+    def _drop_fitting(self) -> None:
+        if self._fitting:
+            self._withdraw(self._fitting[0][0].client)
+            self._fitting = ()
 
     def check(self, items: Sequence[tuple[Struct, int]]) -> Iterator[None]:
         """Check new items, each with the clock from which on it is new, in causal order.
@@ -135,6 +167,7 @@ class TextOrder:
             AntiphonError: invalid_params, if one names neighbours that its client cannot have seen
                 beside each other; gap, if it has come through another connection meanwhile.
         """
+        self._drop_fitting()
         clients: list[int] = []
         made: list[_Text] = []
         last = len(items)

@@ -1,4 +1,4 @@
-"""The check of one piece of text in a text that is there: what nearly every update brings.
+"""The check of text that goes into texts that are there: what nearly every update brings.
 
 All that `UpdateValidator` checks of such an update, without what it needs for any other.
 """
@@ -24,39 +24,43 @@ def place_typed_text(
     item_index: ItemIndex,
     limits: Limits,
 ) -> ItemIndex | None:
-    """Return the index of the item that an update brings, as `ValidatedUpdate.placed`.
+    """Return the index of the items that an update brings, as `ValidatedUpdate.placed`.
 
-    None if it brings anything else than the next text of a client of the actor's, at a place that
-    is known, or if it may have to be refused for what it builds on.
+    None if it brings anything else than the next text of one client of the actor's, at places that
+    are known, or if it has to be refused for what it builds on.
 
     Raises:
         AntiphonError: as `validate`.
     """
-    if decoded.deletions or len(decoded.structs) != 1:
+    structs = decoded.structs
+    if decoded.deletions or not structs or len(structs) > limits.update_structs:
         return None
-    [item] = decoded.structs
-    client, clock, after = item.client, item.clock, item.right_origin
-    beside = item.origin or after
-    if item.kind is not ContentKind.STRING or beside is None:
+    client, end = structs[0].client, structs[0].clock
+    if owners.get(client) != actor.principal.id or item_index.end(client) != end:
         return None
-    if owners.get(client) != actor.principal.id or item_index.end(client) != clock:
-        return None
-    place = item_index.place(beside)
-    container = place.container
-    if not container.is_text or place is container.frame:
-        return None
-    splits = item_index.splits_surrogates
-    if item.origin is not None and splits(beside.client, beside.clock + 1):
-        return None
-    if after is not None:
-        if item_index.place(after).container is not container or splits(after.client, after.clock):
-            return None
     check_update(actor.principal, actor.role)
     content = ContentRules(document, actor, item_index, limits)
-    content.check_item(item, container.value, clock)
-    if not item_index.order.fits(item):
-        return None
-    content.confirm()
     placed = ItemIndex(item_index)
-    placed.add(item, container.value)
-    return placed
+    for item in structs:
+        origin, after = item.origin, item.right_origin
+        beside = origin or after
+        if item.kind is not ContentKind.STRING or beside is None:
+            return None
+        if item.client != client or item.clock != end:
+            return None
+        place = placed.place(beside)
+        container = place.container
+        if not container.is_text or place is container.frame:
+            return None
+        if origin is not None and placed.splits_surrogates(origin.client, origin.clock + 1):
+            return None
+        if after is not None:
+            if placed.place(after).container is not container:
+                return None
+            if placed.splits_surrogates(after.client, after.clock):
+                return None
+        content.check_item(item, container.value, end)
+        placed.add(item, container.value)
+        end += item.length
+    content.confirm()
+    return placed if item_index.order.fit(placed.staged) else None

@@ -91,10 +91,10 @@ def validate(
         raise unreadable(error) from error
     typed = place_typed_text(document, actor, decoded, owners, item_index, limits)
     if typed is not None:
-        return ValidatedUpdate(update, typed, is_text=True)
-    validated = UpdateValidator(document, actor, owners, item_index, limits).validate(
-        decoded, update
-    )
+        validated = ValidatedUpdate(update, typed, is_text=True)
+    else:
+        validator = UpdateValidator(document, actor, owners, item_index, limits)
+        validated = validator.validate(decoded, update)
     if continuations(decoded.structs) > _SMALL_ITEMS:
         return validated._replace(update=squash(decoded))
     return validated

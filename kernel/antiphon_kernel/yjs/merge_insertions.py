@@ -7,18 +7,18 @@ whether it brings a character or a page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.update import (
     MAX_CLOCK,
     ContentKind,
-    DecodedUpdate,
+    ItemId,
     Struct,
-    decode_update,
+    decode_single,
 )
-from antiphon_kernel.yjs.update_writer import encode_update
+from antiphon_kernel.yjs.update_writer import encode_struct
 from antiphon_kernel.yjs.utf16 import utf16_length
 from antiphon_kernel.yjs.varint import write_var_uint
 
@@ -40,23 +40,34 @@ def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
     """
     runs: list[_TypedRun] = []
     for update in updates:
-        text = _continuation(update, runs[-1].first, runs[-1].end) if runs else None
-        if text is not None:
-            runs[-1].texts.append(text)
-            runs[-1].end += utf16_length(text)
-            continue
-        first = _typed(update)
-        if first is None:
+        run = runs[-1] if runs else None
+        if run is not None and (run.texts or len(runs) == 1):
+            text = _continuation(update, run.first, run.end)
+            if text is not None:
+                run.type_on(text)
+                continue
+        try:
+            single = decode_single(update)
+        except ValueError:
             break
-        if runs and (first.client, first.clock) != (runs[-1].first.client, runs[-1].end):
+        if single is None or single[0].kind is not ContentKind.STRING:
             break
-        runs.append(_TypedRun(first, [str(first.content)], first.clock + first.length))
+        first, written = single
+        if run is not None:
+            if first.client != run.first.client or first.clock != run.end:
+                break
+            if first.origin == ItemId(first.client, first.clock - 1):
+                if first.right_origin == run.first.right_origin:
+                    run.type_on(str(first.content))
+                    continue
+        runs.append(_TypedRun(first, written, first.clock + first.length))
     if len(runs) < _PLACES:
         del runs[1:]
-    count = sum(len(run.texts) for run in runs)
+    count = sum(1 + len(run.texts) for run in runs)
     if count < 2 or runs[-1].end > MAX_CLOCK:
         return updates[0], 1
-    return encode_update([run.joined() for run in runs], ()), count
+    begin = map(write_var_uint, (1, len(runs), runs[0].first.client, runs[0].first.clock))
+    return b"".join((*begin, *[run.joined() for run in runs], _NONE)), count
 
 
 @dataclass(slots=True)
@@ -64,24 +75,24 @@ class _TypedRun:
     """Text that was typed on at one place."""
 
     first: Struct
-    texts: list[str]
+    written: bytes
+    """The first struct as it came."""
     end: int
+    texts: list[str] = field(default_factory=list)
+    """The texts behind the first."""
 
-    def joined(self) -> Struct:
-        length = self.end - self.first.clock
-        return self.first._replace(length=length, content="".join(self.texts))
+    def type_on(self, text: str) -> None:
+        """Add text behind the last."""
+        self.texts.append(text)
+        self.end += utf16_length(text)
 
-
-def _typed(update: bytes) -> Struct | None:
-    """The one piece of text that an update brings; None if it brings anything else."""
-    try:
-        decoded = decode_update(update)
-    except ValueError:
-        decoded = DecodedUpdate((), ())
-    if len(decoded.structs) != 1 or decoded.deletions:
-        return None
-    [struct] = decoded.structs
-    return struct if struct.kind is ContentKind.STRING else None
+    def joined(self) -> bytes:
+        """Return the bytes of one struct for all of it."""
+        if not self.texts:
+            return self.written
+        first = self.first
+        content = "".join((str(first.content), *self.texts))
+        return encode_struct(first._replace(length=self.end - first.clock, content=content))
 
 
 def _continuation(update: bytes, first: Struct, end: int) -> str | None:

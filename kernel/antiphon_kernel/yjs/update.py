@@ -105,12 +105,9 @@ def decode_update(update: bytes) -> DecodedUpdate:
     Raises:
         ValueError: if the bytes are not exactly one update that the CRDT engine understands.
     """
-    if update.startswith(_ONE_STRUCT):
-        reader = Reader(update)
-        reader.at = len(_ONE_STRUCT)
-        struct = _read_struct(reader, reader.uint(), reader.uint())
-        if update[reader.at :] == _NO_DELETIONS and struct.clock + struct.length <= MAX_CLOCK:
-            return DecodedUpdate((struct,), ())
+    single = decode_single(update)
+    if single is not None:
+        return DecodedUpdate((single[0],), ())
     return next(decode_in_parts(update, len(update) + 1))
 
 
@@ -125,6 +122,26 @@ def decode_first(update: bytes) -> tuple[Struct, int]:
     reader.count()
     client, clock = reader.uint(), reader.uint()
     return _read_struct(reader, client, clock), reader.at
+
+
+def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
+    """Return the struct of an update that brings one and nothing else, and its bytes.
+
+    None if the update brings more, or is none.
+
+    Raises:
+        ValueError: as `decode_update`.
+    """
+    if not update.startswith(_ONE_STRUCT):
+        return None
+    reader = Reader(update)
+    reader.at = len(_ONE_STRUCT)
+    client, clock = reader.uint(), reader.uint()
+    start = reader.at
+    struct = _read_struct(reader, client, clock)
+    if update[reader.at :] != _NO_DELETIONS or clock + struct.length > MAX_CLOCK:
+        return None
+    return struct, update[start : reader.at]
 
 
 def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:

@@ -25,7 +25,7 @@ def encode_update(structs: Iterable[Struct], deletions: IdSet) -> bytes:
         for number in (len(own), client, own[0].clock):
             out += write_var_uint(number)
         for one in own:
-            out += _struct(one)
+            out += encode_struct(one)
     return bytes(out) + encode_id_set(deletions)
 
 
@@ -43,7 +43,12 @@ def encode_text_item(
     return b"".join((begin, b"\xc4", _id(origin), _id(right), size, text, b"\x00"))
 
 
-def _struct(one: Struct) -> bytes:
+def encode_struct(one: Struct) -> bytes:
+    """Return a struct as it stands in an update.
+
+    Raises:
+        ValueError: as `encode_update`.
+    """
     if one.kind in (ContentKind.GC, ContentKind.SKIP):
         return bytes([one.kind]) + write_var_uint(one.length)
     out = bytearray([one.kind])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.limits import Limits
@@ -29,7 +30,7 @@ BO, AMY, UNKNOWN = 77, 78, 79
 
 
 class Checks:
-    """Both checks of one item, beside each other."""
+    """Both checks of the same items, beside each other."""
 
     def __init__(self, context: Context, actor: Actor, limits: Limits | None = None) -> None:
         self.context = context
@@ -38,16 +39,16 @@ class Checks:
         self.owners = {BO: actor.principal.id, AMY: "somebody else"}
         self.items = context.structure.item_index
 
-    def short(self, item: Struct) -> ItemIndex | str | None:
-        decoded = DecodedUpdate((item,), ())
+    def short(self, *items: Struct) -> ItemIndex | str | None:
+        decoded = DecodedUpdate(items, ())
         document, owners = self.context.document, self.owners
         try:
             return place_typed_text(document, self.actor, decoded, owners, self.items, self.limits)
         except AntiphonError as error:
             return error.code
 
-    def whole(self, item: Struct) -> ItemIndex | str | None:
-        update = encode_update([item], ())
+    def whole(self, *items: Struct) -> ItemIndex | str | None:
+        update = encode_update(items, ())
         validator = UpdateValidator(
             self.context.document, self.actor, self.owners, self.items, self.limits
         )
@@ -59,16 +60,17 @@ class Checks:
             return None
         return validated.placed
 
-    def agree(self, item: Struct) -> bool:
-        """Return whether the short check decides about an item; if so, as the whole one does."""
-        short, whole = self.short(item), self.whole(item)
+    def agree(self, *items: Struct) -> bool:
+        """Return whether the short check decides about items; if so, as the whole one does."""
+        short, whole = self.short(*items), self.whole(*items)
         if isinstance(short, str):
             assert short == whole
         elif short is not None:
-            assert isinstance(whole, ItemIndex), (item, whole)
-            last = ItemId(item.client, item.clock + item.length - 1)
-            assert short.place(last) is whole.place(last)
-            assert short.end(item.client) == whole.end(item.client)
+            assert isinstance(whole, ItemIndex), (items, whole)
+            for item in items:
+                last = ItemId(item.client, item.clock + item.length - 1)
+                assert short.place(last) is whole.place(last)
+            assert short.end(items[0].client) == whole.end(items[0].client)
             assert short.staged == whole.staged
         return short is not None
 
@@ -142,3 +144,38 @@ async def test_short_check_refuses_viewers_and_long_texts_as_the_whole_check(
     assert viewer.agree(typed) and viewer.short(typed) is ErrorCode.PERMISSION_DENIED
     short = Checks(context, bo, context.limits.model_copy(update={"block_code_points": 3}))
     assert short.agree(typed) and short.short(typed) is ErrorCode.TOO_LARGE
+
+
+async def test_short_check_of_many_items_decides_as_the_whole_check(
+    context: Context, bo: Actor, amy: Actor, make: Make
+) -> None:
+    text = await make("a漢😀b" * 5)
+    await write(context, bo, BO, text)
+    await write(context, amy, AMY, text)
+    checks, chance = Checks(context, bo), Random(4711)
+    peer = Peer(context, BO, keeps=True)
+    agreed = 0
+    for _ in range(60):
+        for _ in range(chance.randrange(1, 8)):
+            before = str(peer.content(text))
+            at = len(before[: chance.randrange(len(before) + 1)].encode())
+            peer.content(text).insert(at, chance.choice(("x", "漢", "😀", "yz")))
+        update = peer.update()
+        structs = decode_update(update).structs
+        agreed += checks.agree(*structs)
+        spoilt = [*structs]
+        at = chance.randrange(len(spoilt))
+        other = chance.choice([one for one in items(context) if one is not None])
+        spoilt[at] = spoilt[at]._replace(right_origin=other)
+        checks.agree(*spoilt)
+        await context.apply_update(bo, update, "client")
+    assert agreed > 50
+    rebuilt = Checks(context, bo)
+    rebuilt.items = ItemIndex()
+    rebuilt.items.follow(context.document.update_since())
+    known, end = list(items(context)), checks.items.end(BO)
+    for _ in range(2_000):
+        origin, right = chance.choice(known), chance.choice(known)
+        probe = Struct(BO, end, 1, ContentKind.STRING, origin, right, content="x")
+        assert (checks.short(probe) is None) == (rebuilt.short(probe) is None)
+    assert str(peer.content(text)) == context.document.text(text)

@@ -31,13 +31,13 @@ class AckTracker:
         self._received += 1
         self._gap = True
 
-    def applied(self, future: asyncio.Future[None], *, complete: bool) -> None:
-        """A frame was applied; `future` ends when it is on disk.
+    def applied(self, future: asyncio.Future[None], *, complete: bool, frames: int = 1) -> None:
+        """Frames were applied as one; `future` ends when they are on disk.
 
         Args:
             complete: whether it holds everything that the client has and the kernel had not.
         """
-        self._received += 1
+        self._received += frames
         if complete:
             self._gap = False
         if not self._gap:

@@ -171,8 +171,7 @@ class Room:
 
     def _count(self, client: SyncConnection, bundle: UpdateBatch) -> None:
         """Let a client rest if it writes too fast; say goodbye if it goes on like that."""
-        received = client.pace.received
-        delay = max([received(len(one)) for one in bundle.messages])
+        delay = client.pace.received(sum(map(len, bundle.messages)), len(bundle.messages))
         if delay > 0:
             client.rests_until = self._loop.time() + delay
             if client.pace.exhausted:
@@ -211,8 +210,7 @@ class Room:
         except AntiphonError:
             return False
         client.caught_up = True
-        for _ in bundle.messages:
-            client.receipts.applied(future, complete=False)
+        client.receipts.applied(future, complete=False, frames=len(bundle.messages))
         return True
 
     def _receive(self, client: SyncConnection, message: bytes) -> SyncUpdate | SyncStep2 | None:
