@@ -191,8 +191,13 @@ class Database:
             statements: if they are made one by one, they are made in the thread that writes: the
                 rows of a large transaction keep nobody waiting and are not there all at once.
         """
-        async with self._writing() as files:
-            await self._connection.transact(statements, files)
+        # Not `_writing`: a generator takes as long as the rest, and this is what every commit does.
+        async with self._lock:
+            files = self._writable_files()
+            try:
+                await self._connection.transact(statements, files)
+            except (sqlite3.Error, StorageLostError) as error:
+                raise await self._failure_of(error) from error
 
     async def check_files(self) -> None:
         """See that what is written still reaches the files at their paths.
@@ -207,18 +212,26 @@ class Database:
     async def _writing(self) -> AsyncIterator[OpenFiles]:
         """Be the only writer for now; gives the files, which belong to the library's thread."""
         async with self._lock:
-            self._raise_if_closed()
-            if self.lost is not None:
-                raise self.lost
-            assert self._files is not None
+            files = self._writable_files()
             try:
-                yield self._files
-            except sqlite3.Error as error:
-                raise _failed(self.path, error) from error
-            except StorageLostError as error:
-                self.lost = lost = await self._salvage(error)
-                self.files_lost.notify(lost)
-                raise lost from error
+                yield files
+            except (sqlite3.Error, StorageLostError) as error:
+                raise await self._failure_of(error) from error
+
+    def _writable_files(self) -> OpenFiles:
+        self._raise_if_closed()
+        if self.lost is not None:
+            raise self.lost
+        assert self._files is not None
+        return self._files
+
+    async def _failure_of(self, error: sqlite3.Error | StorageLostError) -> AntiphonError:
+        """Return what to raise for an error; lost files are salvaged, and told of once."""
+        if isinstance(error, sqlite3.Error):
+            return _failed(self.path, error)
+        self.lost = lost = await self._salvage(error)
+        self.files_lost.notify(lost)
+        return lost
 
     async def _salvage(self, error: StorageLostError) -> StorageLostError:
         """Save what SQLite still holds of lost files; the error, with where that is now."""
