@@ -90,6 +90,8 @@ class ActionContext:
     """The focused cell can be folded."""
     reading: bool = False
     """The person may read, not write."""
+    running: bool = True
+    """The person may run commands."""
     folded: bool = False
     """A label stands for a pasted text, where the cursor is."""
     private: bool = False
@@ -205,7 +207,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "At the start of a message: run the rest as a command in the project's folder; asks first"
         " if not all of it was typed in this window or fits on the screen.",
         _WRITE,
-        enabled=lambda now: not now.composing,
+        enabled=lambda now: now.running and not now.composing,
         typed=True,
         mutates=True,
     ),

@@ -59,6 +59,11 @@ class LocalUser:
     def is_owner(self) -> bool:
         return self.role == AccessRole.OWNER
 
+    @property
+    def may_run_commands(self) -> bool:
+        """Return whether a command of the person is run, as far as it is known here."""
+        return self.role in (None, AccessRole.OWNER)
+
     def may_decide(self, *, is_asker: bool) -> bool:
         """Return whether the person may decide about a model's call, as far as it is known here.
 

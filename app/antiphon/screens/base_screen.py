@@ -322,6 +322,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             private=self.composer.draft.is_private,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,
+            running=self.user.may_run_commands,
             refused=status.refused is not None,
             key_waits=self._key_requests.first is not None,
             shut_out=status.is_rejected,
@@ -403,7 +404,11 @@ class BaseScreen(BackgroundTaskMixin[None]):
         return FirstPageContent(
             keys=(
                 *((shown_key(keys[name][0]), does) for name, does in named if keys[name]),
-                ("!", "runs a command, as in !ls; / lists commands"),
+                (
+                    ("!", "runs a command, as in !ls; / lists commands")
+                    if self.user.may_run_commands
+                    else ("/", "lists commands")
+                ),
             ),
             answers=answers,
             contexts=[
@@ -423,7 +428,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
             return "Private: nobody sees this until you send it", shares
         match self.mode:
             case Mode.WRITE:
-                return "Message, or !command", "Esc to the cells"
+                is_owner = self.user.may_run_commands
+                return "Message, or !command" if is_owner else "Message", "Esc to the cells"
             case Mode.EDIT:
                 return "Esc leaves the cell", *to_write
             case Mode.NAVIGATE:

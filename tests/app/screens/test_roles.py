@@ -38,8 +38,11 @@ async def test_owner_sees_no_role_and_others_see_theirs(here: World) -> None:
     async with opened(here) as there:
         await there.sees("live")
         assert not there.shows("owner")
+        assert there.shows("! shell")
     async with as_vera(here) as there:
         await there.sees("editor · live")
+        await there.sees("Message · Esc to the cells")
+        assert not there.shows("! shell") and not there.shows("!command")
 
 
 async def test_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens(
