@@ -196,15 +196,17 @@ class Kernel:
         if self._closed:
             return
         self._closed = True
-        await self.quarantine.close()
-        await self.search.stop()
-        await self._open.interrupt_all()
-        self.start_closing()
-        self.access.close()
-        # What must be on disk is; snapshots take longer and may be cut short.
-        await self._open.close()
-        await self.members.close()
-        await self.journal.close()
+        try:
+            await self.quarantine.close()
+            await self.search.stop()
+            await self._open.interrupt_all()
+            self.start_closing()
+            self.access.close()
+            # What must be on disk is; snapshots take longer and may be cut short.
+            await self._open.close()
+        finally:
+            await self.members.close()
+            await self.journal.close()
 
     # Principals and sessions
 
