@@ -13,18 +13,19 @@ class Denial(NamedTuple):
 
     words: str
     """The answer to an attempt."""
-    instead: str
-    """The text in the place where a message would be written."""
+    instead: tuple[str, ...]
+    """The text in the place where a message would be written; where it is narrow, the first part.
+    """
 
 
 VIEWER: Final = Denial(
     "You are a viewer: you can read and copy, not write. Ask the owner.",
-    "You read along as a viewer; only the owner can let you write.",
+    ("You read along as a viewer", "only the owner can let you write"),
 )
 
 SHUT_OUT: Final = Denial(
     "The kernel has sent you away: nothing can be written. <key:palette>, Join again.",
-    "Sent away; what is here can be read and copied. <key:palette>, Join again.",
+    ("Sent away: <key:palette>, Join again", "what is here can be read and copied"),
 )
 
 

@@ -196,6 +196,7 @@ def _colour(name: str, default: str) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(exist_ok=True)
     cast = record_demo()
     (folder / "demo.cast").write_text(cast.dumps())
     (folder / "demo.svg").write_text(animation(cast))

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.widgets.sidebar import WIDE
+from antiphon.widgets.status import HintBar
 from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.types.enums import Activity
 from tests.app.opened import Writer
@@ -136,6 +137,8 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     await until(lambda: knows_everybody(scene, app), "the same cursors")
     if app.size.width >= WIDE:
         await until(lambda: any("▸ default" in row.text for row in terminal_rows(app)), "contexts")
+    # A hint goes away after some seconds of a clock that is nobody's.
+    app.document_screen.query_one(HintBar).clear_hint()
     # The frame of a streamed text may be due later.
     cells = app.document_screen.cells
     cells.draw()

@@ -422,10 +422,10 @@ class BaseScreen(BackgroundTaskMixin[None]):
         key = self.keymap.shown_key("write")
         to_write = (f"{key} to write",) if key else ()
         if (denial := self.user.denial) is not None:
-            return (self.keymap.name_keys(denial.instead),)
+            return tuple(map(self.keymap.name_keys, denial.instead))
         if self.composer.draft.is_private:
             shares = self.keymap.name_keys("<key:private> shares")
-            return "Private: nobody sees this until you send it", shares
+            return "Private: seen by nobody until sent", shares
         match self.mode:
             case Mode.WRITE:
                 is_owner = self.user.may_run_commands

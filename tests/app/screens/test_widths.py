@@ -18,7 +18,9 @@ from textual.screen import ModalScreen
 import antiphon
 from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap
+from antiphon.local_user import SHUT_OUT, VIEWER
 from antiphon.screens.history import HistoryModal
+from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, PeoplePanel
 from antiphon.themes import DEFAULT_THEME
@@ -151,3 +153,19 @@ async def test_panel_names_all_its_keys(
         await there.press(key)
         for shown, words in (*panel.own_keys, ("Esc", "leave")):
             await there.sees(f"{shown} {words}")
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_empty_message_says_what_it_is_for_at_the_least_width(
+    here: World, mode: Mode
+) -> None:
+    async with opened(here, size=(MIN_COLUMNS, 24)) as there:
+        screen = there.screen
+        room = screen.composer.editor.size.width
+        for is_private in (False, True):
+            if is_private:
+                screen.composer.draft.make_private()
+            screen.mode = mode
+            assert cell_len(screen._placeholder()[0]) <= room  # noqa: SLF001
+        for denial in (VIEWER, SHUT_OUT):
+            assert cell_len(screen.keymap.name_keys(denial.instead[0])) <= room
