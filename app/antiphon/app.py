@@ -18,7 +18,7 @@ from textual.app import App
 from textual.command import Command, CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
-from textual.worker import WorkerError
+from textual.worker import WorkerError, get_current_worker
 
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
@@ -453,7 +453,8 @@ class AntiphonApp(App[None]):
         for work in [one for one in self.workers if one.node is screen]:
             with suppress(WorkerError):  # which the screen has told of
                 await work.wait()
-        await self.remove_mode(mode)
+        if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
+            await self.remove_mode(mode)
 
     def exit(
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None

@@ -575,7 +575,7 @@ class DocumentActions(CellActions):
         elif self._blame.shown:
             self.hint("Text stands in its own colours again.")
         else:
-            self.hint("Text stands in the colour of who wrote it, with names at the left.")
+            self._frame.notice.end_hint()  # for the legend
         await self._blame.toggle()
 
     def action_history(self) -> None:

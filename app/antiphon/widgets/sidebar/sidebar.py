@@ -94,6 +94,12 @@ def participant_rows(person: Participant, number: int | None, mode: str) -> Part
     return ParticipantRow(person, f"{cell} {words}".strip())
 
 
+LEAST_CONTEXTS: Final = 3
+"""Contexts that are shown however many people there are."""
+
+OTHER_ROWS: Final = 3
+"""Headings, and the empty row between the lists."""
+
 Row = tuple[Sequence[StatusSpan], Sequence[StatusSpan]]
 """The left and the right side of a row."""
 
@@ -125,6 +131,8 @@ class Sidebar(ThemedWidget, can_focus=True):
         self._here = ""
         self._people: tuple[ParticipantRow, ...] = ()
         self._rows: list[Row] = []
+        self._shown = range(0)
+        """Places of the contexts for which there is room."""
 
     def theme_changed(self) -> None:
         self._layout_rows()
@@ -153,8 +161,20 @@ class Sidebar(ThemedWidget, can_focus=True):
         self._layout_rows()
 
     def on_click(self, event: events.Click) -> None:
-        if 0 < event.y <= len(self._contexts):
-            self.post_message(self.ContextClicked(self._contexts[event.y - 1].context.id))
+        if 0 < event.y <= len(self._shown):
+            context = self._contexts[self._shown[event.y - 1]].context
+            self.post_message(self.ContextClicked(context.id))
+
+    def on_resize(self) -> None:
+        self._layout_rows()
+
+    def _fit_contexts(self) -> range:
+        """Return the contexts that leave room for the people, the chosen one among them."""
+        room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - OTHER_ROWS)
+        ids = [one.context.id for one in self._contexts]
+        at = ids.index(self.chosen) if self.chosen in ids else 0
+        first = min(max(self._shown.start, at - room + 1), at, max(0, len(ids) - room))
+        return range(first, min(first + room, len(ids)))
 
     def show_people(self, people: Sequence[ParticipantRow]) -> None:
         """Show who is here and where."""
@@ -175,10 +195,11 @@ class Sidebar(ThemedWidget, can_focus=True):
 
     def _new_rows(self) -> list[Row]:
         theme = self.cell_theme
-        rows: list[Row] = [
-            ([StatusSpan("contexts", theme.dim)], ()),
-        ]
-        for context, mark in self._contexts:
+        self._shown = self._fit_contexts()
+        is_cut = len(self._shown) < len(self._contexts)
+        count = [StatusSpan(f"of {len(self._contexts)}", theme.dim)] if is_cut else []
+        rows: list[Row] = [([StatusSpan("contexts", theme.dim)], count)]
+        for context, mark in (self._contexts[place] for place in self._shown):
             here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
             bar = "┃ " if chosen else "▸ " if here else "  "
             label = StatusSpan(context.label, theme.text if here or chosen else theme.dim)

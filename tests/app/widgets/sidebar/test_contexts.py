@@ -41,6 +41,18 @@ async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(he
         await until(lambda: there.message == "half a thought", "the draft")
 
 
+async def test_contexts_more_than_rows_show_the_chosen_one_and_the_people(here: World) -> None:
+    for number in range(24):
+        await here.call("context.create", label=f"number-{number}")
+    async with opened(here) as there:
+        await there.press("f2")
+        await there.sees("number-4")
+        assert there.shows("people") and not there.shows("number-23")
+        there.burst(*["down"] * 24)
+        await there.sees("number-23")
+        assert there.shows("people") and not there.shows("number-4 ")
+
+
 async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: World) -> None:
     other = (await here.call("context.create", label="other"))["context_id"]
     async with opened(here) as there:
