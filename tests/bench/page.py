@@ -38,9 +38,9 @@ MEANING: Final = {
   what a client writes.
 - **processor time of an update**: what all threads of the server have run while updates of 20
   characters came at a steady pace. At 10 a second most of it is waking up: a bare server of
-  `websockets` that commits to SQLite in a thread before it sends took half of it, turn by turn on
-  a busy machine. uvloop, the extra `fast`, saves 5 to 10 % of it at 10 to 100 a second, and nothing
-  that shows at full speed, so nobody needs it.
+  `websockets`, which commits to SQLite in a thread before it sends and does nothing else, took
+  half of it, in turns on a busy machine. uvloop, the extra `fast`, saves 5 to 10 % of it at 10 to
+  100 a second, and nothing that shows at full speed, so nobody needs it.
 - **keystrokes at random places, in a row, 20-character appends**: one writer has 100 updates under
   way; updates a second that all readers have got.
 - **latency**: from sending an update to its arrival, at a steady pace, over all readers.

@@ -31,6 +31,8 @@ PACKAGES: Final = (
 OURS: Final = "antiphon"
 STORING: Final = "hocuspocus with SQLite"
 OTHERS: Final = ("hocuspocus", STORING, "y-websocket-server")
+BARE: Final = "a bare server"
+"""A server that only commits and sends, in the place of any that does more; see bare_server.py."""
 
 
 @contextmanager
@@ -71,6 +73,11 @@ class Load:
     """How many updates may be under way; with 1, each waits for the one before."""
     per_second: int = 0
     """A steady pace in the place of a window."""
+
+    @property
+    def is_costed(self) -> bool:
+        """Return whether processor time is what counts, not latency."""
+        return bool(self.per_second) and self.readers == 10
 
     def name(self) -> str:
         """Return the name of a figure of this load."""
@@ -149,10 +156,17 @@ def rooms_of(name: str, modules: Path, folder: Path, count: int) -> Iterator[Seq
                 for label, block in said["rooms"]
             ]
         return
+    if name == BARE:
+        module = "tests.bench.fanout.bare_server"
+        database = str(folder.with_suffix(".sqlite"))
+        with serving(sys.executable, "-m", module, database) as (said, process):
+            url = f"ws://127.0.0.1:{said['port']}"
+            yield [Room(f"{url}/room-{number}", process) for number in range(count)]
+        return
     is_hocuspocus = name.startswith("hocuspocus")
     script = FOLDER / ("hocuspocus.mjs" if is_hocuspocus else "y_websocket.mjs")
-    database = [str(folder.with_suffix(".sqlite"))] if name == STORING else []
-    with serving("node", str(script), str(modules), *database) as (said, process):
+    saved = [str(folder.with_suffix(".sqlite"))] if name == STORING else []
+    with serving("node", str(script), str(modules), *saved) as (said, process):
         names = [f"room-{number}" for number in range(count)]
         url = f"ws://127.0.0.1:{said['port']}"
         yield [Room(f"{url}/{one}", process, name=one if is_hocuspocus else "") for one in names]
@@ -192,17 +206,20 @@ def compare(folder: Path, modules: Path, runs: int, *, quick: bool) -> Iterator[
     commits: list[float] = []
     for run in range(runs):
         commits += commit_milliseconds(folder / f"bare-{run}.sqlite", 200)
-        for name in (OURS, *OTHERS):
+        for name in (OURS, *OTHERS, BARE):
             place = folder / f"{name.replace(' ', '-')}-{run}"
             with rooms_of(name, modules, place, len(wanted)) as rooms:
                 for load, room in zip(wanted, rooms, strict=True):
+                    if name == BARE and not (load.is_costed and load.per_second <= 100):
+                        continue
                     # Ten a second need more time for a figure.
                     length = seconds * 2 if load.per_second == 10 else seconds
                     result = room.run(modules, load, length)
                     results.setdefault((name, load), []).append(result)
     yield figure("bare SQLite commit, synchronous FULL", "ms", commits)
     for load in wanted:
-        of = {name: results[name, load] for name in (OURS, *OTHERS)}
+        names = (OURS, *OTHERS, BARE)
+        of = {name: results[name, load] for name in names if (name, load) in results}
         yield from _figures(load, of, statistics.median(commits))
 
 
@@ -222,7 +239,7 @@ def _figures(
                 against=other,
                 at_least=0.9 if other == "hocuspocus" and load.kind == "append" else None,
             )
-    elif load.readers == 10:
+    elif load.is_costed:
         budget = {10: 600.0, 1_000: 150.0}.get(load.per_second)
         yield from _against(
             f"processor time of an update at {load.per_second}/s, {load.readers} readers",
@@ -245,7 +262,7 @@ def _against(
     *,
     budget: float | None,
 ) -> Iterator[Figure]:
-    for other in OTHERS:
+    for other in [name for name in results if name != OURS]:
         yield figure(
             name,
             unit,
