@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,40 @@ def test_find_click_resize_and_copy_work_in_a_terminal(
     terminal.wait_for("EDIT")
     terminal.type("and ")
     wait_until(lambda: "and two" in _content(machine, data, block), "what was typed has arrived")
+
+
+def test_paste_of_200_kilobytes_into_a_cell_is_whole(
+    machine: Machine, data: Path, block: str
+) -> None:
+    terminal = opened(machine)
+    terminal.press("up")
+    terminal.wait_for("NAVIGATE")
+    terminal.press("enter")
+    terminal.wait_for("EDIT")
+    pasted = "".join(f"pasted line {number}\n" for number in range(13_000))
+    assert len(pasted) > 200_000
+    terminal.type(f"\x1b[200~{pasted}\x1b[201~end")
+    wait_until(lambda: f"{pasted}end" in _content(machine, data, block), "the kernel has all")
+
+
+def test_text_typed_while_the_kernel_does_not_answer_arrives_when_it_does(
+    machine: Machine, data: Path, block: str
+) -> None:
+    terminal = opened(machine)
+    terminal.press("up")
+    terminal.wait_for("NAVIGATE")
+    terminal.press("enter")
+    terminal.wait_for("EDIT")
+    kernel = machine.kernel().pid
+    os.kill(kernel, signal.SIGSTOP)
+    try:
+        terminal.type("typed meanwhile")
+        terminal.wait_for("typed meanwhile")
+        terminal.wait_for("not answering")
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    wait_until(lambda: "typed meanwhile" in _content(machine, data, block), "it has arrived")
+    terminal.wait_for("live")
 
 
 def _content(machine: Machine, data: Path, block: str) -> str:
