@@ -19,7 +19,7 @@ STEP_SECONDS: Final = INK_SECONDS / INK_STEPS
 _TOGETHER: Final = 0.25
 """Text that came within so many seconds fades together."""
 
-_SOONEST: Final = 0.01
+SOONEST: Final = 0.01
 """A timer of Textual divides by its time, and never calls if it is late when it begins."""
 
 _MOST: Final = 64
@@ -79,7 +79,7 @@ class Ink:
         now = self._clock.monotonic()
         ages = [now - one.at for written in self._blocks.values() for one in written]
         next_step = min((STEP_SECONDS - age % STEP_SECONDS for age in ages), default=None)
-        return None if next_step is None else max(_SOONEST, next_step)
+        return None if next_step is None else max(SOONEST, next_step)
 
     def fade(self) -> set[str]:
         """Let go of what is not new any more; returns the blocks that look different."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.widgets.block_list.ink import SOONEST
 from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.clock import Clock, SystemClock
@@ -84,7 +85,9 @@ class RemoteCursors:
     def next_fade(self) -> float | None:
         """Seconds until a cursor has not moved for a while; None if none has moved lately."""
         first = min(self._moved_at.values(), default=None)
-        return None if first is None else max(0.0, first + FLAG_SECONDS - self._clock.monotonic())
+        if first is None:
+            return None
+        return max(SOONEST, first + FLAG_SECONDS - self._clock.monotonic())
 
     def fade(self) -> set[str]:
         """Return the blocks with cursors whose last movement has become old."""

@@ -98,6 +98,7 @@ async def test_flag_goes_when_the_cursor_has_not_moved_for_a_while() -> None:
     clock.ms += round(FLAG_SECONDS * 500)
     assert not cursors.fade()
     clock.ms += round(FLAG_SECONDS * 500)
+    assert cursors.next_fade, "a timer of Textual cannot be shorter"
     assert cursors.fade() == {"block"}
     assert not cursors.of("block")[0].has_moved
     assert cursors.next_fade is None
