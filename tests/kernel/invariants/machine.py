@@ -76,7 +76,6 @@ class Machine(EarlierSteps, ClientSteps):
 
     async def begin(self) -> None:
         world = self.world
-        await world.open()
         for name in CLIENTS:
             await world.add_client(name, keeps_deleted=self.rng.random() < 0.5)
         await self.create()
