@@ -222,6 +222,7 @@ async def shown(
                 await until(lambda: app.session.is_live, "the connection")
                 yield scene, app, pilot
                 await app.session.close()
+                app.exit()
 
 
 async def asked(size: tuple[int, int], *, take: Take = svg) -> str:

@@ -29,13 +29,17 @@ class MessageSplitter:
     connection, because it closes it or because no client may send it, it gets everything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        """`limit` is the most bytes of a message; a longer one ends the connection."""
+        self._limit = limit
         self._begun = b""
         """A frame that has begun, without its length so far."""
         self._missing = 0
         """Bytes still to come of the frame that the library is reading."""
         self._fragmented = False
         """Whether a message has begun that goes on in the next frames."""
+        self._fragments = 0
+        """Bytes of that message so far."""
         self._ending = False
 
     def split(self, data: bytes) -> Iterator[tuple[list[bytes], bytes]]:
@@ -54,24 +58,28 @@ class MessageSplitter:
                 size = at
                 break
             start, end = payload
-            if head == _BINARY and end <= size and not self._fragmented and start:
+            length = end - start
+            is_whole = head == _BINARY and end <= size and length <= self._limit
+            if is_whole and start and not self._fragmented:
                 if begin < at:
                     yield messages, data[begin:at]
                     messages = []
                 messages.append(apply_mask(data[start:end], data[start - 4 : start]))
                 begin = at = end
             else:
-                self._pass_on(head, masked=bool(start))
+                self._pass_on(head, length, masked=bool(start))
                 self._missing = max(0, end - size)
                 at = min(end, size)
         yield messages, data[begin:size]
 
-    def _pass_on(self, head: int, *, masked: bool) -> None:
-        """Take note of a frame that the library reads."""
+    def _pass_on(self, head: int, length: int, *, masked: bool) -> None:
+        """Take note of a frame that the library reads, with so many bytes of payload."""
         opcode = head & ~_FIN
         expected = (_CONTINUED,) if self._fragmented else _FIRST
         if opcode in expected and masked:
+            self._fragments = self._fragments + length if self._fragmented else length
             self._fragmented = not head & _FIN
+            self._ending = self._fragments > self._limit
         elif head not in _PING_PONG or not masked:
             self._ending = True
 

@@ -177,7 +177,7 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
 
     def _take(self, data: bytes) -> None:
         if self._splitter is None:  # this is the handshake
-            self._splitter = MessageSplitter()
+            self._splitter = MessageSplitter(self.config.ws_max_size)
             super().data_received(data)
             return
         for messages, others in self._splitter.split(data):

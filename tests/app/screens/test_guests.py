@@ -45,6 +45,7 @@ async def guest(here: World, role: str, folder: Path) -> AsyncIterator[Opened]:
         await until(lambda: there.screen.user.role == role, "the role is known")
         yield there
         await app.session.close()
+        app.exit()
 
 
 async def everything(here: World) -> tuple[Any, ...]:

@@ -268,6 +268,7 @@ async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
             await here.call("kernel.revoke", invitation=made["invitation"])
             await there.sees("refused: amy revoked the invitation")
             await guests.session.close()
+            guests.exit()
 
 
 async def test_owner_is_told_what_is_wrong_in_configuration_files(here: World) -> None:

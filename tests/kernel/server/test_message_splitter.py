@@ -44,7 +44,7 @@ def in_pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 
 def read_both(data: bytes, cuts: list[int]) -> tuple[Library, Library]:
     """The library alone, and the library behind the splitter, which has the same events."""
-    alone, behind, splitter = Library(), Library(), MessageSplitter()
+    alone, behind, splitter = Library(), Library(), MessageSplitter(LIMIT)
     for piece in in_pieces(data, cuts):
         alone.read(piece)
         for messages, others in splitter.split(piece):
@@ -98,14 +98,20 @@ def test_splitter_before_the_library_gives_what_the_library_alone_gives(
     assert behind.failure == alone.failure
 
 
+def test_frame_over_the_limit_is_left_to_the_library_and_so_is_all_behind_it() -> None:
+    splitter = MessageSplitter(LIMIT)
+    sent = b"".join(written((Opcode.BINARY, word, True)) for word in (b"x" * (LIMIT + 1), b"two"))
+    assert list(splitter.split(sent)) == [([], sent)]
+
+
 def test_message_in_one_frame_is_not_left_to_the_library() -> None:
-    splitter = MessageSplitter()
+    splitter = MessageSplitter(LIMIT)
     sent = b"".join(written((Opcode.BINARY, word, True)) for word in (b"one", b"", b"two"))
     assert list(splitter.split(sent)) == [([b"one", b"", b"two"], b"")]
 
 
 def test_message_is_found_behind_one_that_came_in_parts() -> None:
-    splitter = MessageSplitter()
+    splitter = MessageSplitter(LIMIT)
     one, two = (written((Opcode.BINARY, word, True)) for word in (b"one", b"two"))
     assert list(splitter.split(one[:7])) == [([], one[:7])]
     assert list(splitter.split(one[7:] + two[:1])) == [([], one[7:])]
