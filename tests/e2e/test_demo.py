@@ -49,7 +49,7 @@ def recorded(tmp_path: Path) -> Recorded:
 
 
 @pytest.mark.parametrize(("cols", "rows"), [(80, 24), (120, 40)])
-def test_demo_in_two_terminals_shares_streaming_block(
+def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
     machine: Machine, recorded: Recorded, cols: int, rows: int
 ) -> None:
     first = machine.terminal("demo", "--play", str(recorded.path), cols=cols, rows=rows)
@@ -62,6 +62,8 @@ def test_demo_in_two_terminals_shares_streaming_block(
 
     walk_into_the_stream(first)
     for end in range(1, len(TYPED) + 1):
+        if end == len(TYPED) // 2:
+            first.resize(cols + 20, rows - 4)
         first.type(TYPED[end - 1])
         first.wait_for(TYPED[:end])
         second.wait_for(TYPED[:end], what="a keystroke in the second terminal")
