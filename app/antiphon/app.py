@@ -30,7 +30,7 @@ from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.document_screen import DocumentScreen, ScreenState
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
@@ -154,6 +154,11 @@ class AntiphonApp(App[None]):
         self._draft = self._new_draft(self.session.document, private=self._private_file())
         self._leaving = False
         self._keys = InputQueue(self, self._hand_on)
+        self._replacements = 0
+        """New documents that are to be shown, or are just being shown."""
+        self._replacing = asyncio.Lock()
+        self._resuming: ScreenState | None = None
+        """The person's place, from the first of these documents to the last."""
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)  # else it is never removed
         self._place = place or place_name(options)
 
@@ -378,10 +383,24 @@ class AntiphonApp(App[None]):
     def _document_replaced(self) -> None:
         """Keys wait from this moment on: the editors that there are write into the old document."""
         self._keys.pause()
+        self._replacements += 1
         self.run_worker(self._replace_document(), name="the document anew")
 
     async def _replace_document(self) -> None:
-        before, typed = self.document_screen, list[str]()
+        """Show the new document at the person's place; one after the other, if there are more."""
+        typed = list[str]()
+        try:
+            async with self._replacing:
+                await self._go_on_in_new_document(typed)
+        finally:
+            self._replacements -= 1
+            if not self._replacements:
+                self._resuming = None
+            self._keys.resume("".join(typed))
+
+    async def _go_on_in_new_document(self, typed: list[str]) -> None:
+        """Show the new document; add to `typed` what was written into the one before too late."""
+        before = self.document_screen
 
         def typed_late(change: DocumentChange) -> None:
             message = before.composer.draft.block  # which the next draft takes over as it is
@@ -390,19 +409,17 @@ class AntiphonApp(App[None]):
                     typed.extend(one.inserted for one in text.splices)
 
         stop = before.source.document.watch(typed_late)
-        try:
-            await self._keys.caught_up()
-            stop()
-            there = before.state()
-            await self._show_document(before)
-            drawn = asyncio.Event()
-            self.document_screen.call_after_refresh(drawn.set)
-            await drawn.wait()
-            self.document_screen.resume(there)
-            if not typed:  # what was written already is brought to the kernel, come what may
-                await self._wait_for_identity()
-        finally:
-            self._keys.resume("".join(typed))
+        await self._keys.caught_up()
+        stop()
+        if self._resuming is None:
+            self._resuming = before.state()
+        await self._show_document(before)
+        drawn = asyncio.Event()
+        self.document_screen.call_after_refresh(drawn.set)
+        await drawn.wait()
+        self.document_screen.resume(self._resuming)
+        if not typed:  # what was written already is brought to the kernel, come what may
+            await self._wait_for_identity()
 
     async def _wait_for_identity(self) -> None:
         """Wait until the kernel has said what the person may do now, if it does so soon.
