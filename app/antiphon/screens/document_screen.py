@@ -416,8 +416,10 @@ class DocumentScreen(DocumentActions):
         self.composer.show_role()
         self.source.role_changed()
         if self.user.refusal is not None:
-            # The composer is of no use, unless there is something in it to be copied.
-            if self.mode is Mode.WRITE and not self.composer.draft.text:
+            # The composer is of no use, unless there is something in it to be copied. An editor
+            # that has just been opened gets the focus only now.
+            is_idle = self.mode is Mode.WRITE and self.area.editor is None
+            if is_idle and not self.composer.draft.text:
                 self.action_navigate()
         self._update()
         self._watch_joins()
