@@ -37,6 +37,16 @@ def opened(machine: Machine, **env: str) -> Terminal:
     return terminal
 
 
+def opened_in_edit(machine: Machine) -> Terminal:
+    """The app with the cursor in its last cell."""
+    terminal = opened(machine)
+    terminal.press("up")
+    terminal.wait_for("NAVIGATE")
+    terminal.press("enter")
+    terminal.wait_for("EDIT")
+    return terminal
+
+
 def test_editor_gets_the_terminal_and_its_result_is_merged(
     machine: Machine, data: Path, block: str, tmp_path: Path
 ) -> None:
@@ -86,11 +96,7 @@ def test_find_click_resize_and_copy_work_in_a_terminal(
 def test_paste_of_200_kilobytes_into_a_cell_is_whole(
     machine: Machine, data: Path, block: str
 ) -> None:
-    terminal = opened(machine)
-    terminal.press("up")
-    terminal.wait_for("NAVIGATE")
-    terminal.press("enter")
-    terminal.wait_for("EDIT")
+    terminal = opened_in_edit(machine)
     pasted = "".join(f"pasted line {number}\n" for number in range(13_000))
     assert len(pasted) > 200_000
     terminal.type(f"\x1b[200~{pasted}\x1b[201~end")
@@ -100,11 +106,7 @@ def test_paste_of_200_kilobytes_into_a_cell_is_whole(
 def test_text_typed_while_the_kernel_does_not_answer_arrives_when_it_does(
     machine: Machine, data: Path, block: str
 ) -> None:
-    terminal = opened(machine)
-    terminal.press("up")
-    terminal.wait_for("NAVIGATE")
-    terminal.press("enter")
-    terminal.wait_for("EDIT")
+    terminal = opened_in_edit(machine)
     kernel = machine.kernel().pid
     os.kill(kernel, signal.SIGSTOP)
     try:
