@@ -147,15 +147,18 @@ class Kernel:
     async def _start(self, owner: str) -> None:
         await self.invitations.load()
         await self.tool_permissions.load()
-        found = await self.journal.setting("kernel"), await self.journal.setting("owner")
-        if found[0] is None or found[1] is None:
+        facts = await self.journal.settings("kernel", "owner", "label")
+        if not {"kernel", "owner"} <= facts.keys():
             founder = await self.members.principal(owner, role=AccessRole.OWNER)
-            await self.journal.set_setting("owner", founder.username)
-            await self.journal.set_setting("kernel", self.ids.uuid7())
-        self.id = KernelId(await self.journal.setting("kernel") or "")
-        self.label = await self.journal.setting("label") or self.project.resolve().name
-        self.owner = self.access.owner = self.members[await self.journal.setting("owner") or owner]
-        await self.members.give_role(self.owner, AccessRole.OWNER)
+            founded = {"owner": founder.username, "kernel": self.ids.uuid7()}
+            for key, value in founded.items():
+                await self.journal.set_setting(key, value)
+            facts |= founded
+        self.id = KernelId(facts["kernel"])
+        self.label = facts.get("label") or self.project.resolve().name
+        self.owner = self.access.owner = self.members[facts["owner"]]
+        if self.members.role_of(self.owner) is not AccessRole.OWNER:
+            await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers = BlockOwners(
             self.members,

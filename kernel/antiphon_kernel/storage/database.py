@@ -124,8 +124,7 @@ class Database:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
                 newer version.
         """
-        connect = partial(sqlite3.connect, path, isolation_level=None)
-        connection = _DatabaseConnection(connect, _ROWS_AT_ONCE)
+        connection = _DatabaseConnection(partial(_connect, path), _ROWS_AT_ONCE)
         try:
             make_private(path)
             await connection
@@ -133,8 +132,6 @@ class Database:
             raise _failed(path, error) from error
         database = cls(path, connection, migrations, spare)
         try:
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-                await database.select(f"PRAGMA {pragma}")
             await database._migrate()
             database._files = OpenFiles(path)
         except OSError as error:
@@ -266,6 +263,17 @@ class Database:
                 await self._connection.executescript(script + " COMMIT;")
             except sqlite3.Error as error:
                 raise _failed(self.path, error) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:

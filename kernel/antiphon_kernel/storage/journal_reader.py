@@ -61,15 +61,18 @@ class JournalReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def setting(self, key: str) -> str | None:
-        """A fact about the kernel itself."""
-        rows = await self._database.select("SELECT value FROM kernel WHERE key = ?", (key,))
-        return str(rows[0][0]) if rows else None
+    async def settings(self, *keys: str) -> dict[str, str]:
+        """Return the facts about the kernel of these keys, by key; without those not stored."""
+        sql = f"SELECT key, value FROM kernel WHERE key IN ({','.join('?' * len(keys))})"
+        return await self._settings(sql, keys)
 
-    async def settings(self, prefix: str) -> dict[str, str]:
+    async def settings_with_prefix(self, prefix: str) -> dict[str, str]:
         """Return the facts about the kernel whose keys begin so, by key."""
         sql = "SELECT key, value FROM kernel WHERE substr(key, 1, ?) = ? ORDER BY key"
-        rows = await self._database.select(sql, (len(prefix), prefix))
+        return await self._settings(sql, (len(prefix), prefix))
+
+    async def _settings(self, sql: str, values: Sequence[object]) -> dict[str, str]:
+        rows = await self._database.select(sql, values)
         return {str(key): str(value) for key, value in rows}
 
     async def principals(self) -> list[Principal]:
