@@ -7,7 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon.widgets.block_list import AuthorRange, BlockList, CellChange, CellModel
+from antiphon.widgets.block_list import (
+    AuthorRange,
+    BlockList,
+    CellChange,
+    CellModel,
+    author_labels,
+)
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.signal import Signal
 
@@ -36,23 +42,27 @@ class BlameView:
         self._source = source
         self._ask = ask
         self._tints: dict[str, tuple[AuthorRange, ...]] = {}
+        """Labelled with whole names."""
+        self._shown: dict[str, tuple[AuthorRange, ...]] = {}
+        """Labelled as the gutter has room."""
+        self._labels: dict[str, str] = {}
         self._stale: set[str] = set()
         self.shown = False
         self.changed = Signal[()]()
         source.changed.listen(self._cells_changed)
 
     def legend(self) -> str:
-        """Return the letters that stand for authors in a narrow gutter; empty without."""
-        gutter = self._cells.columns
-        if not self.shown or gutter.is_wide:
+        """Return what stands in the gutter for names that have no room there; empty without."""
+        if not self.shown:
             return ""
-        names = sorted({tint.name for tints in self._tints.values() for tint in tints})
-        return " · ".join(f"{name[: gutter.gutter - 1]} {name}" for name in names)
+        labels = sorted(self._labels.items())
+        return " · ".join(f"{label} {name}" for name, label in labels if label != name)
 
     async def toggle(self) -> None:
         """Show it, and keep it up to date until it is ended; or end it."""
         self.shown = not self.shown
         self._tints.clear()
+        self._shown.clear()
         self._stale.clear()
         self._cells.set_author_ranges({})
         while self.shown:
@@ -86,7 +96,8 @@ class BlameView:
                     for tint in tints
                 )
             self._tints[text.block] = tints
-        self._cells.set_author_ranges(self._tints)
+            self._label(text.block)
+        self._cells.set_author_ranges(self._shown)
 
     async def _refresh(self) -> bool:
         """Ask for what is in view and not known; whether there was an answer."""
@@ -99,9 +110,21 @@ class BlameView:
                 return runs is not None
             if block not in self._stale:
                 self._tints[block] = tuple(self._tint(run) for run in runs)
+        names = {tint.label for tints in self._tints.values() for tint in tints}
+        labels = author_labels(names, self._cells.columns)
+        if labels != self._labels:
+            self._labels, due = labels, [*self._tints]
+        for block in due:
+            self._label(block)
         if due:
-            self._cells.set_author_ranges(self._tints)
+            self._cells.set_author_ranges(self._shown)
         return True
+
+    def _label(self, block: str) -> None:
+        tints = self._tints[block]
+        self._shown[block] = tuple(
+            tint._replace(label=self._labels.get(tint.label, tint.label)) for tint in tints
+        )
 
     def _tint(self, run: BlameRange) -> AuthorRange:
         name, colour = self._source.shown_name(run.principal)

@@ -512,7 +512,8 @@ class DocumentActions(CellActions):
     async def action_undo(self) -> None:
         block = self._current_block()
         if block is None:
-            self.hint("There is nothing to undo here.")
+            if self.mode is not Mode.WRITE or not self.composer.draft.undo():
+                self.hint("There is nothing to undo here.")
             return
         self._undone_theirs = None
         if await self._undo_arrangement(block):
@@ -559,7 +560,8 @@ class DocumentActions(CellActions):
         block = self._current_block()
         theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:
-            self.hint("There is nothing to redo here.")
+            if self.mode is not Mode.WRITE or not self.composer.draft.redo():
+                self.hint("There is nothing to redo here.")
             return
         self.source.flash(block)
         if theirs is not None and theirs[0] == block:

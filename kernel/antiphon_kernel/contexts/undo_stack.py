@@ -16,20 +16,9 @@ from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.storage import UndoKey, UndoRow
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.typing_run import KEYSTROKE_UNITS, may_go_on
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
-
-TYPING_PAUSE_MS: Final = 1_000
-"""A pause as long as this ends a typing run."""
-
-TYPING_MS: Final = 3_000
-"""A typing run ends when it has lasted this long."""
-
-TYPING_UNITS: Final = 30
-"""UTF-16 units typed or deleted after which a typing run ends."""
-
-KEYSTROKE_UNITS: Final = 3
-"""UTF-16 units that one keystroke brings at most; more is a paste, a cut or a kill."""
 
 STREAM_PAUSE_MS: Final = 2_000
 """A pause as long as this ends a streaming run, unless it is a model's."""
@@ -127,9 +116,7 @@ class _UndoRun:
         if kind is not UndoKind.TYPING or before is None or now is None:
             return False
         return (
-            time - self.last < TYPING_PAUSE_MS
-            and time - self.begun < TYPING_MS
-            and self.size < TYPING_UNITS
+            may_go_on(begun=self.begun, last=self.last, now=time, size=self.size)
             and not (before.has_newline or before.is_long or now.is_long)
             and now.follows(before)
         )

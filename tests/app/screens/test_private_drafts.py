@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.events import Paste
+
 from antiphon.locations import state_folder
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
@@ -47,3 +49,41 @@ async def test_private_command_is_run_and_never_a_draft(here: World, there: Open
     await there.sees("out42")
     document = (await here.context()).document
     assert not any(document.is_draft(block) for block in document.block_ids())
+
+
+async def test_undo_of_a_private_draft_takes_back_step_by_step_and_redo_brings_back(
+    there: Opened,
+) -> None:
+    await there.press("ctrl+t")
+    await there.type("one\ntwo")
+    there.app.screen.post_message(Paste(" pasted text"))
+    await until(lambda: there.message == "one\ntwo pasted text", "the paste")
+    await there.press("ctrl+z")
+    await until(lambda: there.message == "one\ntwo", "without the paste")
+    await there.press("ctrl+z")
+    await until(lambda: there.message == "one\n", "without the second line")
+    await there.press("ctrl+y", "ctrl+y")
+    await until(lambda: there.message == "one\ntwo pasted text", "all of it again")
+    await there.press("ctrl+z")
+    await there.type("!")
+    await until(lambda: there.message == "one\ntwo!", "typed at the end")
+    await there.press("ctrl+y")
+    await there.sees("There is nothing to redo here.")
+
+
+async def test_private_draft_that_is_shared_has_no_step_of_when_it_was_private(
+    here: World, there: Opened
+) -> None:
+    await there.press("ctrl+t")
+    await there.type("sent ")
+    there.app.screen.post_message(Paste("classified"))
+    await until(lambda: "classified" in there.message, "the paste")
+    await there.press("ctrl+z", "ctrl+t")
+    await there.app.session.replica.saved()
+    assert await here.texts() == ["sent "]
+    await there.press("ctrl+z")
+    await until(lambda: there.message == "", "one step, which is the kernel's")
+    await there.press("ctrl+y")
+    await until(lambda: there.message == "sent ", "the shared text")
+    await there.app.session.replica.saved()
+    assert b"classified" not in await stored(here)

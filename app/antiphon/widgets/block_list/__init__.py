@@ -10,7 +10,7 @@ from antiphon.widgets.block_list.cell_model import (
     Siblings,
 )
 from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.block_list.gutter import Columns, GutterWidth
+from antiphon.widgets.block_list.gutter import Columns, GutterWidth, author_labels
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.block_list.preview_view import PreviewView
@@ -35,4 +35,5 @@ __all__ = [
     "Siblings",
     "TextFinder",
     "Writer",
+    "author_labels",
 ]

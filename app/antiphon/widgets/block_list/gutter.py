@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Set as AbstractSet
+from itertools import chain, count
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -107,13 +110,13 @@ class GutterPainter:
             strip = self._drawn[key] = self._draw(look, is_first, is_unread)
         return strip
 
-    def blame(self, name: str, colour: int) -> Strip:
+    def blame(self, label: str, colour: int) -> Strip:
         """Return the gutter with the author of the line's first text; their bar if both fit."""
         author = self.theme.author(colour)
         if self.columns.is_wide:
             bar = Segment(_FOCUSED_BAR, Style(color=author.color))
-            return Strip([*_named(_short(name), author, _NAME_WIDTH), bar, _GAP])
-        return Strip([*_named(name, author, self.columns.gutter - 1), _GAP])
+            return Strip([*_named(label, author, _NAME_WIDTH), bar, _GAP])
+        return Strip([*_named(label, author, self.columns.gutter - 1), _GAP])
 
     def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
@@ -128,6 +131,29 @@ class GutterPainter:
             return Strip([Segment(" "), bar, gap], _NARROW_GUTTER)
         name = _short(look.name) if is_first else ""
         return Strip([*_named(name, author, _NAME_WIDTH), bar, gap], _WIDE_GUTTER)
+
+
+def author_labels(names: AbstractSet[str], columns: Columns) -> dict[str, str]:
+    """Return what stands for each name in the gutter; no two alike as long as numbers fit.
+
+    It is the beginning of the name. Longer names that begin alike get the beginning with a later
+    letter of the name, or with a number.
+    """
+    width = _NAME_WIDTH - 1 if columns.is_wide else columns.gutter - 1
+    begun = {name: _short(name) if columns.is_wide else _cut(name, width) for name in names}
+    alike = Counter(begun.values())
+    labels = {name: own for name, own in begun.items() if own == name or alike[own] == 1}
+    taken = set(begun.values())
+    for name in sorted(names - labels.keys()):
+        endings = chain(name[len(_cut(name, width - 1)) :], map(str, count(1)))
+        others = (_cut(name, width - cell_len(one)) + one for one in endings)
+        labels[name] = next(one for one in others if one not in taken)
+        taken.add(labels[name])
+    return labels
+
+
+def _cut(name: str, width: int) -> str:
+    return set_cell_size(name, min(cell_len(name), width)).strip()
 
 
 def _named(name: str, style: Style, width: int) -> tuple[Segment, Segment]:

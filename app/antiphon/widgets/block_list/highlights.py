@@ -18,8 +18,8 @@ class AuthorRange(NamedTuple):
     start: int
     end: int
     colour: int
-    name: str = ""
-    """Stands in the gutter where it changes."""
+    label: str = ""
+    """Stands for the author in the gutter, where it changes."""
 
 
 class Highlight(NamedTuple):

@@ -9,9 +9,10 @@ private draft is in a file of the person's instead, until it is shared or submit
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from antiphon.widgets.composer.draft_undo import DraftUndo
 from antiphon.widgets.composer.private_draft import PrivateDraftFile
 from antiphon.widgets.editor import ORIGIN as TYPED
 from antiphon_kernel.document.changes import DocumentChange
@@ -20,7 +21,7 @@ from antiphon_kernel.text.fractional_index import key_between
 from antiphon_kernel.types.clock import Clock, SystemClock, iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId, PrincipalId
-from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.records import BlockHeader, TextSplice
 
 SHELL_MARK: Final = "!"
 """The first character of a message that is a command for the shell."""
@@ -30,6 +31,9 @@ LOCAL_BLOCK: Final = "message"
 
 ORIGIN: Final = "composer"
 """The origin of what is copied from one document into the other."""
+
+UNDO: Final = "undo"
+"""The origin of what an undo or a redo of a private message changes."""
 
 
 def random_seq() -> int:
@@ -64,7 +68,7 @@ class DraftSync:
         self._former: str | None = None
         self._carried = ""
         self._successor: DraftSync | None = None
-        self._is_private = False
+        self._undo: DraftUndo | None = None
         self._file = private
         self._notify = notify
         self.local = Document(client_id=1)
@@ -92,7 +96,7 @@ class DraftSync:
     @property
     def is_private(self) -> bool:
         """Return whether what is typed is seen by nobody else."""
-        return self._is_private
+        return self._undo is not None
 
     @property
     def is_identified(self) -> bool:
@@ -108,15 +112,29 @@ class DraftSync:
 
     def make_private(self) -> None:
         """Take the message out of the shared document, and what is typed from now on."""
-        self._is_private = True
+        self._undo = DraftUndo(self.text)
         self._withdraw()
         self._keep()
 
     def make_shared(self) -> None:
         """Show the message to the others, and what is typed from now on."""
-        self._is_private = False
+        self._undo = None
         self.share()
         self._keep()
+
+    def undo(self) -> bool:
+        """Take back the last step in a private message; whether there was one."""
+        return self._undo is not None and self._replay(self._undo.undo())
+
+    def redo(self) -> bool:
+        """Do again what was taken back last in a private message; whether there was something."""
+        return self._undo is not None and self._replay(self._undo.redo())
+
+    def _replay(self, splices: Sequence[TextSplice]) -> bool:
+        with self.local.transaction(UNDO):
+            for splice in splices:
+                self.local.splice(LOCAL_BLOCK, splice.offset, splice.deleted, splice.inserted)
+        return bool(splices)
 
     def _withdraw(self) -> None:
         """Empty the draft block, which serves again when the message is shared."""
@@ -130,7 +148,7 @@ class DraftSync:
         if self._file is None:
             return
         try:
-            self._file.write(self.text if self._is_private else "")
+            self._file.write(self.text if self.is_private else "")
         except OSError as error:
             self._file_failed(error)
 
@@ -157,10 +175,10 @@ class DraftSync:
         """
         former._successor = self
         self._former, self._carried = former.block or former._former, former.text
-        self._is_private = former._is_private
         self._file, former._file = former._file, None
         with self.local.transaction(ORIGIN):
             self.local.splice(LOCAL_BLOCK, 0, 0, former.text)
+        self._undo = former._undo
 
     def attach(self, principal: str, taken: Collection[str] = ()) -> None:
         """The kernel has said who writes here: go on with their latest unsent draft.
@@ -173,11 +191,11 @@ class DraftSync:
         self._principal = PrincipalId(principal)
         typed = self.text
         kept = self._kept_text()
-        if kept or self._is_private:
-            self._is_private = True
+        if kept or self.is_private:
             gap = "\n" if kept and typed and not kept.endswith("\n") else ""
             with self.local.transaction(ORIGIN):
                 self.local.splice(LOCAL_BLOCK, 0, 0, kept + gap)
+            self._undo = self._undo or DraftUndo(self.text)
             self._keep()
             return
         if typed and self._carried:
@@ -255,7 +273,7 @@ class DraftSync:
         since, other = self.text, self.block
         with self.local.transaction(ORIGIN):
             self.local.splice(LOCAL_BLOCK, 0, 0, text + ("\n" if since else ""))
-        if self._is_private:
+        if self.is_private:
             self.block = block if is_there else None
             self._withdraw()
         elif is_there:
@@ -320,7 +338,12 @@ class DraftSync:
         elif change.origin != TYPED:
             self._typed_here = False
         self._is_copy = False
-        if self._is_private:
+        if self._undo is not None:
+            if change.origin == ORIGIN:
+                self._undo = DraftUndo(self.text)
+            elif change.origin != UNDO:
+                splices = [one for text in change.texts for one in text.splices]
+                self._undo.record(splices, self._clock.now_ms())
             self._keep()
             return
         if change.origin == ORIGIN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -11,6 +12,7 @@ from textual.strip import Strip
 from antiphon.render.lines import SourceRun
 from antiphon.render.view import CellView
 from antiphon.render.wrap import graphemes
+from antiphon.widgets.block_list.gutter import Columns, author_labels
 from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights
 from antiphon.widgets.editor import StyleSpan, styled
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -82,3 +84,23 @@ def test_styled_marks_exactly_the_columns_of_the_mark(text: str, start: int, len
         expected += [inside] * (unit.end - unit.start)
         column += unit.width
     assert marked == expected
+
+
+names = st.sets(st.text("anrew中é", min_size=1, max_size=9), max_size=40)
+
+
+@given(names=names, width=st.sampled_from([40, 80, 120]))
+def test_labels_of_authors_differ_and_fit_the_gutter(names: set[str], width: int) -> None:
+    columns = Columns.of(width)
+    labels = author_labels(names, columns)
+    room = 5 if columns.is_wide else 2
+    assert labels.keys() == names
+    assert len(set(labels.values())) == len(names)
+    assert all(0 < cell_len(one) <= room for one in labels.values())
+
+
+def test_label_of_an_author_tells_names_apart_that_begin_alike() -> None:
+    narrow, wide = Columns.of(80), Columns.of(120)
+    names = {"anna", "andrew", "aria", "x"}
+    assert author_labels(names, narrow) == {"anna": "aa", "andrew": "ad", "aria": "ar", "x": "x"}
+    assert author_labels(names, wide)["andrew"] == "andr…"

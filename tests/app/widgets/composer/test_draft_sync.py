@@ -294,6 +294,7 @@ def test_private_draft_goes_on_after_its_document_was_replaced(
     type_in(draft, "!")
     (file,) = tmp_path.rglob("*.txt")
     assert (draft.is_private, file.read_text(), len(shared)) == (True, "secret!", 0)
+    assert draft.undo() and draft.text == ""
 
 
 def test_private_draft_that_cannot_be_kept_is_told_and_goes_on(tmp_path: Path) -> None:
