@@ -168,6 +168,7 @@ class Opened:
         """All keys at once, as a slow line delivers them."""
         for key in keys:
             sign = key if len(key) == 1 else SHOWN_KEYS.get(key, "")
+            sign = " " if key == "space" else sign
             is_sign = len(sign) == 1 and sign.isascii()
             self.app.post_message(events.Key(key, sign if is_sign else None))
 

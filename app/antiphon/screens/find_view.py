@@ -77,6 +77,8 @@ class FindView:
 
     def close(self) -> None:
         """Stop following the cells."""
+        self.is_open = False
+        self._wake.set()
         self.finder.close()
 
     # Beginning and end

@@ -29,6 +29,10 @@ class ThemedWidget(Widget):
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.theme_changed())
 
+    def on_unmount(self) -> None:
+        # The signal forgets widgets that are gone only when the theme is another one.
+        self.app.theme_changed_signal.unsubscribe(self)
+
     def theme_changed(self) -> None:
         """Draw in the theme that the app has now."""
         self.refresh()

@@ -26,7 +26,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.providers import TextDelta
 from tests.app.opened import Opened, World, opened, world
 from tests.app.screens.key_effects import noticed
-from tests.waiting import until
+from tests.waiting import screen_updated, until
 
 KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "120"))
 
@@ -135,7 +135,7 @@ class Player:
                 text = "\n".join(self._next_letter() for _ in range(rng.randint(1, 4)))
                 self.pressed.append(f"{there.screen.mode.value}:paste {text!r}")
                 there.app.post_message(events.Paste(text))
-                await there.pilot.pause()
+                await settled(there)
             case "move" if self._writes:
                 await self._press(rng.choice(MOVES))
             case "mode key":
@@ -172,7 +172,8 @@ class Player:
         if self.is_covered:
             place = type(self.there.app.screen).__name__
         self.pressed.append(f"{place}:{key}")
-        await self.there.press(key)
+        self.there.burst(key)
+        await settled(self.there)
 
     async def _mouse(self) -> None:
         app, rng = self.there.app, self._rng
@@ -184,7 +185,7 @@ class Player:
         self.pressed.append(f"{kinds[0].__name__} {x},{y}")
         for kind in kinds:
             app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
-        await self.there.pilot.pause()
+        await settled(self.there)
 
 
 class Stream:
@@ -237,18 +238,26 @@ class Stream:
             await self._here.call("turn.interrupt", context=context)
 
 
+async def settled(there: Opened) -> None:
+    """Let an app do all that its input makes it do, but not what it asks the kernel for."""
+    await screen_updated()
+    await there.app._keys.handled()  # noqa: SLF001
+
+
 async def effect_or_hint(player: Player) -> None:
     """Press one key while nothing else happens."""
     there = player.there
     while player.is_covered:
-        await there.press("escape")
+        there.burst("escape")
+        await settled(there)
     await there.live()
     key = player.next_key()
     if there.app.size.width < 40 or there.app.size.height < 10:
         return
     player.pressed.append(f"{there.screen.mode.value}:{key} (silence)")
-    await there.pilot.pause()
+    await settled(there)
     assert await noticed(there, key), "\n".join([str(player.pressed[-12:]), *there.lines])
+    await settled(there)
     player.look()
 
 

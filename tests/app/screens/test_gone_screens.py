@@ -1,0 +1,63 @@
+"""Screens that are not shown any more take no memory."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+
+from antiphon.actions import Mode
+from tests.app.opened import Opened, World, opened
+from tests.waiting import screen_updated, until
+
+PAGES: Final = ("f1", "f4", "f5", "ctrl+p", "h", "w", "U")
+
+
+@pytest.fixture
+async def there(here: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opened]:
+    """The app at a cell of a model; another context is there, too."""
+    # A timer of so many seconds keeps whoever has called the kernel.
+    monkeypatch.setattr("antiphon.session.SILENT_SECONDS", 0.1)
+    await here.cell("some text")
+    await here.call("context.create", label="other")
+    # What is frozen is never freed: all that there is by now, but not the app.
+    gc.freeze()
+    monkeypatch.setattr("antiphon.app.gc.freeze", list)
+    async with opened(here) as one:
+        await one.sees("some text")
+        await one.press("up")
+        yield one
+    gc.unfreeze()
+
+
+async def freed(*screens: weakref.ref[Any]) -> None:
+    """Wait until nothing keeps these screens."""
+
+    def kept() -> list[object]:
+        gc.collect()
+        return [one for one in (ref() for ref in screens) if one is not None]
+
+    await until(lambda: not kept(), lambda: f"the end of {kept()}")
+
+
+async def test_page_that_was_closed_is_freed(there: Opened) -> None:
+    shown = []
+    for key in PAGES:
+        there.burst(key)
+        await until(lambda: len(there.app.screen_stack) > 1, key)
+        await screen_updated()
+        shown.append(weakref.ref(there.app.screen))
+        there.burst("escape")
+        await until(lambda: len(there.app.screen_stack) == 1, f"the end of {key}")
+    await freed(*shown)
+
+
+async def test_screen_of_a_context_that_was_left_in_a_search_is_removed(there: Opened) -> None:
+    there.burst("slash", "t")
+    await there.mode(Mode.FIND)
+    left = there.screen
+    there.screen.commands()["context"].run("other")
+    await until(lambda: not left.is_running, "the end of the screen before")
