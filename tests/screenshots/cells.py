@@ -39,6 +39,7 @@ from antiphon.widgets.block_list import (
     MessageLocation,
     Siblings,
     TextFinder,
+    author_labels,
 )
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK
@@ -313,13 +314,14 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
 
     app.area.leave()
     middle = text.index("Whoever")
+    labels = author_labels({"aria", "you", "benedict"}, cells.columns)
     runs = (
-        (0, middle, 3, "aria"),
-        (middle, middle + 40, 0, "you"),
-        (middle + 40, end, 5, "benedict"),
+        (0, middle, 3, labels["aria"]),
+        (middle, middle + 40, 0, labels["you"]),
+        (middle + 40, end, 5, labels["benedict"]),
     )
     tints = {answer: [AuthorRange(*run) for run in runs]}
-    cells.set_author_ranges(tints | {question: [AuthorRange(0, 9, 0, "you")]})
+    cells.set_author_ranges(tints | {question: [AuthorRange(0, 9, 0, labels["you"])]})
     app.show_mode(Mode.NAVIGATE, focused=True, theirs=True, foldable=True)
     yield "by author"
 

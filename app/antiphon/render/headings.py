@@ -15,7 +15,13 @@ _MARK: Final = re.compile(
     re.MULTILINE,
 )
 _CLOSING: Final = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
-_FORMATTING: Final = re.compile(r"[*`]|\[([^\]\n]*)\]\([^)\n]*\)")
+_FORMATTING: Final = re.compile(
+    r"(?P<mark>\*{1,3}|~~|\b_{1,3}|`{1,2})(?P<inside>(?=\S).+?(?<=\S))(?P=mark)"
+    r"|\[(?P<link>[^\]\n]*)\]\([^)\n]*\)"
+)
+_BEFORE: Final = re.compile(r"^(?:#{1,6}|>|[-*+])[ \t]+")
+_NESTED: Final = 3
+"""Marks within marks that are taken away."""
 
 _LONGEST_TITLE: Final = 200
 
@@ -98,5 +104,13 @@ class Headings:
         return bisect_left(self._marks, offset, key=lambda mark: mark.offset)
 
 
+def without_marks(text: str) -> str:
+    """Return a line of Markdown without the marks at its start and around its words."""
+    text = _BEFORE.sub("", text.strip())
+    for _ in range(_NESTED):
+        text = _FORMATTING.sub(lambda found: found["inside"] or found["link"] or "", text)
+    return text.strip()
+
+
 def _shown(title: str) -> str:
-    return _FORMATTING.sub(r"\1", _CLOSING.sub("", title[:_LONGEST_TITLE])).strip()
+    return without_marks(_CLOSING.sub("", title[:_LONGEST_TITLE]))

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render.headings import Heading, Headings
+from antiphon.render.headings import Heading, Headings, without_marks
 from antiphon_kernel.types.records import TextSplice
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Why is **`2 * 3`** six?", "Why is 2 * 3 six?"),
+        ("> a ***bold*** [link](https://a.org) and ~~not~~ this", "a bold link and not this"),
+        ("- _one_ of snake_case_names", "one of snake_case_names"),
+        ("2 * 3 * 4 and a ` alone", "2 * 3 * 4 and a ` alone"),
+        ("**`", "**`"),
+    ],
+)
+def test_without_marks_leaves_the_words(text: str, shown: str) -> None:
+    assert without_marks(text) == shown
+
 
 pieces = st.lists(
     st.sampled_from(["\n", "# ", "## a", "#", " ", "```", "~~~~", "x", "\n\n# b\n", "é"]),

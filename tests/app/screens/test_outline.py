@@ -36,7 +36,7 @@ async def lists(there: Opened, title: str) -> None:
 
 
 async def test_outline_lists_prompts_and_headings_and_marks_the_one_in_view(here: World) -> None:
-    await ask(here, "What is here?\nTell me.")
+    await ask(here, "What **is** `here`?\nTell me.")
     await here.cell(ANSWER.format(FILLER))
     async with opened(here, size=WIDE) as there:
         await lists(there, "┃   End")
@@ -61,7 +61,7 @@ async def test_click_on_an_entry_shows_its_place_at_the_top(here: World) -> None
 
 async def test_prompt_of_an_answer_in_view_is_shown(here: World) -> None:
     async with opened(here, size=WIDE) as there:
-        await there.type("What is here?")
+        await there.type("What is **here**?")
         await there.press("enter")
         here.aria.write("An answer.\n\n" + FILLER * 3)
         await lists(there, "answers you")

@@ -23,6 +23,7 @@ from antiphon.screens.history import HistoryModal
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, PeoplePanel
+from antiphon.screens.reading import Layout, ReadingModal
 from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
 from tests.app.opened import Opened, World, opened
@@ -111,6 +112,16 @@ async def test_footer_names_whole_keys_only(there: Opened, mode: Mode) -> None:
 
 QUESTION = f"Stop {PLACEHOLDER}, then take back 312 words by {PLACEHOLDER}, two minutes ago?"
 
+READ = f"A message of {PLACEHOLDER} that has many words: " + "more of them " * 20
+
+
+async def read() -> Layout:
+    """Answer what a model reads: a message with long lines."""
+    text = f"[USER MESSAGE]\n{READ}\nlast: " + "x" * 150
+    item = {"type": "user.prompt", "block_id": "b", "text": text, "cache_points": ["tail"]}
+    return {"model": "aria", "count": 1, "items": [item]}
+
+
 PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
     lambda: HistoryModal(history("block"), "block"): (
         *("← → version", "[ ] ten", "Space play", "Tab page"),
@@ -123,6 +134,10 @@ PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
         "Esc do not run it",
     ),
     lambda: CommandModal("true", "It was pasted."): ("Ctrl+R run it", "Esc do not run it"),
+    lambda: ReadingModal(read, lambda changed: lambda: None): (
+        *("What aria reads", "↑ ↓ item", "Space fold", "z all", "Esc leave"),
+        *("[USER MESSAGE]", *READ.split(), "last:", "cached up to here: tail"),
+    ),
 }
 """Pages over the document, and what has to be read in each."""
 

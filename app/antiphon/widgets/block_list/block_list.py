@@ -573,8 +573,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if rows and all(place is None for place in places[rows[-1] + 1 :]):
             # Room to grow below the last cell: a new row is then not a new layout.
             room = height - top
-        width = self._looks.editor_width(editor) + 1
-        region = Region(columns.gutter, top, width, max(1, room))
+        region = Region(columns.gutter, top, columns.width - columns.gutter, max(1, room))
         if region != self._editor_region:
             self._editor_region, styles = region, editor.styles
             styles.offset = (region.x, region.y)
@@ -585,6 +584,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         editor.show_rows(
             first.line if first is not None else 0,
             len(rows),
+            width=region.width,
             has_row_above=bool(top),
         )
 

@@ -158,13 +158,16 @@ class PlainTextArea(TextArea, ThemedWidget):
         """Names of cursors in the first row shown that stand in the row above it."""
         return self._rows.flags_above
 
-    def show_rows(self, top: int, count: int, *, has_row_above: bool = False) -> None:
+    def show_rows(
+        self, top: int, count: int, *, width: int = 0, has_row_above: bool = False
+    ) -> None:
         """Show `count` rows from `top` on, and redraw those that look different than before.
 
         Args:
+            width: columns of a row, if there are more than the text takes.
             has_row_above: whether somebody else shows `flags_above`.
         """
-        width = self._text_columns + 1
+        width = max(width, self._text_columns + 1)
         if self._rows.layout(
             self,
             self.cell_theme,

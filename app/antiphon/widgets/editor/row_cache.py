@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from rich.style import Style
 from textual.document._document import Location
+from textual.geometry import Offset
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
@@ -107,7 +108,7 @@ class RowCache:
             for one in (ink if theme.ink else ())
         ]
         lines: list[LabelledLine] = []
-        own_row = None
+        own_place = None
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
             span = _CachedSpan(wrap, line, section)
@@ -117,7 +118,8 @@ class RowCache:
             marks += span.marks(low, high, self._theme.own_selection)
             own = None
             if cursor is not None and span.holds(cursor):
-                own, own_row = min(span.column(cursor), width - 1), row - top
+                own = min(span.column(cursor), width - 1)
+                own_place = Offset(own, row - top)
             folds = FOLDED.finditer(wrap.document[line]) if wrap.document.labels else ()
             styles = tuple(SourceSpan(*fold.span(), theme.fold) for fold in folds)
             if not styles and source is not None:
@@ -125,7 +127,7 @@ class RowCache:
             shown = _shown(span.text, own, theme.text, span.styles(styles))
             lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
         self.flags_above = lines[0].flags if lines and has_row_above else ()
-        strips = self._with_flags(lines, width, own_row)
+        strips = self._with_flags(lines, width, own_place)
         before, self._strips = self._strips, strips
         for y in range(max(len(before), len(strips))):
             drawn = before[y] if y < len(before) else None
@@ -191,23 +193,32 @@ class RowCache:
         return drawn
 
     def _with_flags(
-        self, lines: Sequence[LabelledLine], width: int, own: int | None
+        self, lines: Sequence[LabelledLine], width: int, own: Offset | None
     ) -> list[Strip]:
-        """Write flags over the rows above theirs, else below: never over the row `own`.
+        """Write flags over the rows above theirs, else below.
 
-        Those of the first row are somebody else's to show, if `flags_above` has them.
+        They go over the row of the person's `own` cursor, or over their own, only if there is no
+        other, and never over that cursor. Those of the first row are somebody else's to show, if
+        `flags_above` has them.
         """
         strips = [line.strip for line in lines]
         flags: dict[int, tuple[CursorLabel, ...]] = {}
         for y, line in enumerate(lines):
             if not line.flags or (not y and self.flags_above):
                 continue
-            row = y - 1 if y and y - 1 != own else y + 1
+            last = len(lines) - 1
+            is_above = y and (own is None or y - 1 != own.y or y == last)
+            row = y - 1 if is_above else min(y + 1, last)
             flags[row] = (*flags.get(row, ()), *line.flags)
         for row, names in flags.items():
-            if row < len(strips) and row != own:
-                strips[row] = flagged(strips[row], names, width)
+            drawn = flagged(strips[row], names, width)
+            if own is None or row != own.y or _is_same(drawn, strips[row], own.x):
+                strips[row] = drawn
         return strips
+
+
+def _is_same(strip: Strip, other: Strip, column: int) -> bool:
+    return strip.crop(column, column + 1) == other.crop(column, column + 1)
 
 
 def _shown(

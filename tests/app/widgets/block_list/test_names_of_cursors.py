@@ -77,6 +77,25 @@ async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
         assert app.screen_text()[1].find("ben") == 13
 
 
+@pytest.mark.parametrize("size", [*SIZES, (120, 40), (200, 60)])
+@pytest.mark.parametrize("rows", [1, 2])
+async def test_name_at_end_of_last_full_row_is_seen_beside_own_cursor(
+    size: tuple[int, int], rows: int
+) -> None:
+    """Rows of one letter, so that the editor is as full as the page; the own cursor is in front."""
+    sample = Sample()
+    text = "x" * (Columns.of(size[0] - 1).prose * rows)
+    block = sample.add(text)
+    app = SampleApp(sample)
+    async with app.run_test(size=size) as pilot:
+        assert app.area.edit(block, 0)
+        app.set_present(6, ben_at(block, len(text)))
+        await pilot.pause()
+        assert any("ben" in row for row in app.screen_text())
+        editor = app.area.editor
+        assert editor is not None and len(editor.text) == len(text)
+
+
 async def test_flag_beside_author_name_leaves_that_name() -> None:
     sample = Sample()
     block = sample.add(FULL)
