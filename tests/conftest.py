@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -12,6 +13,16 @@ from hypothesis import settings
 # with ANTIPHON_CASES, other examples each time.
 settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" not in os.environ)
 settings.load_profile("tests")
+
+gc.disable()
+# What one test leaves does not matter before the next one has made as much.
+gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on: nothing that was imported is any."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

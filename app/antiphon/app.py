@@ -231,10 +231,10 @@ class AntiphonApp(App[None]):
         if not self.is_headless:
             for number in (signal.SIGHUP, signal.SIGTERM):
                 self._listen_to(number)
+            gc.freeze()  # for the rest of the process, which is this app's
+        gc.enable()
         for problem in self._problems:
             self.document_screen.hint(problem, weighty=True)
-        gc.freeze()
-        gc.enable()
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)
