@@ -1,9 +1,9 @@
-"""Confinement of a guest's process: by Python's audit events, by limits, and by Landlock.
+"""Confinement of a guest's process: by Python's audit events, by limits, and by the system.
 
 The app does nothing of this by itself: it is told to leave files and programs of the machine alone.
 This is the second line, for what is forgotten there. Audit events hold against what code does by
-Python's functions, and say what is not allowed; Landlock, where the system has it, against all that
-runs in the process.
+Python's functions, and say what is not allowed; Landlock and a filter of system calls, where the
+system has them, against all that runs in the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from antiphon.guest import landlock
+from antiphon.guest import landlock, socket_filter
 
 MEMORY_BYTES: Final = 1_500_000_000
 """Data that one session may hold; with more it ends, and only it."""
@@ -119,6 +119,7 @@ def confine(folder: Path, kernel: str) -> None:
     readable = _readable(own)
     parts = urlsplit(kernel)
     landlock.restrict(own, readable, parts.port)
+    socket_filter.restrict_sockets()
     sys.addaudithook(_hook(own, readable, (parts.hostname, parts.port)))
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from antiphon.guest.landlock import system_version
+from antiphon.guest import landlock, socket_filter
 from antiphon.guest.session import preload, run_session
 from antiphon.ssh.requests import GuestRequest, KillRequest, ProcessState
 
@@ -31,8 +31,10 @@ def serve(control: int) -> None:
     """Fork until the other end of `control` is closed, then end everything that was forked."""
     server = _ForkServer(socket.socket(fileno=control))
     preload()
-    if not system_version():
+    if not landlock.system_version():
         sys.stderr.write("This system has no Landlock: only Python confines sessions.\n")
+    if not socket_filter.is_available():
+        sys.stderr.write("There is no filter of sockets for this system: only Python keeps them.\n")
     gc.collect()
     gc.freeze()
     server.run()

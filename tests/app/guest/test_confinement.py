@@ -1,24 +1,32 @@
-"""Limits of Python code in the process of a guest's session."""
+"""Limits of the process of a guest's session."""
 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from antiphon.guest.landlock import system_version
+from antiphon.guest.socket_filter import is_available
 
 _CONFINED = """
-import errno, json, os, sys, socket, subprocess
+import ctypes, errno, json, os, sys, socket, subprocess
 from pathlib import Path
 import antiphon.app
 from antiphon.guest.confinement import confine
 own = Path(sys.argv[1])
 above = os.open("..", os.O_RDONLY)
+libc = ctypes.CDLL(None, use_errno=True)
+def machine_code(name, *arguments):
+    if (number := getattr(libc, name)(*arguments)) < 0:
+        raise OSError(ctypes.get_errno(), "by machine code")
+    return number
+unix = (1).to_bytes(2, "little") + sys.argv[3].encode() + bytes(1)
 confine(own, "http://127.0.0.1:4711")
 for code in json.loads(sys.argv[2]):
     try:
@@ -26,7 +34,8 @@ for code in json.loads(sys.argv[2]):
     except MemoryError:
         print("refused")
     except OSError as error:
-        refused = error.errno in (None, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EMFILE)
+        refused = error.errno in (None, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EMFILE,
+                                        errno.EISCONN)
         print("refused" if refused else f"{code}: {error}".replace(" ", "_"))
     else:
         print("done")
@@ -109,19 +118,50 @@ OF_THE_SYSTEM = (
 """Python has no audit event for it, or not all that is to be known is in it."""
 
 
-@pytest.mark.parametrize("cases", [CASES, OF_THE_SYSTEM], ids=["python", "landlock"])
+OF_MACHINE_CODE = (
+    ("machine_code('connect', machine_code('socket', 1, 1, 0), unix, len(unix))", True),
+    ("one, _ = socket.socketpair(); machine_code('connect', one.fileno(), unix, len(unix))", True),
+    *((f"machine_code('socket', 1, {kind}, 0)", True) for kind in (1, 2, 5, 1 | 0o2004000)),
+    *((f"machine_code('socketpair', 1, {kind}, 0, bytes(8))", True) for kind in (2, 5)),
+    *((f"machine_code('socket', {family}, 1, 0)", True) for family in (16, 17, 38, 40)),
+    *((f"machine_code('socket', 2, {kind}, 0)", True) for kind in (2, 3)),
+    ("machine_code('socket', 2, 1, 262)", True),
+    ("machine_code('syscall', 425, 1, bytes(120))", True),
+    ("machine_code('syscall', 0x40000000 + 41, 1, 1, 0)", True),
+    *((f"machine_code('socket', {family}, 1 | 0o2004000, 6)", False) for family in (2, 10)),
+    ("import asyncio; asyncio.run(asyncio.sleep(0))", False),
+)
+"""Sockets, opened by functions that are loaded already and that Python does not see."""
+
+
+@pytest.fixture(scope="module")
+def listening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("host") / "socket"
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+        one.listen()
+        yield path
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [CASES, OF_THE_SYSTEM, OF_MACHINE_CODE],
+    ids=["python", "landlock", "machine code"],
+)
 def test_confined_process_has_its_own_folder_and_its_kernel_only(
-    tmp_path: Path, cases: Sequence[tuple[str, bool]]
+    tmp_path: Path, listening: Path, cases: Sequence[tuple[str, bool]]
 ) -> None:
     if cases is OF_THE_SYSTEM and not system_version():
         pytest.skip("this system has no Landlock (Linux 5.13)")
+    if cases is OF_MACHINE_CODE and not is_available():
+        pytest.skip("there is no filter for this system")
     own = tmp_path / "own"
     own.mkdir()
     (own / "file").write_text("mine")
     (tmp_path / "other").write_text("theirs")
     codes = json.dumps([code for code, _ in cases])
     done = subprocess.run(
-        [sys.executable, "-P", "-c", _CONFINED, str(own), codes],
+        [sys.executable, "-P", "-c", _CONFINED, str(own), codes, str(listening)],
         capture_output=True,
         text=True,
         cwd=own,
