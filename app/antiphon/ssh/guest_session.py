@@ -19,7 +19,7 @@ from typing import Final
 import asyncssh
 
 from antiphon.ssh.guest_processes import GuestProcesses
-from antiphon.ssh.kernel_link import KernelLink, OpenedSession
+from antiphon.ssh.kernel_link import KernelLink, OfferedKey, OpenedSession
 from antiphon.ssh.pumps import FileSink, FileSource, close_all
 from antiphon.ssh.requests import GuestRequest
 from antiphon_kernel.text.sanitize import sanitize
@@ -95,7 +95,7 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
     def __init__(
         self,
         context: SessionContext,
-        key: asyncssh.SSHKey,
+        key: OfferedKey,
         claimed: str,
         closed: Callable[[GuestSession], None],
     ) -> None:
@@ -221,7 +221,7 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
             if len(self._context.open) >= SESSIONS:
                 raise _RefusedError("Too many sessions are open: come back later.")
             self._is_waiting = False
-            opened = await self._context.link.open(self._key.get_fingerprint())
+            opened = await self._context.link.open(self._key)
             self._context.open[opened.session] = self
             if not self._lost:
                 await self._start(opened, arguments)
@@ -269,12 +269,11 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         Raises:
             _RefusedError: if they say no, or nothing.
         """
-        fingerprint, link = self._key.get_fingerprint(), self._context.link
-        if await link.is_known(fingerprint):
+        fingerprint, link = self._key.fingerprint, self._context.link
+        if not self._context.ask or await link.refusal(self._key) is None:
             return
         self._say(f"{fingerprint} is not known here. Waiting for the owner to let you in …")
-        key = self._key.export_public_key("openssh").decode("ascii", "replace").strip()
-        role = await link.ask(key, self._claimed, ASK_SECONDS)
+        role = await link.ask(self._key.line, self._claimed, ASK_SECONDS)
         if role is None:
             raise _RefusedError("You were not let in.")
 

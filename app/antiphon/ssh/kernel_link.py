@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.public_keys import KeyCertificate
 
 _WAIT_SECONDS = 600
 
@@ -21,6 +23,26 @@ class OpenedSession:
     username: str
     address: KernelAddress
     """The kernel, with the token of this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedKey:
+    """A public key of a client, and its certificate if the client has shown one."""
+
+    line: str
+    """As in a `.pub` file."""
+    fingerprint: str
+    certificate: KeyCertificate | None = None
+
+    def as_params(self) -> dict[str, Any]:
+        """Return it as the kernel's tools take it."""
+        if self.certificate is None:
+            return {"fingerprint": self.fingerprint}
+        return {
+            "fingerprint": self.fingerprint,
+            "authority": self.certificate.authority,
+            "names": list(self.certificate.principals),
+        }
 
 
 class KernelLink:
@@ -52,19 +74,18 @@ class KernelLink:
         await self._watch.close()
         await self._calls.close()
 
-    async def is_known(self, fingerprint: str) -> bool:
-        """Return whether somebody comes in with a key now. Known or not, it takes as long."""
-        listed = await self._calls.call("key.list", {"fingerprint": fingerprint})
-        return any(one["state"] == "good" for one in listed["keys"])
+    async def refusal(self, offered: OfferedKey) -> str | None:
+        """Return why nobody comes in with a key now; None if somebody does."""
+        answer = await self._calls.call("ssh.check", offered.as_params())
+        return None if (refused := answer.get("refused")) is None else str(refused)
 
-    async def open(self, fingerprint: str) -> OpenedSession:
-        """Begin the session of a guest whose key has been verified.
+    async def open(self, offered: OfferedKey) -> OpenedSession:
+        """Begin the session of a guest whose key has been verified, and its certificate.
 
         Raises:
             AntiphonError: permission_denied, saying why; no_kernel.
         """
-        asked = {"host": self._host, "fingerprint": fingerprint}
-        opened = await self._calls.call("ssh.open", asked)
+        opened = await self._calls.call("ssh.open", {"host": self._host} | offered.as_params())
         there = self._locate()
         address = KernelAddress(
             pid=0, kernel=there.kernel, sync=there.sync, http=there.http, token=opened["token"]

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from typing import Final
 
 import asyncssh
+from asyncssh.public_key import SSHOpenSSHCertificate
 
+from antiphon.ssh.certificates import certificate_in, line_of
 from antiphon.ssh.guest_session import GuestSession, SessionContext
+from antiphon.ssh.kernel_link import OfferedKey
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.public_keys import fingerprint_of_key
+from antiphon_kernel.types.public_keys import KeyCertificate
 
 LOGIN_SECONDS: Final = 20.0
 """How long a connection may take to authenticate; whoever types a passphrase has time for it."""
@@ -77,9 +80,12 @@ class GuestConnection(asyncssh.SSHServer):
         self._connections = connections
         self._connection: asyncssh.SSHServerConnection
         self._attempts = 0
-        self._key: asyncssh.SSHKey | None = None
+        self._key: OfferedKey | None = None
         """The key whose signature has been verified."""
-        self._offered: dict[str, asyncssh.SSHKey] = {}
+        self._offered: OfferedKey | None = None
+        """The key of the request that is being looked at, once it may be tried."""
+        self._certificate: SSHOpenSSHCertificate | None = None
+        """The certificate of that request, which nobody has verified yet."""
         self._claimed = ""
         """The user name that the client says: a wish of somebody unknown, and nothing else."""
         self._sessions: set[GuestSession] = set()
@@ -91,9 +97,14 @@ class GuestConnection(asyncssh.SSHServer):
 
         async def verified(username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
             """Keep the key of a verified signature: only that says who somebody is."""
-            is_valid = await validate(username, key_data, msg, signature)
+            self._offered = None
+            self._certificate = certificate_in(key_data)
+            # The library looks for a name among those of the certificate: the client's plays no
+            # part here, and whether one of them counts, the kernel says.
+            name = self._certificate.principals[0] if self._certificate is not None else username
+            is_valid = await validate(name, key_data, msg, signature)
             if is_valid and msg:
-                self._key = self._offered.get(fingerprint_of_key(key_data))
+                self._key = self._offered
             return is_valid and (not msg or self._key is not None)
 
         conn.validate_public_key = verified  # type: ignore[method-assign]
@@ -129,20 +140,33 @@ class GuestConnection(asyncssh.SSHServer):
 
         The name plays no part in it.
         """
+        return await self._may_try(_offered(key, None), may_ask=self._connections.context.ask)
+
+    async def validate_ca_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        """Say whether a key may be tried whose certificate this authority has signed.
+
+        The library checks all else about the certificate.
+        """
+        certificate = self._certificate
+        if certificate is None:
+            return False
+        told = KeyCertificate(key.get_fingerprint(), tuple(certificate.principals))
+        return await self._may_try(_offered(certificate.key, told), may_ask=False)
+
+    async def _may_try(self, offered: OfferedKey, *, may_ask: bool) -> bool:
         self._attempts += 1
         if self._attempts > ATTEMPTS:
             self.abort()
             return False
-        fingerprint, context = key.get_fingerprint(), self._connections.context
         try:
-            is_known = await context.link.is_known(fingerprint)
+            refused = await self._connections.context.link.refusal(offered)
         except AntiphonError as error:
-            _log.warning("%s cannot be looked up: %s", fingerprint, error.message)
+            _log.warning("%s cannot be looked up: %s", offered.fingerprint, error.message)
             return False
-        if not is_known and not context.ask:
-            _log.info("%s is not known", fingerprint)
+        if refused is not None and not may_ask:
+            _log.info("%s is refused: %s", offered.fingerprint, refused)
             return False
-        self._offered[fingerprint] = key
+        self._offered = offered
         return True
 
     def auth_completed(self) -> None:
@@ -160,6 +184,10 @@ class GuestConnection(asyncssh.SSHServer):
         channel = self._connection.create_server_channel(None, "strict", _WINDOW)
         session.accept_environment_of(channel)
         return channel, session
+
+
+def _offered(key: asyncssh.SSHKey, certificate: KeyCertificate | None) -> OfferedKey:
+    return OfferedKey(line_of(key), key.get_fingerprint(), certificate)
 
 
 async def listen(

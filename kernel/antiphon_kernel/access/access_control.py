@@ -226,7 +226,8 @@ class AccessControl:
     ) -> tuple[list[int], int]:
         """Take invitations or keys back; which of them were good, and how many sessions end."""
         dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the {what}.")
-        ended = self._sessions.dismiss(dismissal, partial(_came_with, numbers))
+        certified = self._invitations.certified_by(numbers)
+        ended = self._sessions.dismiss(dismissal, partial(_came_with, {*numbers, *certified}))
         return await self._invitations.revoke(numbers), ended
 
     def end_expired(self) -> None:

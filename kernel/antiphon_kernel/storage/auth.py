@@ -79,7 +79,13 @@ CREATE TABLE decisions (
 );
 """
 
-AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS, _DECISIONS)
+_AUTHORITIES: Final = """
+ALTER TABLE credentials ADD COLUMN authority INTEGER REFERENCES credentials (number);
+ALTER TABLE credentials ADD COLUMN principals TEXT;
+ALTER TABLE credentials ADD COLUMN role TEXT;
+"""
+
+AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS, _DECISIONS, _AUTHORITIES)
 """In order; a new one goes to the end. What has been released is never edited."""
 
 
@@ -92,8 +98,8 @@ _PERMISSION: Final = (
     "context, call, model, tool, arguments, asker, credential, asked, decided_by, decided"
 )
 _CREDENTIAL: Final = (
-    "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses"
-    " FROM credentials ORDER BY number"
+    "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses,"
+    " authority, principals, role FROM credentials ORDER BY number"
 )
 
 
@@ -128,6 +134,13 @@ class Credential:
     uses_allowed: int | None
     """How many clients it lets in; None: any number."""
     uses: int
+    authority: int | None = None
+    """Number of the authority without whose certificates a key counts for nothing."""
+    principals: str | None = None
+    """Of an authority: names that its certificates may give, with commas between, None for any; of
+    a key: the name in the certificate that it came with first."""
+    role: AccessRole | None = None
+    """Of an authority: the role of whoever comes with its certificates for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +240,14 @@ class AuthStore:
                 _known(CredentialKind, row[2], f"the kind of credential {row[0]}"),
                 row[3],
                 bool(row[4]),
-                *row[5:],
+                row[5],
+                row[6],
+                row[7],
+                row[8],
+                row[9],
+                row[10],
+                row[11],
+                row[12] and _known(AccessRole, row[12], f"the role of credential {row[0]}"),
             )
             for row in await self._database.select(_CREDENTIAL)
         ]
@@ -256,8 +276,9 @@ class AuthStore:
         """Store one; its number is drawn here."""
         number = await self._database.insert(
             "INSERT INTO credentials"
-            " (user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " (user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses,"
+            " authority, principals, role)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 credential.user,
                 credential.kind,
@@ -268,16 +289,27 @@ class AuthStore:
                 credential.revoked,
                 credential.uses_allowed,
                 credential.uses,
+                credential.authority,
+                credential.principals,
+                credential.role,
             ),
         )
         return replace(credential, number=number)
 
     async def renew(self, credential: Credential) -> None:
-        """Store a credential anew that had been revoked or had expired."""
+        """Store a credential anew that was not good, or that somebody else lets in now."""
         await self._database.insert(
-            "UPDATE credentials SET user = ?, created = ?, expires = ?, revoked = NULL"
-            " WHERE number = ?",
-            (credential.user, credential.created, credential.expires, credential.number),
+            "UPDATE credentials SET user = ?, created = ?, expires = ?, revoked = NULL,"
+            " authority = ?, principals = ?, role = ? WHERE number = ?",
+            (
+                credential.user,
+                credential.created,
+                credential.expires,
+                credential.authority,
+                credential.principals,
+                credential.role,
+                credential.number,
+            ),
         )
 
     async def revoke(self, credential: int, revoked: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Callable
+from typing import Final, Literal, TypeVar
 
 from pydantic import Field
 
@@ -14,19 +15,22 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name
 from antiphon_kernel.types.public_keys import (
     LONGEST_KEY,
+    KeyCertificate,
     PublicKey,
     PublicKeyError,
+    parse_authority,
     parse_public_key,
 )
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.resolve_ids import resolve
-from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 
 _NAME: Final = f"^{NAME_PATTERN.pattern}$"
 _YEAR_MINUTES: Final = 365 * 24 * 60
 
 GuestRole = Literal["editor", "viewer"]
+Parsed = TypeVar("Parsed")
 
 
 class KeyAddParams(Params):
@@ -44,19 +48,35 @@ class KeyAddParams(Params):
     """After how long nobody can come in with it any more; 0: never."""
 
 
+class KeyAuthorityParams(Params):
+    """Line of an authority, and what those may do whom it certifies."""
+
+    key: str = Field(min_length=1, max_length=LONGEST_KEY)
+    """One line as in `authorized_keys`: `cert-authority[,principals="NAME,…"] TYPE BASE64`."""
+    role: GuestRole = "editor"
+    """Role of whoever comes for the first time."""
+    minutes: int = Field(default=0, ge=0, le=_YEAR_MINUTES)
+    """After how long its certificates let nobody in any more; 0: never."""
+
+
 class KeyInfo(Result):
-    """One SSH key."""
+    """One SSH key, or the key of an authority."""
 
     fingerprint: str
     """`SHA256:…`, as OpenSSH prints it."""
     invitation: int
     """Its number among the credentials, as sessions name it."""
     principal: str
-    """Id of whoever has it."""
+    """Id of whoever has it; of an authority: of whoever added it."""
     username: str
-    """Name of whoever has it."""
+    """Name of whoever that is."""
     role: AccessRole
-    """Their role now."""
+    """Their role now; of an authority: that of whoever comes with its certificates first."""
+    certifies: list[str] | None = None
+    """Of an authority: names of which a certificate gives one, none if it is any; absent: it is no
+    authority."""
+    authority: str | None = None
+    """Fingerprint of the authority with whose certificates alone it counts; absent: by itself."""
     state: Literal["good", "expired", "revoked"]
     """Whether it lets somebody in."""
     added: str
@@ -66,24 +86,21 @@ class KeyInfo(Result):
 
 
 class KeyListParams(Params):
-    """Keys to list."""
-
-    fingerprint: str | None = Field(default=None, max_length=200)
-    """Only the key of this fingerprint; none if there is no such key."""
+    """Nothing."""
 
 
 class KeyListResult(Result):
-    """Every key that was ever added, oldest first."""
+    """Every key and authority that was ever added, oldest first."""
 
     keys: list[KeyInfo]
     """One entry a key."""
 
 
 class KeyRevokeParams(Params):
-    """A key, or everybody's of one principal: one of the two."""
+    """A key or an authority, or everybody's of one principal: one of the two."""
 
     fingerprint: str | None = Field(default=None, max_length=200)
-    """Fingerprint of a key."""
+    """Fingerprint of a key or an authority."""
     principal: str | None = None
     """Username or id: every key of theirs."""
 
@@ -104,25 +121,46 @@ async def add_key(call: Call, params: KeyAddParams) -> KeyInfo:
     The role of somebody whom the kernel knows stays; naming another one is an error. Only whose
     kernel it is adds keys for somebody who is here already.
     """
-    key = _parsed(params.key)
+    key = _parsed(parse_public_key, params.key)
     return await _add(call, key, params.name, params.role, params.known, params.minutes)
+
+
+@tool("key.authority", needs=Permission.OWN)
+async def add_authority(call: Call, params: KeyAuthorityParams) -> KeyInfo:
+    """Let in whoever comes over SSH with a certificate that an authority has signed for their key.
+
+    Somebody new is called as the certificate says, and has `role`; with further keys that the same
+    authority certifies for that name they are the same. Nobody who is here by other ways is meant.
+    """
+    kernel, by = call.kernel, call.actor.principal
+    authority = _parsed(parse_authority, params.key)
+    if authority is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "Expected a line that begins with cert-authority; key.add takes a key.",
+            field="key",
+        )
+    role, fingerprint = AccessRole(params.role), authority.key.fingerprint
+    await kernel.invitations.add_authority(authority, role, by, _expires(call, params.minutes))
+    await kernel.members.record(
+        by, f"added the authority {fingerprint}, which lets in {role.described()} each"
+    )
+    return _info(call, fingerprint)
 
 
 @tool("key.list", needs=Permission.OWN)
 async def list_keys(call: Call, params: KeyListParams) -> KeyListResult:
-    """List the SSH keys that let somebody in, or did."""
-    only = params.fingerprint
+    """List the SSH keys and authorities that let somebody in, or did."""
     keys = call.kernel.invitations.ssh_keys()
-    return KeyListResult(
-        keys=[
-            _info(call, one.fingerprint) for one in keys if only is None or one.fingerprint == only
-        ]
-    )
+    return KeyListResult(keys=[_info(call, one.fingerprint) for one in keys])
 
 
 @tool("key.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
-    """Take back a key, or all of one principal: who came in with it has to go at once."""
+    """Take back a key, or all of one principal: who came in with it has to go at once.
+
+    So has everybody whom an authority let in, if its key is taken back.
+    """
     kernel = call.kernel
     if (params.fingerprint is None) == (params.principal is None):
         raise AntiphonError(
@@ -132,7 +170,8 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
         )
     if params.principal is not None:
         user = kernel.members.user(kernel.find_principal(params.principal)).number
-        found = [one for one in kernel.invitations.ssh_keys() if one.user == user]
+        keys = kernel.invitations.ssh_keys()
+        found = [one for one in keys if one.user == user and one.kind is CredentialKind.SSH_KEY]
     else:
         found = [
             one for one in kernel.invitations.ssh_keys() if one.fingerprint == params.fingerprint
@@ -147,8 +186,10 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
     revoked, ended = await kernel.access.revoke([one.number for one in found], by, "key")
     gone = [one for one in found if one.number in revoked]
     for one in gone:
-        name = kernel.members.of_user(one.user).username
-        await kernel.members.record(by, f"revoked the key {one.fingerprint} of {name}")
+        what = f"key {one.fingerprint} of {kernel.members.of_user(one.user).username}"
+        if one.kind is CredentialKind.SSH_AUTHORITY:
+            what = f"authority {one.fingerprint}"
+        await kernel.members.record(by, f"revoked the {what}")
     return KeyRevokeResult(revoked=[one.fingerprint for one in gone], ended=ended)
 
 
@@ -230,9 +271,18 @@ async def ask_key(call: Call, params: KeyAskParams) -> KeyAskResult:
 
     An SSH host asks so, when it was started with `antiphon share --ask`.
     """
-    role = await call.kernel.key_requests.ask(
-        _parsed(params.key), as_name(params.name) or GUEST, params.wait
-    )
+    key, invitations = _parsed(parse_public_key, params.key), call.kernel.invitations
+    known = invitations.key(key.fingerprint)
+    if known is not None and (
+        known.kind is CredentialKind.SSH_AUTHORITY
+        or (known.authority is not None and invitations.is_good(known))
+    ):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"{key.fingerprint} lets in with certificates only.",
+            field="key",
+        )
+    role = await call.kernel.key_requests.ask(key, as_name(params.name) or GUEST, params.wait)
     return KeyAskResult(role=role)
 
 
@@ -265,13 +315,36 @@ async def decide_key(call: Call, params: KeyDecideParams) -> KeyDecideResult:
     return KeyDecideResult(fingerprint=fingerprint, username=principal.username, role=role)
 
 
-class SshOpenParams(Params):
-    """A verified key."""
+class SshCheckParams(Params):
+    """A key, and the certificate for it, if there is one."""
+
+    fingerprint: str = Field(max_length=200)
+    """Fingerprint of a key, also of one with a certificate."""
+    authority: str | None = Field(default=None, max_length=200)
+    """Fingerprint of the authority that has signed the certificate; absent: there is none."""
+    names: list[str] = Field(default_factory=list, max_length=256)
+    """Principals of the certificate."""
+
+    @property
+    def certificate(self) -> KeyCertificate | None:
+        """Certificate with which the key comes."""
+        if self.authority is None:
+            return None
+        return KeyCertificate(self.authority, tuple(self.names))
+
+
+class SshCheckResult(Result):
+    """The answer."""
+
+    refused: str | None = None
+    """Why nobody comes in with it; absent: somebody does."""
+
+
+class SshOpenParams(SshCheckParams):
+    """A verified key, which whoever comes has shown to have, and the verified certificate."""
 
     host: str
     """Session that lasts as long as the SSH host does: all that it has opened ends with it."""
-    fingerprint: str = Field(max_length=200)
-    """Fingerprint of a key, which whoever comes has shown to have."""
 
 
 class SshOpenResult(Result):
@@ -337,6 +410,16 @@ class EndedResult(Result):
     """How many connections there were."""
 
 
+@tool("ssh.check", needs=Permission.OWN)
+async def check_ssh(call: Call, params: SshCheckParams) -> SshCheckResult:
+    """Say whether somebody comes in with a key; an SSH host asks so before it verifies anything."""
+    try:
+        call.kernel.invitations.check_key(params.fingerprint, params.certificate)
+    except AntiphonError as error:
+        return SshCheckResult(refused=error.message)
+    return SshCheckResult()
+
+
 @tool("ssh.open", needs=Permission.OWN)
 async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
     """Begin a session for somebody whose SSH key has been verified.
@@ -356,10 +439,21 @@ async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
             f"{quote(params.host)} is no open session of yours: session.whoami says one's id.",
             field="host",
         )
-    principal, credential = kernel.invitations.authenticate_key(params.fingerprint)
+    invitations, certificate = kernel.invitations, params.certificate
+    before = invitations.key(params.fingerprint)
+    principal, credential = await invitations.authenticate_key(params.fingerprint, certificate)
     kernel.access.check_admission(principal)
     actor = kernel.open_session(principal, VIA_SSH, credential=credential.number)
     token = kernel.ssh.add(actor, host)
+    if credential.authority is not None and (
+        before is None or before.authority != credential.authority
+    ):
+        by = invitations.credential(credential.authority)
+        await kernel.members.record(
+            kernel.members.of_user(by.user),
+            f"let in the key {credential.fingerprint} of {principal.username},"
+            f" {actor.role.described()}, by a certificate of {by.fingerprint}",
+        )
     return SshOpenResult(
         session=actor.session,
         token=token,
@@ -446,8 +540,11 @@ async def _add(
                 role=str(now),
             )
     principal = await kernel.members.principal(name, role=AccessRole(role or "editor"))
-    expires = kernel.clock.now_ms() + minutes * 60_000 if minutes else None
-    return await _store(call, key, principal, expires)
+    return await _store(call, key, principal, _expires(call, minutes))
+
+
+def _expires(call: Call, minutes: int) -> int | None:
+    return call.kernel.clock.now_ms() + minutes * 60_000 if minutes else None
 
 
 async def _store(call: Call, key: PublicKey, principal: Principal, expires: int | None) -> KeyInfo:
@@ -463,16 +560,22 @@ def _info(call: Call, fingerprint: str) -> KeyInfo:
     kernel = call.kernel
     one = kernel.invitations.key(fingerprint)
     assert one is not None
+    by = None if one.authority is None else kernel.invitations.credential(one.authority)
     principal = kernel.members.of_user(one.user)
+    certifies = None
+    if one.kind is CredentialKind.SSH_AUTHORITY:
+        certifies = one.principals.split(",") if one.principals else []
     state: Literal["good", "expired", "revoked"] = "good"
     if not kernel.invitations.is_good(one):
-        state = "revoked" if one.revoked is not None else "expired"
+        state = "revoked" if (one.revoked or (by and by.revoked)) else "expired"
     return KeyInfo(
         fingerprint=one.fingerprint,
         invitation=one.number,
         principal=principal.id,
         username=principal.username,
-        role=kernel.role_of(principal),
+        role=one.role or kernel.role_of(principal),
+        certifies=certifies,
+        authority=None if by is None else by.fingerprint,
         state=state,
         added=iso_time(one.created),
         expires=iso_time_if(one.expires),
@@ -489,9 +592,9 @@ def _request(one: KeyRequest) -> KeyRequestInfo:
     )
 
 
-def _parsed(line: str) -> PublicKey:
+def _parsed(parse: Callable[[str], Parsed], line: str) -> Parsed:
     try:
-        return parse_public_key(line)
+        return parse(line)
     except PublicKeyError as error:
         text = str(error)
         raise AntiphonError(
