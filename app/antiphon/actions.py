@@ -166,9 +166,8 @@ class Action:
 def shown_key(key: str) -> str:
     """Return a key as it is displayed to people: `ctrl+q` as Ctrl+Q."""
     *modifiers, last = key.split("+")
-    name = SHOWN_KEYS.get(last) or (last.upper() if modifiers or last[:1] == "f" else last)
-    if last == "f":
-        name = last
+    is_capital = modifiers or (last[:1] == "f" and last[1:].isdigit())
+    name = SHOWN_KEYS.get(last) or (last.upper() if is_capital else last)
     return "+".join([*(modifier.capitalize() for modifier in modifiers), name])
 
 

@@ -91,17 +91,17 @@ class AntiphonApp(App[None]):
         scrollbar-color-hover: $primary 60%;
         scrollbar-color-active: $primary;
     }
-    CommandPalette > Vertical { margin-top: 2; width: 76; max-width: 100%; background: $surface; }
+    CommandPalette > Vertical { margin-top: 1; width: 76; max-width: 100%; background: $surface; }
     CommandPalette #--input, CommandPalette #--input.--list-visible {
         border: none;
         padding: 1 2 0 2;
     }
-    CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; }
+    CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; height: 1; }
     CommandPalette SearchIcon { display: none; }
     CommandPalette CommandList, CommandPalette CommandList:focus {
         border: none;
         padding: 1 0;
-        max-height: 70vh;
+        max-height: 75vh;
         background: $surface;
         scrollbar-background: $surface;
     }

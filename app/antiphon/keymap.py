@@ -164,12 +164,13 @@ class KeyMap:
                 yield action
 
     def help_sections(self) -> Iterator[tuple[str, tuple[Action, ...]]]:
-        """Title and actions of each part of the help screen."""
-        yield "Anywhere", tuple(one for one in self.actions if one.modes == _ANYWHERE)
+        """Title and actions of each part of the help screen, those without keys last."""
+        actions = sorted(self.actions, key=lambda one: not one.keys)
+        yield "Anywhere", tuple(one for one in actions if one.modes == _ANYWHERE)
         for mode in Mode:
             yield (
                 mode.value,
-                tuple(one for one in self.actions if mode in one.modes and one.modes != _ANYWHERE),
+                tuple(one for one in actions if mode in one.modes and one.modes != _ANYWHERE),
             )
 
 

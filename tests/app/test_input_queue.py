@@ -12,7 +12,9 @@ from textual.widgets import TextArea
 
 from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
+from antiphon.screens import submitter
 from antiphon.textual_patches.driver import InputPaused
+from antiphon.widgets.status import HintBar
 from tests.app.opened import Opened, World, opened, world
 from tests.app.widgets.composer.test_composer import kernel_has_draft, sent
 from tests.waiting import until
@@ -119,13 +121,21 @@ async def test_new_context_without_models_says_what_to_do(tmp_path: Path) -> Non
         await there.sees("No model is set up")
 
 
-async def test_message_without_models_shows_hint(tmp_path: Path) -> None:
+async def test_message_without_models_shows_hint_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submitter, "NOBODY_AFTER", 0.0)
     async with world(tmp_path, models=False) as here:
         await here.cell("not new any more")
         async with opened(here) as there:
-            await there.live()
             there.burst(*"hello", "enter")
             await there.sees("No model is set up")
+            there.screen.query_one(HintBar).clear_hint()
+            there.burst(*"again", "enter")
+            await sent(here, "again")
+            there.burst("@", *"nobody hello", "enter")
+            await there.sees("Nobody is called nobody.")
+            assert sum("No model" in one.text for one in there.screen._hints) == 1  # noqa: SLF001
 
 
 async def test_message_that_grows_at_once_is_shown_whole(there: Opened) -> None:

@@ -96,6 +96,9 @@ def test_help_sections_contain_every_action_of_every_mode() -> None:
     assert list(sections) == ["Anywhere", *Mode]
     shown = {one for actions in sections.values() for one in actions}
     assert shown == set(ACTIONS)
+    for actions in sections.values():
+        has_keys = [bool(one.keys) for one in actions]
+        assert has_keys == sorted(has_keys, reverse=True), "an action without a key is before one"
 
 
 def test_palette_names_each_action_once() -> None:
@@ -114,6 +117,8 @@ def test_palette_names_each_action_once() -> None:
         ("question_mark", "?"),
         ("up", "↑"),
         ("ctrl+up", "Ctrl+↑"),
+        ("ctrl+f", "Ctrl+F"),
+        ("f", "f"),
     ],
 )
 def test_keys_are_written_for_people(key: str, shown: str) -> None:

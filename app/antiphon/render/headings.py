@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from antiphon.render.display import displayable_in_a_row
 from antiphon_kernel.types.records import TextSplice
 
 _MARK: Final = re.compile(
@@ -24,6 +25,7 @@ _NESTED: Final = 3
 """Marks within marks that are taken away."""
 
 _LONGEST_TITLE: Final = 200
+_LONGEST_LINE: Final = 400
 
 
 class Heading(NamedTuple):
@@ -110,6 +112,11 @@ def without_marks(text: str) -> str:
     for _ in range(_NESTED):
         text = _FORMATTING.sub(lambda found: found["inside"] or found["link"] or "", text)
     return text.strip()
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a Markdown text, as a row can show it."""
+    return displayable_in_a_row(without_marks(text.strip().partition("\n")[0][:_LONGEST_LINE]))
 
 
 def _shown(title: str) -> str:

@@ -15,6 +15,7 @@ from textual.timer import Timer
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
+from antiphon.render.markdown import WIDE_WIDTH
 from antiphon.render.timeline import (
     Fate,
     HistoryStep,
@@ -377,7 +378,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], ModalScreen[Histor
             if number == found.changed:
                 self._changed_row = len(rows)
             shown = [WrapPiece(_displayed(one.text), self._style(one, theme)) for one in pieces]
-            for row in wrap(shown, width):
+            for row in wrap(shown, min(width, WIDE_WIDTH)):
                 rows.append([StatusSpan(part.text, part.style) for part in row])
         if found.below:
             rows.append([StatusSpan(f"▾ {found.below:,} lines", theme.fold)])

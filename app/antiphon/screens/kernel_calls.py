@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.headings import first_line
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.blame_view import BlameRange, merge_runs
@@ -396,7 +397,7 @@ class KernelActions:
             return f"cannot be opened: {error.message}"
         for block in reversed(page["blocks"]):
             if block["kind"] == BlockKind.TEXT and (text := block["content"].strip()):
-                return displayable_in_a_row(text.split("\n")[0])
+                return first_line(text)
         return ""
 
     async def members(self) -> Sequence[KnownMember]:

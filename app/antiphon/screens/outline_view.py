@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.headings import Headings, without_marks
+from antiphon.render.headings import Headings, first_line
 from antiphon.widgets.block_list import Anchor, CellChange, CellModel, DocumentView
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.outline import Outline, OutlineEntry, Prompt
@@ -139,7 +139,7 @@ class OutlineView:
         if header.kind != BlockKind.TEXT:
             return ()
         if header.role == Role.USER:
-            title = self._start(block)
+            title = first_line(self._source.text(block)[:_START])
             colour = self._source.name(header.author)[1]
             return (OutlineEntry(block, 0, 0, title, colour),) if title else ()
         headings = self._headings.get(block)
@@ -149,10 +149,6 @@ class OutlineView:
             OutlineEntry(block, one.offset, one.level, displayable_in_a_row(one.title))
             for one in headings.found()
         )
-
-    def _start(self, block: str) -> str:
-        start = self._source.text(block)[:_START].strip()
-        return displayable_in_a_row(without_marks(start.partition("\n")[0]))
 
     def _prompt(self, block: str) -> Prompt | None:
         """Return the message that a cell belongs to the answer of."""
@@ -164,7 +160,7 @@ class OutlineView:
             if header.role == Role.USER and header.kind == BlockKind.TEXT:
                 name, colour = self._source.shown_name(header.author)
                 words = " ".join(self._source.text(at)[:_START].split())
-                return Prompt(name, colour, displayable_in_a_row(without_marks(words)))
+                return Prompt(name, colour, first_line(words))
             at = header.parent
         return None
 

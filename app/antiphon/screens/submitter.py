@@ -73,6 +73,8 @@ class MessageSubmitter:
         self._follow = follow
         self._revised: str | None = None
         self._checked: set[str] = set()
+        self._told = ""
+        """The reason for which no model answers, as it was told."""
 
     @property
     def is_revising(self) -> bool:
@@ -188,8 +190,9 @@ class MessageSubmitter:
             self._hint(unknown)
             return
         await asyncio.sleep(NOBODY_AFTER)
-        if not self._has_models():
-            self._hint(self._kernel.nobody)
+        if not self._has_models() and self._told != self._kernel.nobody:
+            self._told = self._kernel.nobody
+            self._hint(self._told)
 
     async def _send_again(self, message: str, text: str) -> None:
         edited = await self._kernel.edit_message(message, text)

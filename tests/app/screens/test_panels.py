@@ -19,7 +19,7 @@ async def labels(here: World) -> list[str]:
 
 
 async def test_contexts_are_listed_live_with_what_was_said_last(here: World, there: Opened) -> None:
-    await here.cell("Where do we begin?")
+    await here.cell("Where do **we** begin?\nAnd why?")
     await there.press("f4")
     await there.sees("Where do we begin?")
     await make(here, "later")
@@ -76,7 +76,7 @@ async def test_context_is_renamed_archived_and_brought_back(here: World, there: 
 
 
 async def test_context_is_forked_and_the_fork_opened(here: World, there: Opened) -> None:
-    await here.cell("Where do we begin?")
+    await here.cell("Where do **we** begin?\nAnd why?")
     await there.press("f4")
     await there.sees("Where do we begin?")
     await there.press("F")

@@ -9,6 +9,7 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.headings import first_line
 from antiphon.render.tool_call import command_of
 from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
@@ -144,7 +145,7 @@ class CellPresenter:
         view = self._source.view(subject)
         if view.kind == BlockKind.TOOL_CALL:
             return f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
-        return displayable_in_a_row(view.text[:_SUBJECT].strip().partition("\n")[0])
+        return first_line(view.text[:_SUBJECT])
 
     def _ground(self, block: str) -> Style:
         header = self._source.header(block)
