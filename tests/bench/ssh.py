@@ -12,19 +12,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
+
+import asyncssh
 
 from tests.bench.figures import figure, print_figure
 from tests.bench.pty_process import PtyProcess
 from tests.e2e.machine import ANTIPHON
-from tests.e2e.sharing import SharedProject, message
+from tests.e2e.sharing import RelayThread, SharedProject, message
 from tests.e2e.sshd import SSHD, Sshd
 from tests.processes import cpu_seconds
 
@@ -35,34 +37,29 @@ WAIT_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 10.0
 GUEST: Final = "bo"
 
+OFFERS: Final = 10
+"""Keys that a connection offers before it is dropped."""
+
 SHOWN: Final = "It stays as it is."
 """A message that is on the screen from the first frame on."""
 
 
-class DelayRelay:
-    """A TCP relay that passes everything on after a while, in a thread of its own."""
+class _OfferingClient(asyncssh.SSHClient):
+    """A client that offers keys, one after the other, and takes the time of each refusal."""
 
-    def __init__(self, port: int, seconds: float) -> None:
-        """`seconds` pass each way."""
-        self._target = port
-        self._seconds = seconds
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        starting = asyncio.start_server(self._accept, "127.0.0.1", 0)
-        server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
-        self.port: int = server.sockets[0].getsockname()[1]
+    def __init__(self, keys: Sequence[Path]) -> None:
+        self._keys = iter(keys)
+        self._asked: float | None = None
+        self.took: list[float] = []
+        """Milliseconds from each request to its refusal."""
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        await asyncio.gather(self._relay(reader, far_writer), self._relay(far_reader, writer))
-
-    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65_536):
-                self._loop.call_later(self._seconds, sink.write, data)
-        except OSError:
-            pass
-        self._loop.call_later(self._seconds, sink.close)
+    def public_key_auth_requested(self) -> str | None:
+        now = time.perf_counter()
+        if self._asked is not None:
+            self.took.append((now - self._asked) * 1_000)
+        key = next(self._keys, None)
+        self._asked = time.perf_counter()
+        return None if key is None else str(key)
 
 
 class SshBench:
@@ -91,10 +88,10 @@ class SshBench:
     def command(self, way: str, delay: float) -> tuple[list[str], str | None]:
         """Return how somebody comes in over a line with this delay, and their PATH."""
         if way == "ssh":
-            relay = DelayRelay(self.project.port, delay / 2)
+            relay = RelayThread(self.project.port, delay / 2)
             return self.project.ssh(GUEST, port=relay.port), None
         assert self.sshd is not None
-        relay = DelayRelay(self.sshd.port, delay / 2)
+        relay = RelayThread(self.sshd.port, delay / 2)
         url = f"ssh://localhost:{relay.port}{self.project.project}"
         return [ANTIPHON, "join", url, "--as", GUEST], f"{self.sshd.bin}:{os.environ['PATH']}"
 
@@ -144,6 +141,46 @@ def keystrokes(
     return own, others
 
 
+def refusals(bench: SshBench, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds from request to refusal: revoked and unknown keys, known and unknown names.
+
+    Each connection offers the two keys in turns, and the names take turns as well.
+    """
+    project = bench.project
+    revoked, unknown = project.key("gone"), project.key("stranger")
+    project.let_in("gone")
+    project.tool("key.revoke", principal="gone")
+    took: dict[str, list[float]] = {"revoked": [], "unknown": [], GUEST: [], "nobody-here": []}
+
+    async def offer(name: str, keys: Sequence[Path]) -> list[float]:
+        clients: list[_OfferingClient] = []
+
+        def client() -> _OfferingClient:
+            clients.append(_OfferingClient(keys))
+            return clients[-1]
+
+        with suppress(asyncssh.PermissionDenied):
+            await asyncssh.connect(
+                "localhost",
+                project.port,
+                client_factory=client,
+                username=name,
+                known_hosts=None,
+                agent_path=None,
+                config=None,
+            )
+        return clients[0].took
+
+    for number in range(rounds * 2):
+        name = (GUEST, "nobody-here")[number % 2]
+        pair = (revoked, unknown) if number % 4 < 2 else (unknown, revoked)
+        keys = pair * (OFFERS // 2)
+        for key, milliseconds in zip(keys, asyncio.run(offer(name, keys)), strict=True):
+            took["revoked" if key is revoked else "unknown"].append(milliseconds)
+            took[name].append(milliseconds)
+    return took
+
+
 def private_bytes(pid: int) -> int:
     """Memory that is given back when the process ends."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
@@ -178,6 +215,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=20)
     parser.add_argument("--keys", type=int, default=15)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--delays", type=int, nargs="*", default=[0, 50, 200])
     options = parser.parse_args()
 
@@ -197,6 +235,12 @@ def main() -> None:
                     own, others = keystrokes(bench, argv, path, options.keys)
                     say(f"{way}, {delay} ms: key to one's own screen", "ms", own)
                     say(f"{way}, {delay} ms: key to somebody else's screen", "ms", others)
+            took = refusals(bench, options.rounds)
+            for one, other in (("revoked", "unknown"), (GUEST, "nobody-here")):
+                say(f"refusal, {one}", "ms", took[one])
+                say(f"refusal, {other}", "ms", took[other])
+                ratio = statistics.median(took[one]) / statistics.median(took[other])
+                say(f"refusal, {one} to {other}", "ratio", [ratio])
             many(bench, options.sessions, say)
         finally:
             bench.close()

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +21,8 @@ from antiphon_kernel.client.address import lock_holder, stated_address
 from antiphon_kernel.client.tool_client import ToolClient
 from tests.e2e.machine import Machine
 from tests.e2e.terminal import Terminal
-from tests.waiting import wait_until
+from tests.kernel.served import CuttableProxy
+from tests.waiting import PATIENCE, wait_until
 
 SSH: Final = shutil.which("ssh")
 KEYGEN: Final = shutil.which("ssh-keygen")
@@ -148,6 +150,28 @@ class SharedProject(Machine):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
                 wait_until(lambda: lock_holder(self.data, lock) is None, f"the end of {lock}")  # noqa: B023
+
+
+class RelayThread:
+    """A relay in front of a port, whose network can be slow and be taken away."""
+
+    def __init__(self, port: int, delay: float = 0) -> None:
+        """`delay` is how many seconds everything takes each way."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._proxy = CuttableProxy(port, delay)
+        asyncio.run_coroutine_threadsafe(self._proxy.start(), self._loop).result(PATIENCE)
+        self.port = self._proxy.port
+
+    def stop(self) -> None:
+        """Relay nothing any more, with every connection open."""
+        self._loop.call_soon_threadsafe(self._proxy.stop)
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._proxy.close(), self._loop).result(PATIENCE)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE)
 
 
 def message(words: str) -> dict[str, Any]:

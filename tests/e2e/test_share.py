@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import os
 import re
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.machine import ANTIPHON
-from tests.e2e.sharing import SharedProject, message, needs_openssh
+from tests.e2e.sharing import RelayThread, SharedProject, message, needs_openssh
 from tests.e2e.terminal import Terminal
 from tests.e2e.tmux import Tmux, needs_tmux
-from tests.kernel.served import CuttableProxy
 from tests.recordings import numbered_recording
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import wait_until
 
 pytestmark = needs_openssh
 
@@ -41,31 +38,11 @@ def tmux(project: SharedProject) -> Iterator[Tmux]:
     one.close()
 
 
-class RelayThread:
-    """A relay in front of a port, whose network can be taken away."""
-
-    def __init__(self, port: int) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._proxy = CuttableProxy(port)
-        asyncio.run_coroutine_threadsafe(self._proxy.start(), self._loop).result(PATIENCE)
-        self.port = self._proxy.port
-
-    def stop(self) -> None:
-        """Relay nothing any more, with every connection open."""
-        self._loop.call_soon_threadsafe(self._proxy.stop)
-
-    def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._proxy.close(), self._loop).result(PATIENCE)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE)
-
-
 @needs_tmux
 def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost(
     project: SharedProject, tmux: Tmux
 ) -> None:
+    """One of the guests is far away: each key and each frame takes 50 ms."""
     recorded = numbered_recording(
         project.home / "aria.jsonl", model="aria", words=4_000, pause_ms=40
     )
@@ -77,7 +54,11 @@ def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost
         project.share(
             "--keys", f"{project.key(name)}.pub", "--name", name, "--data", str(project.data)
         )
-    bo, cy = (tmux.open(project.ssh(name), project.project) for name in ("bo", "cy"))
+    far = RelayThread(project.port, delay=0.05)
+    bo, cy = (
+        tmux.open(project.ssh(name, port=port), project.project)
+        for name, port in (("bo", far.port), ("cy", project.port))
+    )
     typing = (owner, "zebra"), (bo, "mango"), (cy, "quilt")
     for pane, _ in typing:
         pane.wait_for(shows_words)
@@ -109,6 +90,7 @@ def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost
     bo.wait_for("ü€👩 typed")
     bo.press("C-q")
     bo.wait_for_end()
+    far.close()
 
 
 @needs_tmux

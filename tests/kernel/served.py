@@ -198,8 +198,10 @@ async def served_kernel(
 class CuttableProxy:
     """A TCP relay in front of a kernel whose connections can be broken off or stopped."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, delay: float = 0) -> None:
+        """`delay` is how many seconds everything takes each way."""
         self._target = port
+        self._delay = delay
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server
@@ -248,10 +250,16 @@ class CuttableProxy:
             while data := await source.read(65536):
                 await self._flows.wait()
                 self.bytes += len(data)
-                sink.write(data)
-                await sink.drain()
+                if self._delay:
+                    asyncio.get_running_loop().call_later(self._delay, sink.write, data)
+                else:
+                    sink.write(data)
+                    await sink.drain()
         except OSError:
             pass
         finally:
-            sink.close()
+            if self._delay:
+                asyncio.get_running_loop().call_later(self._delay, sink.close)
+            else:
+                sink.close()
             self._writers.discard(sink)

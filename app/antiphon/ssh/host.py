@@ -26,6 +26,7 @@ from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.guest_session import SessionContext
 from antiphon.ssh.kernel_link import KernelLink
 from antiphon.ssh.server import listen, quiet_library
+from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.ownership import check_ownership
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -87,7 +88,7 @@ async def _serve(options: HostOptions, log_file: int) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, end, signal.Signals(number).name)
-    link = KernelLink(options.data)
+    link = KernelLink(lambda: read_address(options.data))
     await link.start()
     processes = GuestProcesses(log_file)
     guests = options.data / GUESTS_FOLDER

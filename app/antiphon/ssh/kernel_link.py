@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.client.address import KernelAddress, read_address
+from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.public_keys import KeyCertificate
@@ -46,19 +45,17 @@ class OfferedKey:
 
 
 class KernelLink:
-    """Calls as the owner, over the kernel's unix socket."""
+    """Calls as the owner."""
 
-    def __init__(self, data: Path) -> None:
-        self._data = data
+    def __init__(self, locate: Callable[[], KernelAddress]) -> None:
+        """`locate` says where the kernel is, anew for each connection."""
+        self._locate = locate
         self._calls = ToolClient(self._locate)
         self._watch = ToolClient(self._locate)
         self._host = ""
         """The session that all sessions of guests end with."""
         self.project = ""
         """Name of the project, as people call it."""
-
-    def _locate(self) -> KernelAddress:
-        return read_address(self._data)
 
     async def start(self) -> None:
         """Connect.
