@@ -10,7 +10,6 @@ from typing import ClassVar, Final
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.timer import Timer
 
 from antiphon.render.cell_theme import CellTheme
@@ -25,7 +24,7 @@ from antiphon.render.timeline import (
 )
 from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.modals import TextPage
+from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.time_format import to_the_second
 from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
 
@@ -107,7 +106,7 @@ class _Line(StatusLine):
         return self._make(width)
 
 
-class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], ModalScreen[HistoryChoice | None]):
+class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[HistoryChoice | None]):
     """Goes through the versions of a cell or of the page."""
 
     DEFAULT_CSS = """
@@ -187,11 +186,19 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], ModalScreen[Histor
             self._show()
 
     def action_step(self, steps: int) -> None:
-        self._go(self._at + steps)
+        self._go_or_hint(self._at + steps)
 
     def action_go(self, at: int) -> None:
         history = self._history
-        self._go(at if at >= 0 or history is None else len(history.steps) + at)
+        self._go_or_hint(at if at >= 0 or history is None else len(history.steps) + at)
+
+    def _go_or_hint(self, at: int) -> None:
+        before = self._at
+        self._go(at)
+        if self._history is None:
+            self.hint("The versions are being read.")
+        elif self._at == before:
+            self.hint(f"This is the {'first' if not before else 'last'} version.")
 
     def _go(self, at: int) -> None:
         history = self._history
@@ -234,11 +241,13 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], ModalScreen[Histor
     def action_wish(self, wish: str) -> None:
         step, block = self.step, self._focus_block()
         if step is None:
-            return
-        if Wish(wish) is Wish.FORK:
+            self.hint("There is no version yet.")
+        elif Wish(wish) is Wish.FORK:
             self.dismiss(HistoryChoice(Wish.FORK, step.version))
         elif block is not None and (version := self._version(block, step)):
             self.dismiss(HistoryChoice(Wish.RESTORE, version, block))
+        else:
+            self.hint("There was no text of a cell yet.")
 
     def _focus_block(self) -> str | None:
         """Return the cell that is shown, or that the version of the page has changed."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from rich.cells import chop_cells
 from rich.segment import Segment
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -15,12 +16,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from antiphon.actions import shown_key
 from antiphon.keymap import KeyMap
 from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status import HintLog, KeyLines, StatusSpan, fit, key_rows
+from antiphon.widgets.status import HintBar, HintLog, KeyLines, StatusSpan, fit, key_rows
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.client.rejected_edits import Rejection
 
@@ -51,6 +53,52 @@ KEY_ADVICE: Final = (
 )
 
 
+Result = TypeVar("Result")
+
+PAGE_START: Final = "This is the start of the page."
+
+PAGE_END: Final = "This is the end of the page."
+
+_SIDEWAYS: Final = frozenset({"scroll_left", "scroll_right", "page_left", "page_right"})
+
+
+class _ModalHint(HintBar):
+    """A row that is there while there is a hint."""
+
+    DEFAULT_CSS = """
+    _ModalHint { display: none; }
+    """
+
+    def show_hint(self, text: str, *, weighty: bool = False) -> None:
+        self.display = True
+        super().show_hint(text, weighty=weighty)
+
+    def clear_hint(self) -> None:
+        super().clear_hint()
+        self.display = False
+
+
+class HintingModal(ModalScreen[Result]):
+    """Modal screen in which a key without an effect gets a hint."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hints = HintLog()
+        self._hint = _ModalHint(self.hints)
+
+    def on_mount(self) -> None:
+        self.mount(self._hint)
+
+    def hint(self, text: str) -> None:
+        """Say one sentence for a few seconds."""
+        self._hint.show_hint(text)
+
+    @on(events.Key)
+    def _hint_at_unbound(self, event: events.Key) -> None:
+        if event.key not in self.active_bindings:
+            self.hint(f"{shown_key(event.key)} does nothing here: Esc goes back.")
+
+
 class TextPage(ScrollView, ThemedWidget, can_focus=True):
     """The rows, scrolled with the usual keys."""
 
@@ -74,6 +122,44 @@ class TextPage(ScrollView, ThemedWidget, can_focus=True):
     def on_resize(self) -> None:
         self.reload()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action not in _SIDEWAYS and super().check_action(action, parameters)
+
+    def hint(self, text: str) -> None:
+        """Say one sentence on the screen that the page is part of."""
+        if isinstance(self.screen, HintingModal):
+            self.screen.hint(text)
+
+    def action_scroll_up(self) -> None:
+        self._go_up(super().action_scroll_up)
+
+    def action_page_up(self) -> None:
+        self._go_up(super().action_page_up)
+
+    def action_scroll_home(self) -> None:
+        self._go_up(super().action_scroll_home)
+
+    def action_scroll_down(self) -> None:
+        self._go_down(super().action_scroll_down)
+
+    def action_page_down(self) -> None:
+        self._go_down(super().action_page_down)
+
+    def action_scroll_end(self) -> None:
+        self._go_down(super().action_scroll_end)
+
+    def _go_up(self, scroll: Callable[[], None]) -> None:
+        if self.scroll_y > 0:
+            scroll()
+        else:
+            self.hint(PAGE_START)
+
+    def _go_down(self, scroll: Callable[[], None]) -> None:
+        if self.scroll_y < self.max_scroll_y:
+            scroll()
+        else:
+            self.hint(PAGE_END)
+
     def reload(self) -> None:
         """Draw the rows as they are now."""
         self._rows = self._rows_at(self.size.width - 2, self.cell_theme)
@@ -88,7 +174,7 @@ class TextPage(ScrollView, ThemedWidget, can_focus=True):
         return fit(self._rows[row], (), width, page)
 
 
-class TextModal(ModalScreen[None]):
+class TextModal(HintingModal[None]):
     """A page of text; any of its own keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -113,15 +199,21 @@ class _QuestionLines(KeyLines):
     def __init__(self, question: str) -> None:
         super().__init__((("y", "yes"), ("n", "no")))
         self._question = question
+        self._hint = ""
+
+    def show_hint(self, text: str) -> None:
+        """Say one sentence above the question from now on."""
+        self._hint = text
+        self.refresh(layout=True)
 
     def rows(self, width: int) -> list[list[StatusSpan]]:
         theme = self.cell_theme
-        *above, last = wrapped(self._question, width)
+        *above, last = [*wrapped(self._hint, width), *wrapped(self._question, width)]
         keys = key_rows(self._keys, width, theme, [StatusSpan(last, theme.unread)])
         return [*([StatusSpan(line, theme.unread)] for line in above), *keys]
 
 
-class ConfirmModal(ModalScreen[bool]):
+class ConfirmModal(HintingModal[bool]):
     """Yes/no dialog; the document behind it keeps updating. Esc answers no."""
 
     DEFAULT_CSS = """
@@ -140,8 +232,12 @@ class ConfirmModal(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         yield self._line
 
+    def hint(self, text: str) -> None:
+        self.hints.add(text)
+        self._line.show_hint(text)
 
-class KeyModal(ModalScreen[str | None]):
+
+class KeyModal(HintingModal[str | None]):
     """Question whether somebody with an unknown SSH key comes in; Esc decides nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -168,12 +264,13 @@ class KeyModal(ModalScreen[str | None]):
         return rows
 
 
-class LineModal(ModalScreen[str | None]):
+class LineModal(HintingModal[str | None]):
     """Asks for a line of text; Esc gives None."""
 
     DEFAULT_CSS = """
     LineModal { background: transparent; }
     LineModal Input { dock: bottom; margin-bottom: 1; height: 1; border: none; padding: 0; }
+    LineModal _ModalHint { dock: bottom; margin-bottom: 2; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -196,7 +293,7 @@ class LineModal(ModalScreen[str | None]):
         self.dismiss(event.value.strip())
 
 
-class CommandModal(ModalScreen[bool]):
+class CommandModal(HintingModal[bool]):
     """Dialog that shows a command and returns whether to run it.
 
     It is answered with yes by a key that nobody types by the way, and only after the end of the
@@ -246,6 +343,8 @@ class CommandModal(ModalScreen[bool]):
     def action_run(self) -> None:
         if self._is_read:
             self.dismiss(True)
+        else:
+            self.hint("Go to the end of the command first.")
 
 
 def help_rows(keymap: KeyMap, width: int, theme: CellTheme) -> list[list[StatusSpan]]:

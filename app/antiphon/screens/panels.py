@@ -10,14 +10,13 @@ from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.kernel_calls import KernelActions, KnownMember
-from antiphon.screens.modals import ConfirmModal, LineModal, TextPage, wrapped
+from antiphon.screens.modals import ConfirmModal, HintingModal, LineModal, TextPage, wrapped
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.sidebar import ContextName, context_entries
 from antiphon.widgets.status import Keys, StatusSpan, key_rows
@@ -57,7 +56,7 @@ class _ChoicePage(TextPage):
         return Strip(Segment.apply_style(strip, post_style=self.cell_theme.focus_surface))
 
 
-class Panel(BackgroundTaskMixin[None], ModalScreen[None]):
+class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     """A list that is kept up to date while it is shown, and keys for the chosen entry."""
 
     heading: ClassVar[str]
@@ -125,8 +124,10 @@ class Panel(BackgroundTaskMixin[None], ModalScreen[None]):
     def choose(self, by: int) -> None:
         """Choose another entry, so many below."""
         self._notice = ""
-        self._at = max(0, min(self._at + by, len(self.ids) - 1))
+        before, self._at = self._at, max(0, min(self._at + by, len(self.ids) - 1))
         self._page.reload()
+        if self._at == before:
+            self.hint(f"This is the {'last' if by > 0 else 'first'} of them.")
         first, height = self.chosen_rows.start, self._page.size.height
         if not self._page.scroll_y <= first < self._page.scroll_y + height - 2:
             self._page.scroll_to(y=max(0, first - height // 2), animate=False)

@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.background_tasks import BackgroundTaskMixin
+from antiphon.screens.modals import HintingModal
 
 TYPING_PAUSE_SECONDS: Final = 0.15
 """How long after a key it is looked for what was typed."""
@@ -44,7 +44,7 @@ Ask = Callable[[str], Awaitable[Sequence[PickerEntry]]]
 """Answers the choices for what has been typed."""
 
 
-class PickerModal(BackgroundTaskMixin[str | None], ModalScreen[str | None]):
+class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
     """Returns the id of the choice; Esc chooses nothing."""
 
     DEFAULT_CSS = """

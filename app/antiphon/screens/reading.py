@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.modals import TextPage
+from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.widgets.status import StatusSpan, key_rows
 
 REFRESH_SECONDS: Final = 0.5
@@ -102,6 +101,8 @@ class ReadingPage(TextPage):
         self.reload()
 
     def _choose(self, key: str) -> None:
+        if key == self._chosen:
+            self.hint(f"This is the {'first' if key == self._keys[0] else 'last'} of them.")
         self._chosen = key
         self.reload()
         top = self._tops.get(key, 0)
@@ -150,7 +151,7 @@ def _key(item: Mapping[str, Any]) -> str:
     return f"{item['type'] == 'turn.header'} {item['block_id']}"
 
 
-class ReadingModal(BackgroundTaskMixin[None], ModalScreen[None]):
+class ReadingModal(BackgroundTaskMixin[None], HintingModal[None]):
     """Page of a stream that is asked for again when the document has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Final
 
+from textual.binding import Binding, BindingsMap
+
 from tests.app.opened import Opened
 from tests.app.rows import terminal_rows
 
@@ -26,6 +28,7 @@ def appearance(there: Opened) -> tuple[object, ...]:
         None if editor is None else (editor.cursor_offset, editor.text),
         app.clipboard,
         [id(one) for one in screen._hints],  # noqa: SLF001  of equal ones, too
+        [id(one) for one in getattr(app.screen, "hints", ())],
         screen.hint_shown,
     )
 
@@ -40,3 +43,11 @@ async def noticed(there: Opened, key: str, patience: float = PATIENCE) -> bool:
             return False
         await asyncio.sleep(0.01)
     return True
+
+
+def own_keys(node: object) -> set[str]:
+    """Return the keys that the app binds for a widget or a screen."""
+    own = [one for one in type(node).__mro__ if one.__module__.startswith("antiphon.")]
+    tables = (vars(one).get("BINDINGS", ()) for one in own)
+    found = [one for table in tables for one in table if isinstance(one, Binding)]
+    return set(BindingsMap(found).key_to_bindings)

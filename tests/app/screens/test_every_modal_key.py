@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from textual.binding import Binding, BindingsMap
 from textual.screen import ModalScreen
 
 from antiphon.screens import history, modals, panels, picker, reading
 from tests.app.opened import Opened, World, opened
-from tests.app.screens.key_effects import noticed
+from tests.app.screens.key_effects import noticed, own_keys
 from tests.waiting import screen_updated, until
 
 LONG: Final = "\n".join(f"line {number}" for number in range(90))
@@ -42,6 +41,8 @@ LISTED: Final = {
     **dict.fromkeys(("down", "j", "G", "end", "space"), ("g",)),
 }
 
+ENDS: Final = {"g", "G", "home", "end"}
+"""Keys that lead to an end of a page or a list."""
 COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     modals.TextModal: Cover(lambda there: there.screen.action_help(), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
@@ -82,14 +83,6 @@ def modal_classes(base: type[Any] = ModalScreen) -> Iterator[type[Any]]:
         yield from modal_classes(one)
     if not below and base is not ModalScreen:
         yield base
-
-
-def own_keys(node: object) -> set[str]:
-    """Return the keys that the app binds for a widget or a screen."""
-    own = [one for one in type(node).__mro__ if one.__module__.startswith("antiphon.")]
-    tables = (vars(one).get("BINDINGS", ()) for one in own)
-    found = [one for table in tables for one in table if isinstance(one, Binding)]
-    return set(BindingsMap(found).key_to_bindings)
 
 
 @pytest.fixture
@@ -141,6 +134,20 @@ async def test_key_of_a_page_over_the_document_has_an_effect(
         await screen_updated()
         if not await noticed(there, key):
             silent.append(key)
+    assert silent == []
+
+
+@pytest.mark.parametrize("modal", COVERS, ids=lambda one: one.__name__)
+async def test_key_without_a_meaning_or_at_an_end_of_a_page_gets_a_hint(
+    there: Opened, modal: type[ModalScreen[Any]]
+) -> None:
+    await show(there, modal)
+    keys = own_keys(there.app.screen) | own_keys(there.app.screen.focused)
+    silent = list[str]()
+    for key in ["f8", "ctrl+left_square_bracket", *sorted(keys & ENDS)]:
+        for _ in range(2):
+            if not await noticed(there, key):
+                silent.append(key)
     assert silent == []
 
 

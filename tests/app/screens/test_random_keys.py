@@ -10,13 +10,14 @@ import os
 import random
 import stat
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 from textual import events
+from textual.widgets import Input
 
 from antiphon.actions import ACTIONS, Mode
 from antiphon.app import AntiphonApp
@@ -25,7 +26,7 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.providers import TextDelta
 from tests.app.opened import Opened, World, opened, world
-from tests.app.screens.key_effects import noticed
+from tests.app.screens.key_effects import noticed, own_keys
 from tests.waiting import screen_updated, until
 
 KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "120"))
@@ -37,8 +38,8 @@ SILENT_SHARE: Final = 8
 
 SIZES: Final = ((80, 24), (40, 10), (120, 40), (61, 17), (30, 8), (200, 60))
 
-LEFT_OUT: Final = {"quit", "shell", "kick"}
-"""These end the app, run what was typed, or keep the other person out for ten minutes."""
+LEAVING_SHARE: Final = 0.3
+"""How often somebody who has pressed the key to leave does leave."""
 
 MOVES: Final = ("left", "right", "home", "end", "shift+right", "tab", "ctrl+home")
 
@@ -46,15 +47,18 @@ LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 TOKEN_SECONDS: Final = 0.005
 
+LEAVING: Final = set[AntiphonApp]()
+"""The apps in which the key to leave was pressed."""
+
+QUIT: Final = AntiphonApp.action_quit
+
 PATIENCE_TOKENS: Final = 200
 """A turn that has not been written to for so long waits for a person, and is stopped."""
 
 
 def keys_of(*modes: Mode) -> list[str]:
     """Return the keys that have a meaning in one of these modes."""
-    fitting = (
-        one for one in ACTIONS if one.name not in LEFT_OUT and not one.modes.isdisjoint(modes)
-    )
+    fitting = (one for one in ACTIONS if not one.modes.isdisjoint(modes))
     return sorted({key for one in fitting for key in one.keys})
 
 
@@ -94,10 +98,16 @@ class Everything:
 
 
 class Player:
-    """A person who presses keys without looking."""
+    """A person who presses keys without looking; present until `leave`."""
 
-    def __init__(self, there: Opened, rng: random.Random, unused: Iterator[str]) -> None:
-        self.there = there
+    there: Opened
+
+    def __init__(
+        self, here: World, name: str | None, rng: random.Random, unused: Iterator[str]
+    ) -> None:
+        self._here = here
+        self._name = name
+        self._visit = AsyncExitStack()
         self.typed: list[str] = []
         self.shown: set[str] = set()
         """Characters that have stood in a message that nobody else could see."""
@@ -105,10 +115,42 @@ class Player:
         self._rng = rng
         self._unused = unused
 
+    async def enter(self, size: tuple[int, int]) -> None:
+        coming = opened(self._here, as_name=self._name, size=size)
+        self.there = await self._visit.enter_async_context(coming)
+
+    async def leave(self) -> None:
+        await self._visit.aclose()
+
+    async def return_if_gone(self) -> None:
+        """Open the app again after leaving it; be let in again after having been kicked."""
+        app = self.there.app
+        if app in LEAVING:
+            LEAVING.remove(app)
+            if self._rng.random() < LEAVING_SHARE:
+                self.pressed.append("leaves")
+                await app.session.replica.saved()
+                app.call_later(QUIT, app)
+                await until(lambda: app.return_code is not None, "the end of the app")
+                await self.leave()
+                await self.enter(app.size)
+        elif app.session.status.is_rejected:
+            self.pressed.append("joins again")
+            await self._here.call("kernel.kick", principal=self._name, minutes=0)
+            app.call_later(self.there.screen.action_join_again)
+            await self.there.live()
+
     @property
     def is_covered(self) -> bool:
         """Return whether a page or a question stands over the document."""
         return len(self.there.app.screen_stack) > 1
+
+    @property
+    def place(self) -> str:
+        """The mode, or the name of what stands over the document."""
+        if self.is_covered:
+            return type(self.there.app.screen).__name__
+        return self.there.screen.mode.value
 
     @property
     def _writes(self) -> bool:
@@ -117,6 +159,7 @@ class Player:
         return is_text and not self.is_covered
 
     async def act(self) -> None:
+        await self.return_if_gone()
         there, rng = self.there, self._rng
         kinds = ("type", "paste", "key", "mode key", "move", "mouse", "resize")
         kind = rng.choices(kinds, (36, 2, 20, 25, 8, 5, 2))[0]
@@ -164,14 +207,22 @@ class Player:
         if self._rng.random() < 0.35:
             return "escape"
         active = self.there.app.screen.active_bindings
-        keys = {key for key, one in active.items() if one.binding.action not in LEFT_OUT}
-        return self._rng.choice([*sorted(keys - {"ctrl+q"}), *self._rng.choices(LETTERS, k=5)])
+        return self._rng.choice([*sorted(active), *self._rng.choices(LETTERS, k=5)])
+
+    def next_key_of_cover(self) -> str | None:
+        """Return a key that has to have an effect or a hint on what stands over the document.
+
+        None if that is no page of the app, or if the person leaves it instead.
+        """
+        screen = self.there.app.screen
+        keys = sorted(own_keys(screen) | own_keys(screen.focused))
+        if not keys or self._rng.random() < 0.5:
+            return None
+        is_line = isinstance(screen.focused, Input)
+        return self._rng.choice(keys if is_line else [*keys, *self._rng.choices(LETTERS, k=5)])
 
     async def _press(self, key: str) -> None:
-        place = self.there.screen.mode.value
-        if self.is_covered:
-            place = type(self.there.app.screen).__name__
-        self.pressed.append(f"{place}:{key}")
+        self.pressed.append(f"{self.place}:{key}")
         self.there.burst(key)
         await settled(self.there)
 
@@ -246,15 +297,17 @@ async def settled(there: Opened) -> None:
 
 async def effect_or_hint(player: Player) -> None:
     """Press one key while nothing else happens."""
+    await player.return_if_gone()
     there = player.there
-    while player.is_covered:
+    await there.live()
+    key = player.next_key_of_cover() if player.is_covered else None
+    while key is None and player.is_covered:
         there.burst("escape")
         await settled(there)
-    await there.live()
-    key = player.next_key()
+    key = key or player.next_key()
     if there.app.size.width < 40 or there.app.size.height < 10:
         return
-    player.pressed.append(f"{there.screen.mode.value}:{key} (silence)")
+    player.pressed.append(f"{player.place}:{key} (silence)")
     await settled(there)
     assert await noticed(there, key), "\n".join([str(player.pressed[-12:]), *there.lines])
     await settled(there)
@@ -270,16 +323,18 @@ async def here(tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let $EDITOR add a line, and nothing that is chosen by the way end the app."""
+    """Let $EDITOR add a line, and nobody leave before the key is done."""
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho "one more line" >> "$1"\n')
     editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("VISUAL", str(editor))
 
-    async def stay(app: AntiphonApp) -> None:
-        app.document_screen.hint("Nobody leaves here.")
+    async def leave(app: AntiphonApp) -> None:
+        app.document_screen.hint("Leaving.")
+        LEAVING.add(app)
 
-    monkeypatch.setattr(AntiphonApp, "action_quit", stay)
+    monkeypatch.setattr(AntiphonApp, "action_quit", leave)
+    LEAVING.clear()
 
 
 async def test_random_keys_lose_no_text_and_are_never_without_effect(
@@ -288,35 +343,13 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
     rng, unused, everything = random.Random(SEED), letters(), Everything(here)
     for number in range(5):
         await here.cell(f"# Cell {number}\n\nSome text with a word or two.\n\n- one\n- two\n")
-    async with (
-        opened(here) as one,
-        opened(here, as_name="guest", size=(120, 40)) as other,
-    ):
-        players = [Player(one, rng, unused), Player(other, rng, unused)]
-        stream = Stream(here, rng, players)
-        streaming = asyncio.create_task(stream.run(), name="stream")
-        try:
-            for number in range(KEYS):
-                player = rng.choice(players)
-                await everything.watch(player.there)
-                try:
-                    if number % SILENT_SHARE == SILENT_SHARE - 1:
-                        stream.goes_on.clear()
-                        await effect_or_hint(player)
-                        stream.goes_on.set()
-                    else:
-                        await player.act()
-                except Exception as error:
-                    error.add_note(f"after {player.pressed[-30:]}")
-                    raise
-                check(player)
-                if streaming.done():
-                    await streaming
-        finally:
-            streaming.cancel()
-            with suppress(asyncio.CancelledError):
-                await streaming
+    players = [Player(here, name, rng, unused) for name in (None, "guest")]
+    try:
+        await players[0].enter((80, 24))
+        await players[1].enter((120, 40))
+        await play(here, players, rng, everything)
         for player in players:
+            await player.return_if_gone()
             await player.there.live()
             await player.there.app.session.replica.saved()
             await everything.watch(player.there)
@@ -325,6 +358,38 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
             assert missing == [], " ".join(player.pressed)
         await converged(here, players)
         here.aria.end()
+    finally:
+        for player in players:
+            await player.leave()
+
+
+async def play(
+    here: World, players: list[Player], rng: random.Random, everything: Everything
+) -> None:
+    """Let people press keys, now one, now another, while a model writes."""
+    stream = Stream(here, rng, players)
+    streaming = asyncio.create_task(stream.run(), name="stream")
+    try:
+        for number in range(KEYS):
+            player = rng.choice(players)
+            await everything.watch(player.there)
+            try:
+                if number % SILENT_SHARE == SILENT_SHARE - 1:
+                    stream.goes_on.clear()
+                    await effect_or_hint(player)
+                    stream.goes_on.set()
+                else:
+                    await player.act()
+            except Exception as error:
+                error.add_note(f"after {player.pressed[-30:]}")
+                raise
+            check(player)
+            if streaming.done():
+                await streaming
+    finally:
+        streaming.cancel()
+        with suppress(asyncio.CancelledError):
+            await streaming
 
 
 def check(player: Player) -> None:
