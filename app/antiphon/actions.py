@@ -917,6 +917,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show or hide the outline",
     ),
     Action(
+        "settings",
+        (),
+        "settings",
+        "Where the file of your settings and keys is.",
+        _ANYWHERE,
+        footer=None,
+        title="Settings and keys",
+    ),
+    Action(
         "hints",
         (),
         "hints",

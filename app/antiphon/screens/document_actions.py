@@ -18,6 +18,7 @@ from antiphon.completion import (
     complete_command,
     parse_command,
 )
+from antiphon.locations import config_folder, under_home
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
@@ -39,6 +40,7 @@ from antiphon.screens.modals import (
 )
 from antiphon.screens.panels import ContextsPanel, PeoplePanel
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
+from antiphon.settings import SETTINGS_FILE
 from antiphon.tour import MEND_AT, TYPO
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
@@ -700,6 +702,14 @@ class DocumentActions(CellActions):
             self.post_message(self.SettingChosen("outline", self._frame.has_outline))
         else:
             self.hint(f"The outline needs a terminal of {OUTLINE_FROM} columns or more.")
+
+    def action_settings(self) -> None:
+        chosen = "Theme, sidebar and outline are chosen in the palette."
+        if self._session.is_guest:
+            self.hint(f"{chosen} Over SSH there are no other settings.")
+            return
+        file = under_home(config_folder() / SETTINGS_FILE)
+        self.hint(f"{chosen} Keys and the rest: {file}, read at the start. See `antiphon keys`.")
 
     def action_next_context(self) -> None:
         self._choose_context(1)

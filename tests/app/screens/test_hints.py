@@ -98,3 +98,15 @@ async def test_blame_in_a_narrow_gutter_has_a_legend(here: World, there: Opened)
     await there.sees("BLAME be bela")
     await there.press("b")
     await until(lambda: not there.shows("BLAME"), "it is over")
+
+
+async def test_settings_in_the_palette_name_their_file(
+    here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    async with opened(here, size=(200, 24)) as there:
+        await there.press("ctrl+p")
+        await there.type("settings")
+        await there.sees("Settings and keys")
+        await there.press("enter")
+        await there.sees(str(tmp_path / "antiphon" / "settings.toml"))
