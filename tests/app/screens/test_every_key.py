@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from textual.command import CommandPalette
+
 from antiphon.actions import ACTIONS, Action, Mode, shown_key
 from tests.app.opened import Opened, World, opened
 from tests.app.screens.key_effects import appearance, noticed
-from tests.waiting import screen_updated
+from tests.waiting import screen_updated, until
 
 LEAVE: set[str] = {"quit"}
 """Ends the app, which other tests have."""
@@ -18,6 +20,10 @@ async def enter(there: Opened, mode: Mode) -> None:
     await screen_updated()
     if there.screen.mode is mode and len(there.app.screen_stack) == 1:
         return
+    if isinstance(there.app.screen, CommandPalette):
+        # Taken away without its knowledge it would go on looking for its list.
+        await there.press("escape")
+        await until(lambda: not isinstance(there.app.screen, CommandPalette), "it has closed")
     while len(there.app.screen_stack) > 1:
         await there.app.pop_screen()
     screen = there.screen
