@@ -208,8 +208,7 @@ def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> li
 
     lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
     who = [
-        f"{'whom ' + one['fingerprint'] + ' certifies' if 'certifies' in one else one['username']}"
-        f" ({one['role']})"
+        f"{_certified_by(one) if 'certifies' in one else one['username']} ({one['role']})"
         for one in good
     ]
     names = ", ".join(dict.fromkeys(who))
@@ -286,6 +285,12 @@ def _list(folder: Path, as_json: bool) -> None:
             lines.append(f"{one['username']:{wide}}  {one['role']:6}  {away}")
     lines += [f"{one['fingerprint']}  {_whose(one)}  {one['state']}" for one in keys]
     _print(fields, as_json, lines)
+
+
+def _certified_by(authority: dict[str, Any]) -> str:
+    """Return whom an authority lets in."""
+    names = " or ".join(authority["certifies"]) or "whoever"
+    return f"{names} with a certificate of {authority['fingerprint']}"
 
 
 def _whose(key: dict[str, Any]) -> str:

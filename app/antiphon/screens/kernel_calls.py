@@ -26,6 +26,7 @@ STEPS_KEPT: Final = 20_000
 STEPS_A_CALL: Final = 1_000
 
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
+NOBODY_FOR_GUESTS = "No model is here to answer: whoever shares this sets one up, on their machine."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class KnownMember:
     """Time until which it is kept out; empty if it is not."""
     session: str = ""
     """Id of the session over SSH that this is; empty if it is every connection."""
+    authority: str = ""
+    """Fingerprint of the authority by whose certificate it is here; empty if by none."""
 
     @property
     def key(self) -> str:
@@ -86,7 +89,13 @@ class KnownMember:
         others = [one for one in told["sessions"] if one["via"] != "ssh"]
         over_ssh = [one for one in told["sessions"] if one["via"] == "ssh" and "within" not in one]
         for one in over_ssh:
-            yield replace(plain, via="ssh", since=one["since"], session=one["session"])
+            yield replace(
+                plain,
+                via="ssh",
+                since=one["since"],
+                session=one["session"],
+                authority=one.get("authority", ""),
+            )
         if others:
             first = min(others, key=lambda one: one["since"])
             yield replace(plain, via=first["via"], since=first["since"])
@@ -168,7 +177,7 @@ class KernelActions:
     def __init__(self, session: Session, hint: Callable[[str], None]) -> None:
         self._session = session
         self._hint = hint
-        self.nobody = NOBODY
+        self.nobody = NOBODY_FOR_GUESTS if session.is_guest else NOBODY
         """One line for who has written a message that no model answers."""
 
     async def undo(self, block: str, place: str = "") -> bool:
@@ -460,7 +469,8 @@ class KernelActions:
             if error.code not in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL):
                 self._hint(f"The models cannot be listed: {error.message}")
             return None
-        self.nobody = listed.get("advice") or NOBODY
+        if not self._session.is_guest:
+            self.nobody = listed.get("advice") or NOBODY
         names, default = tuple(here["models"]), here.get("model")
         known = {one["name"]: one.get("window") for one in listed["models"]}
         window = known.get(default)

@@ -342,6 +342,8 @@ class PeoplePanel(Panel):
             stands = f"kicked, may come again {format_absolute(one.barred_until)}"
         elif one.since:
             stands = f"here by {one.via} since {format_absolute(one.since)}"
+            if one.authority:
+                stands += f", certified by {one.authority}"
         else:
             stands = "away"
         role = StatusSpan(f" {one.role}".ljust(9), theme.text)

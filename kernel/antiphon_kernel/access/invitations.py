@@ -111,6 +111,11 @@ class Invitations:
         """Return the SSH key or authority of a fingerprint, whether it is good or not."""
         return next((one for one in self.ssh_keys() if one.fingerprint == fingerprint), None)
 
+    def authority_of(self, number: int | None) -> str | None:
+        """Return the fingerprint of the authority without which a credential counts for nothing."""
+        by = None if number is None else self._credentials[number].authority
+        return None if by is None else self._credentials[by].fingerprint
+
     def certified_by(self, authorities: Iterable[int]) -> list[int]:
         """Return the numbers of the keys that count for nothing without one of these."""
         among = set(authorities)
@@ -394,11 +399,12 @@ class Invitations:
             await self._members.auth.revoke(number, self._credentials[number].revoked or now)
 
     def credential(self, number: int) -> Credential:
-        """Return an invitation or a key as it is now; a certified key is good as its authority."""
+        """Return an invitation or a key as it is now: a certified one lasts as its authority."""
         found = self._credentials[number]
         if found.authority is None:
             return found
-        return replace(found, expires=self._credentials[found.authority].expires)
+        by = self._credentials[found.authority]
+        return replace(found, expires=by.expires, revoked=found.revoked or by.revoked)
 
     def of(self, principal: Principal) -> list[int]:
         """Numbers of the invitations that a principal came or could come in with."""

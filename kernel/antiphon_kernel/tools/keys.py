@@ -558,16 +558,16 @@ async def _store(call: Call, key: PublicKey, principal: Principal, expires: int 
 
 def _info(call: Call, fingerprint: str) -> KeyInfo:
     kernel = call.kernel
-    one = kernel.invitations.key(fingerprint)
-    assert one is not None
-    by = None if one.authority is None else kernel.invitations.credential(one.authority)
+    known = kernel.invitations.key(fingerprint)
+    assert known is not None
+    one = kernel.invitations.credential(known.number)
     principal = kernel.members.of_user(one.user)
     certifies = None
     if one.kind is CredentialKind.SSH_AUTHORITY:
         certifies = one.principals.split(",") if one.principals else []
     state: Literal["good", "expired", "revoked"] = "good"
     if not kernel.invitations.is_good(one):
-        state = "revoked" if (one.revoked or (by and by.revoked)) else "expired"
+        state = "revoked" if one.revoked is not None else "expired"
     return KeyInfo(
         fingerprint=one.fingerprint,
         invitation=one.number,
@@ -575,7 +575,7 @@ def _info(call: Call, fingerprint: str) -> KeyInfo:
         username=principal.username,
         role=one.role or kernel.role_of(principal),
         certifies=certifies,
-        authority=None if by is None else by.fingerprint,
+        authority=kernel.invitations.authority_of(one.number),
         state=state,
         added=iso_time(one.created),
         expires=iso_time_if(one.expires),

@@ -18,7 +18,7 @@ from antiphon.options import AppOptions
 from antiphon.screens.history import HistoryModal
 from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
 from tests.addresses import address_of
-from tests.app.opened import Opened, World
+from tests.app.opened import Opened, World, world
 from tests.kernel.access.test_ssh_keys import fingerprint, key_of
 from tests.waiting import until
 
@@ -187,3 +187,12 @@ async def test_editor_runs_no_program(
         await there.press("k", "E")
         await until(lambda: "no editor can be started" in hint(there), "told")
     assert not made.exists()
+
+
+async def test_guest_without_a_model_is_told_who_sets_one_up(tmp_path: Path) -> None:
+    async with (
+        world(tmp_path / "world", models=False) as here,
+        guest(here, "editor", tmp_path / "bo") as there,
+    ):
+        await there.sees("whoever shares this")
+        assert not any("ANTHROPIC_API_KEY" in line for line in there.lines)

@@ -117,11 +117,13 @@ async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
 
 
 async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: Opened) -> None:
-    await here.call("key.add", key=key_of("bo"), name="bo")
-    asked = {"host": here.me.session, "fingerprint": fingerprint("bo")}
+    await here.call("key.authority", key=f"cert-authority {key_of('ca')}")
+    by = {"authority": fingerprint("ca"), "names": ["bo"]}
+    asked = {"host": here.me.session, "fingerprint": fingerprint("bo")} | by
     sessions = [(await here.call("ssh.open", **asked))["session"] for _ in range(2)]
     await there.press("f5")
     await until(lambda: sum("here by ssh" in line for line in there.lines) == 2, "both sessions")
+    await there.sees("certified by SHA256:")
     while panel(there).chosen != sessions[1]:
         await there.press("j")
     await there.press("d")
