@@ -13,8 +13,11 @@ from antiphon_kernel.types.errors import AntiphonError
 SHOWN_PROBLEMS: Final = 3
 """Problems of configuration files that are told one by one."""
 
-WAIT_SECONDS: Final = 600
-"""How long one question waits for somebody to come."""
+WAIT_SECONDS: Final = 60
+"""How long one question waits for somebody to come.
+
+The kernel keeps one that was dropped for as long, with its connection.
+"""
 
 
 class JoinWatcher:

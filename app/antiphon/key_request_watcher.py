@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from antiphon.join_watcher import WAIT_SECONDS
 from antiphon.options import AppOptions
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
-
-WAIT_SECONDS: Final = 600
-"""How long one question waits for somebody to come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -384,6 +384,7 @@ async def play(
                 error.add_note(f"after {player.pressed[-30:]}")
                 raise
             check(player)
+            here.aria.prompts.clear()
             if streaming.done():
                 await streaming
     finally:
