@@ -88,6 +88,8 @@ class ActionContext:
     """A message that was sent already is in the composer."""
     foldable: bool = False
     """The focused cell can be folded."""
+    is_result: bool = False
+    """The focused cell is what a tool gave, which stays as it is."""
     reading: bool = False
     """The person may read, not write."""
     running: bool = True
@@ -373,6 +375,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         " the composer. What others have not sent is theirs alone.",
         _NAVIGATE,
         enabled=lambda now: now.focused,
+        footer=lambda now: not now.is_result,
         title="Edit the cell",
         mutates=True,
     ),

@@ -321,6 +321,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             folded=bool((editor := self._editor()) and editor.document.labels),
             private=self.composer.draft.is_private,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
+            is_result=header is not None and header.kind == BlockKind.TOOL_RESULT,
             reading=reading,
             running=self.user.may_run_commands,
             refused=status.refused is not None,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.actions import Mode
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.widgets.status import HintBar, hint_bar
 from tests.app.opened import Opened, World, opened
@@ -110,3 +111,14 @@ async def test_settings_in_the_palette_name_their_file(
         await there.sees("Settings and keys")
         await there.press("enter")
         await there.sees(str(tmp_path / "antiphon" / "settings.toml"))
+
+
+async def test_footer_offers_no_editing_of_what_a_tool_gave(here: World, there: Opened) -> None:
+    await there.type("!echo given")
+    await there.press("enter")
+    await there.sees("✓")
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+    await until(lambda: not there.shows("Enter edit"), "no editing of the result")
+    await there.press("k")
+    await there.sees("Enter edit")
