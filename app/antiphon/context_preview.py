@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.document.document import Document
@@ -15,7 +15,7 @@ from antiphon_kernel.types.records import BlockHeader, Member
 LONG_CONTEXT: Final = 500
 """Blocks up to which a context is there as soon as a preview of it would be."""
 
-_SHOWN: Final = [one.name for one in fields(BlockHeader)]
+_SHOWN: Final = BlockHeader._fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_type_hints
 
@@ -23,19 +22,19 @@ from antiphon_kernel.validation import check_value
 R = TypeVar("R", bound=Result)
 
 
-def mirror_fields(record: type[Any], *, but: Collection[str]) -> Callable[[type[R]], type[R]]:
-    """Give a result those fields of a dataclass that it does not name itself, with their defaults.
+def mirror_fields(*, but: Collection[str]) -> Callable[[type[R]], type[R]]:
+    """Give a result those fields of a `BlockHeader` that it does not name itself, with defaults.
 
     Args:
         but: fields that are not shown.
     """
 
     def add(result: type[R]) -> type[R]:
-        types = get_type_hints(record)
+        types, defaults = get_type_hints(BlockHeader), BlockHeader._field_defaults
         added: dict[str, Any] = {
-            one.name: (types[one.name], one)
-            for one in fields(record)
-            if one.name not in but and one.name not in result.model_fields
+            name: (types[name], defaults.get(name, ...))
+            for name in BlockHeader._fields
+            if name not in but and name not in result.model_fields
         }
         shown = create_model(
             result.__name__,
@@ -44,7 +43,7 @@ def mirror_fields(record: type[Any], *, but: Collection[str]) -> Callable[[type[
             __doc__=result.__doc__,
             **added,
         )
-        shown.record = record
+        shown.record = BlockHeader
         return shown
 
     return add
@@ -67,7 +66,7 @@ _KERNELS: Final = frozenset(
 _OF_REQUESTS: Final = FIELDS.keys() - _KERNELS
 
 
-@mirror_fields(BlockHeader, but=_OTHERWISE)
+@mirror_fields(but=_OTHERWISE)
 class BlockInfo(Result):
     """The header of a block."""
 

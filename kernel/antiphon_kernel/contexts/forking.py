@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.contexts.block_ids import BlockIds
@@ -19,7 +19,6 @@ from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.document.header import changed_header
 from antiphon_kernel.layout import moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
@@ -143,8 +142,7 @@ async def start_fork(
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
-        copied = changed_header(
-            without_question(header),
+        copied = without_question(header)._replace(
             id=copy,
             parent=parent,
             source_context=fork.source.id,
@@ -152,7 +150,7 @@ async def start_fork(
         )
         if names_turns:
             names |= copied_names(source.header(block), copy)
-            copied = replace(copied, metadata=moved_metadata(header.metadata, names))
+            copied = copied._replace(metadata=moved_metadata(header.metadata, names))
         headers.append(copied)
         add(copier.copy(block, copied, next(texts)), (BlockRow(number, copy, 1),))
         await slices.pause()

@@ -161,15 +161,14 @@ class MessageWriter:
         for at, (block, header) in enumerate(zip(ids, headers, strict=True)):
             metadata = dict(header.metadata)
             if stated is not None:
-                header = replace(header, path=stated.names.get(at, header.path))
+                header = header._replace(path=stated.names.get(at, header.path))
                 metadata |= stated.metadata if at == 0 else {}
             if len(ids) > 1 and not isinstance(message, ToolMessage):
                 metadata[MESSAGE] = group_of(ids[0])
             if isinstance(message, ToolMessage) and at < len(ids) - 1:
                 metadata["more"] = True
             order = order_after(self.document, after) if after else order_at_end(self.document)
-            made = replace(
-                header,
+            made = header._replace(
                 id=block,
                 order=order,
                 created=self.created,
@@ -223,7 +222,7 @@ class MessageWriter:
             "tool_name": header.tool_name,
             "tool_call_id": header.tool_call_id,
             "input": header.input,
-            "metadata": metadata | header.metadata,
+            "metadata": {**metadata, **header.metadata},
         }
         if header.blob is not None:
             fields |= {"media_type": header.media_type, "blob": header.blob}
@@ -317,8 +316,7 @@ def _header(
     header = BlockHeader("", BlockKind.TEXT, role_of(message), Status.DONE, "", "", "")
     match content:
         case ToolUse(call_id, name, parameters, signature):
-            header = replace(
-                header,
+            header = header._replace(
                 kind=BlockKind.TOOL_CALL,
                 tool_name=name,
                 tool_call_id=call_id,
@@ -327,13 +325,12 @@ def _header(
             )
         case Thinking():
             signed = signature_metadata(content)
-            header = replace(header, kind=BlockKind.THINKING, metadata=signed)
+            header = header._replace(kind=BlockKind.THINKING, metadata=signed)
         case TextBlock():
             pass
         case ImageBlock(media_type, digest) | DocumentBlock(media_type, digest):
             name = "image" if isinstance(content, ImageBlock) else "document"
-            header = replace(
-                header,
+            header = header._replace(
                 kind=BlockKind.FILE,
                 path=name + _SUFFIXES.get(media_type, ".txt"),
                 media_type=media_type,
@@ -343,10 +340,9 @@ def _header(
             )
         case UnknownBlock():
             stored = {CONTENT_BLOCK: dump_block(content)}
-            header = replace(header, kind=BlockKind.FILE, metadata=stored)
+            header = header._replace(kind=BlockKind.FILE, metadata=stored)
     if isinstance(message, ToolMessage):
-        header = replace(
-            header,
+        header = header._replace(
             kind=BlockKind.TOOL_RESULT,
             tool_call_id=message.tool_call_id,
             is_error=message.is_error,

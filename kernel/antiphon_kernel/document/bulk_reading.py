@@ -16,6 +16,7 @@ from antiphon_kernel.document.header import CONTENT, SCHEMA
 
 _RAW_TEXT: Final[type[Any]] = type(Doc[Any]().get("text", type=Text).integrated)
 _RAW_MAP: Final[type[Any]] = type(Doc[Any]().get("map", type=Map).integrated)
+_NO_HEADER: Final = (CONTENT, SCHEMA)
 
 
 def read_fields(
@@ -36,18 +37,22 @@ def read_fields(
         ]
 
 
-def read_keys(blocks: Map[Any], key: str) -> dict[str, Any]:
-    """Return all that is stored under the key of one block but its content and schema.
+def read_keys(blocks: Map[Any], keys: Iterable[str]) -> list[dict[str, Any]]:
+    """Return all that is stored under the keys of some blocks but content and schema.
 
-    Raises KeyError if there is no block.
+    Raises KeyError if one of them is no block.
     """
+    stored = blocks.integrated
     with blocks.doc.transaction() as transaction:
         raw = transaction._txn  # noqa: SLF001  as above
-        block = _value(blocks.integrated, key, raw)
-        if not isinstance(block, _RAW_MAP):
-            raise KeyError(key)
-        names = [name for name in block.keys(raw) if name not in (CONTENT, SCHEMA)]
-        return {name: block.get(raw, name) for name in names}
+        return [_keys(_value(stored, key, raw), key, raw) for key in keys]
+
+
+def _keys(block: Any, key: str, raw: object) -> dict[str, Any]:
+    if not isinstance(block, _RAW_MAP):
+        raise KeyError(key)
+    get = block.get
+    return {name: get(raw, name) for name in block.keys(raw) if name not in _NO_HEADER}
 
 
 def _value(block: Any, name: str, raw: object) -> Any:

@@ -251,15 +251,26 @@ class Document:
         """Raises KeyError if there is no such block."""
         header = self._headers.get(block)
         if header is None:
-            header = self._headers[block] = read_header(block, self.stored_fields(block))
+            (header,) = self.headers((block,))
         return header
+
+    def headers(self, blocks: Sequence[str]) -> list[BlockHeader]:
+        """Return the headers of several blocks, in less time.
+
+        Raises KeyError if one of them is not there.
+        """
+        known = self._headers
+        unread = [block for block in blocks if block not in known]
+        for block, stored in zip(unread, read_keys(self._blocks, unread), strict=True):
+            known[block] = read_header(block, stored)
+        return [known[block] for block in blocks]
 
     def stored_fields(self, block: str) -> dict[str, Any]:
         """Return the header fields of a block as they are stored, whatever their values are.
 
         Raises KeyError if there is no such block.
         """
-        return read_keys(self._blocks, block)
+        return read_keys(self._blocks, (block,))[0]
 
     def open_blocks(self, blocks: Iterable[str] | None = None) -> list[str]:
         """Return those of some blocks, or of all, that are pending or running, in document order.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from enum import Enum, StrEnum, auto
 from functools import lru_cache
 from operator import attrgetter
@@ -41,7 +40,7 @@ class Form(Enum):
 
 
 def _form(annotation: Any) -> Form:
-    if get_origin(annotation) is dict:
+    if get_origin(annotation) is Mapping:
         return Form.OBJECT
     kinds = get_args(annotation) or (annotation,)
     if bool in kinds:
@@ -68,14 +67,15 @@ _WORDS: Final = frozenset(ENUMS) | {"author", "source_context", "tool_name"}
 
 _SORTED: Final = sorted(FIELDS)
 _values: Final = attrgetter(*_SORTED)
-_WITHOUT: Final[Mapping[str, Any]] = {
-    "kind": BlockKind.TEXT,
-    "role": Role.USER,
-    "status": Status.PENDING,
-    "order": "",
-    "created": "",
-}
+_WITHOUT: Final = BlockHeader("", BlockKind.TEXT, Role.USER, Status.PENDING, "", "", "")
 """The values of keys that a block lacks."""
+
+_PLACES: Final = {name: (BlockHeader._fields.index(name), form) for name, form in FIELDS.items()}
+_MEMBERS_AT: Final = [(_PLACES[name][0], members) for name, members in _MEMBERS.items()]
+_AUTHOR_AT: Final = _PLACES["author"][0]
+"""The last of the fields that every header has."""
+
+_NOWHERE: Final[tuple[int, Form | None]] = (-1, None)
 
 
 def stored_value(name: str, value: object) -> object | None:
@@ -160,19 +160,19 @@ def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
     Values of a wrong type count as absent; an object whose JSON cannot be read is shown as the text
     that is stored, under `unreadable`.
     """
-    fields: dict[str, Any] = {**_WITHOUT}
+    values: list[Any] = [block, *_WITHOUT[1:]]
     for name, value in stored.items():
-        form = FIELDS.get(name)
+        at, form = _PLACES.get(name, _NOWHERE)
         if form is Form.STRING:
-            if isinstance(value, str) and (value or name not in _WITHOUT):
-                fields[name] = value
+            if isinstance(value, str) and (value or at > _AUTHOR_AT):
+                values[at] = value
         elif form is not None and (read := _read_value(form, value)) is not None:
-            fields[name] = read
-    if not fields.get("author"):
-        fields["author"] = _principal_of(block)
-    for name, members in _MEMBERS.items():
-        fields[name] = members.get(fields[name], fields[name])
-    return BlockHeader(id=block, **fields)
+            values[at] = read
+    if not values[_AUTHOR_AT]:
+        values[_AUTHOR_AT] = _principal_of(block)
+    for at, members in _MEMBERS_AT:
+        values[at] = members.get(values[at], values[at])
+    return BlockHeader._make(values)
 
 
 def _read_value(form: Form, value: object) -> Any:
@@ -199,18 +199,3 @@ def json_object(stored: str) -> dict[str, Any]:
     except ValueError:
         return {"unreadable": stored}
     return value if isinstance(value, dict) else {"unreadable": stored}
-
-
-_FIELDS: Final = [field.name for field in fields(BlockHeader)]
-
-
-_all_values: Final = attrgetter(*_FIELDS)
-_INDEX: Final = {name: index for index, name in enumerate(_FIELDS)}
-
-
-def changed_header(header: BlockHeader, **changes: Any) -> BlockHeader:
-    """Return a header with other values in some fields: `replace` in half of the time."""
-    values = list(_all_values(header))
-    for name, value in changes.items():
-        values[_INDEX[name]] = value
-    return BlockHeader(*values)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
@@ -118,7 +117,7 @@ def _block(
     document, block = context.document, history.block
     header = without_damage(document.header(block), limits)
     if header.blob in damaged:
-        header = replace(header, media_type=None, blob=None, blob_bytes=None)
+        header = header._replace(media_type=None, blob=None, blob_bytes=None)
     schema = document.schema(block)
     structured: dict[str, Any] = {}
     if schema != TEXT:

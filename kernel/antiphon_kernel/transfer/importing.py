@@ -7,7 +7,7 @@ from array import array
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.contexts import InitialContent, copied_names
@@ -253,8 +253,8 @@ class _ImportReader:
 
     def _renamed(self, block: BlockLine, header: BlockHeader) -> tuple[BlockLine, BlockHeader]:
         """Return a block with what it names, if it is a summary, by the paths it has here."""
-        self._names |= copied_names(replace(header, id=block.id), header.id)
-        header = replace(header, metadata=moved_metadata(header.metadata, self._names))
+        self._names |= copied_names(header._replace(id=block.id), header.id)
+        header = header._replace(metadata=moved_metadata(header.metadata, self._names))
         if header.metadata.get("type") == SUMMARY_TYPE:
             pieces, at = list[str](), 0
             for one in rename_derived(block.text, self._names):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from dataclasses import MISSING, fields
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
@@ -115,9 +114,7 @@ _UNTYPED: Final = "it has no `type`, which is context, principal, blob, block or
 _LINES: Final[TypeAdapter[Line]] = TypeAdapter(Annotated[Line, Field(discriminator="type")])
 
 _DEFAULTS: Final = {
-    field.name: field.default if field.default is not MISSING else None
-    for field in fields(BlockHeader)
-    if field.name != "id"
+    name: BlockHeader._field_defaults.get(name) for name in BlockHeader._fields if name != "id"
 }
 
 
@@ -134,7 +131,7 @@ def blob_line(data: bytes) -> BlobLine:
 def header_fields(header: BlockHeader) -> dict[str, Any]:
     """The fields of a header that are not as they are by default."""
     found = ((name, getattr(header, name)) for name in _DEFAULTS)
-    return {name: value for name, value in found if value != _DEFAULTS[name] and value != {}}
+    return {name: value for name, value in found if value != _DEFAULTS[name]}
 
 
 def read_line(number: int, line: bytes) -> Line:

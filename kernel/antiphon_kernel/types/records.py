@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import PrincipalId, SessionId
@@ -85,9 +86,11 @@ class TextSplice:
     inserted: str
 
 
-@dataclass(frozen=True, slots=True)
-class BlockHeader:
+class BlockHeader(NamedTuple):
     """Everything of a block but its content. Absent optional fields are None.
+
+    A context has one for each of its blocks: a frozen dataclass would take six times as long to
+    make.
 
     `kind`, `role` and `status` are plain strings when the stored value is unknown to this version.
     How a field is stored, exported and shown follows from its type and its docstring here.
@@ -151,7 +154,7 @@ class BlockHeader:
     """Username of whoever's rights that call has."""
     decided_by: str | None = None
     """Username of whoever decided about that call, or revoked it."""
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
     """Whatever else its creator has said of it."""
 
     @property

@@ -10,10 +10,9 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from antiphon_kernel.document.header import ENUMS, FIELDS, Form, field_values
 from antiphon_kernel.document.schema_validation import is_whole
@@ -128,15 +127,14 @@ def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
             else _is_damaged(name, value, limits)
         )
     ]
-    absent: dict[str, Any] = {name: _ABSENT[name]() for name in odd}
-    return replace(header, **absent) if odd else header
+    return header._replace(**{name: _ABSENT[name] for name in odd}) if odd else header
 
 
 def without_question(header: BlockHeader) -> BlockHeader:
     """Return a header for a copy: nobody is asked about a copied call."""
     if header.permission != CallPermission.ASKED:
         return header
-    return replace(header, permission=CallPermission.WITHDRAWN)
+    return header._replace(permission=CallPermission.WITHDRAWN)
 
 
 def _is_damaged(name: str, value: object, limits: Limits) -> bool:
@@ -199,13 +197,5 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _absent(name: str) -> Callable[[], object]:
-    field = next(one for one in fields(BlockHeader) if one.name == name)
-    if field.default_factory is not MISSING:
-        return field.default_factory
-    default = "" if field.default is MISSING else field.default
-    return lambda: default
-
-
-_ABSENT: Final = {name: _absent(name) for name in FIELDS}
-"""Functions that make the value of a field that is absent."""
+_ABSENT: Final = {name: BlockHeader._field_defaults.get(name, "") for name in FIELDS}
+"""Values of fields that are absent."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +75,7 @@ async def test_replica_edit_of_rejected_text_is_kept_in_report(
     amy = served.me.principal.id
     stolen = f"{document.context}.{amy}.{2**32 + 5}"
     header = document.header(block)
-    document.create_block(replace(header, id=stolen, status="pending"), "draft ")
+    document.create_block(header._replace(id=stolen, status="pending"), "draft ")
     for character in "in another's name":
         document.append(stolen, character)
     document.append(block, " there")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,7 +187,7 @@ async def test_replica_writes_into_blocks_and_drafts_are_accepted(served: Served
     document.append(block, "!", "notes")
     document.splice_all(block, [TextSplice(0, 0, "1 "), TextSplice(8, 0, "2 ")], "notes")
     draft = f"{document.context}.{me.principal}.{DRAFT_SEQ_MIN}"
-    document.create_block(replace(document.header(block), id=draft, author=me.principal), "mine")
+    document.create_block(document.header(block)._replace(id=draft, author=me.principal), "mine")
     document.set_fields(draft, status="done")
     await replica.saved()
     kernels = (await served.context()).document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -75,8 +74,7 @@ def test_member_and_label_that_change_are_read_anew_on_both_replicas(document: D
 
 
 def test_every_header_field_comes_back_on_another_replica(document: Document) -> None:
-    header = replace(
-        HEADER,
+    header = HEADER._replace(
         kind=BlockKind.TOOL_CALL,
         parent=f"{CONTEXT}.{AMY}.7",
         tool_kind="shell",
@@ -108,12 +106,12 @@ def test_every_header_field_comes_back_on_another_replica(document: Document) ->
 
 
 def test_unknown_kind_is_kept_and_shown(document: Document) -> None:
-    document.create_block(replace(HEADER, kind="hologram"))
+    document.create_block(HEADER._replace(kind="hologram"))
     assert joined(document).header(BLOCK).kind == "hologram"
 
 
 def test_removed_field_is_absent(document: Document) -> None:
-    document.create_block(replace(HEADER, path="a"))
+    document.create_block(HEADER._replace(path="a"))
     document.set_fields(BLOCK, path=None)
     assert document.header(BLOCK).path is None
 
@@ -219,7 +217,7 @@ def test_changes_carry_a_text_forward_on_both_replicas(seed: int) -> None:
 
 def test_blocks_stand_in_the_order_of_their_keys_then_ids(document: Document) -> None:
     for number, order in enumerate(("a1", "a0", "a0", "a2")):
-        document.create_block(replace(HEADER, id=f"{CONTEXT}.{AMY}.{number}", order=order))
+        document.create_block(HEADER._replace(id=f"{CONTEXT}.{AMY}.{number}", order=order))
     ids = [block.rsplit(".", 1)[1] for block in document.block_ids()]
     assert ids == ["1", "2", "0", "3"]
     changes: list[DocumentChange] = []
@@ -240,7 +238,7 @@ def test_document_with_many_blocks_at_once_keeps_their_order(document: Document)
     with document.transaction(None):
         for number in range(500):
             order = f"a{rng.choice('0123456789')}{rng.choice('VWXYZ')}"
-            document.create_block(replace(HEADER, id=f"{CONTEXT}.{AMY}.{number}", order=order))
+            document.create_block(HEADER._replace(id=f"{CONTEXT}.{AMY}.{number}", order=order))
     replica = joined(document)
     assert list(replica.block_ids()) == list(document.block_ids())
     orders = [(replica.header(block).order, block) for block in replica.block_ids()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ def document() -> Document:
     with written.transaction(None):
         for number in range(COUNT):
             status = tuple(Status)[number % len(Status)]
-            header = replace(HEADER, id=block(number), order=f"{COUNT - number:05}", status=status)
+            header = HEADER._replace(id=block(number), order=f"{COUNT - number:05}", status=status)
             written.create_block(header, TEXT)
         for number in range(0, COUNT, 3):
             written.splice(block(number), 2, 40, "")

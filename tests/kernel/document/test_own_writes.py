@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ HEADER = BlockHeader(BLOCKS[0], BlockKind.TEXT, Role.USER, Status.RUNNING, "a0",
 def written() -> Document:
     document = Document.create(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
     for block in BLOCKS:
-        document.create_block(replace(HEADER, id=block), "begun")
+        document.create_block(HEADER._replace(id=block), "begun")
     return document
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from typing import Any
 
@@ -115,12 +114,9 @@ async def written(world: World) -> dict[str, BlockHeader]:
 def compare(document: Document, due: dict[str, BlockHeader], texts: dict[str, str]) -> None:
     for block, header in due.items():
         found = document.header(block)
-        for one in dataclasses.fields(BlockHeader):
-            if getattr(found, one.name) != getattr(header, one.name):
-                raise Violation(
-                    f"{one.name} was {getattr(header, one.name)!r} and is"
-                    f" {getattr(found, one.name)!r}"
-                )
+        for name, was, now in zip(BlockHeader._fields, header, found, strict=True):
+            if was != now:
+                raise Violation(f"{name} was {was!r} and is {now!r}")
         if document.text(block) != texts[block]:
             raise Violation(f"the text was {texts[block]!r} and is {document.text(block)!r}")
 

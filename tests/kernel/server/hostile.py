@@ -9,7 +9,7 @@ import random
 import socket as sockets
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pycrdt
@@ -300,7 +300,7 @@ async def write_as_viewer(me: Hostile) -> None:
                 document.splice(me.target.block, 0, 1, "viewed ")
             else:
                 key = f"{document.context}.{me.target.viewer}.{2**32 + me.rng.randrange(2**40)}"
-                header = replace(document.header(me.target.block), id=key, status="pending")
+                header = document.header(me.target.block)._replace(id=key, status="pending")
                 document.create_block(header, "a viewer's draft")
         await me.refused(client, updates[0])
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -226,7 +226,7 @@ async def structured_block(served: ServedKernel) -> str:
     schema = decode_schema(json.dumps(SCHEMA))
     assert schema is not None
     template = document.header(document.block_ids()[0])
-    header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
+    header = template._replace(id=str(context.next_block_id(served.me.principal.id)))
     change = partial(document.create_block, header, schema=schema)
     await context.write(served.me, "create", change, blocks=()).saved()
     await served.call("block.append_log", block_id=header.id, section="log", entry="written down")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +111,7 @@ async def test_draft_header_with_foreign_author_is_corrected(
     context: Context, bo: Actor, amy: Actor
 ) -> None:
     client = Client(context)
-    header = replace(
-        draft_header(context, bo),
+    header = draft_header(context, bo)._replace(
         kind=BlockKind.TOOL_RESULT,
         status=Status.DONE,
         author=amy.principal.id,
@@ -135,14 +133,14 @@ async def test_draft_that_cannot_answer_what_it_says_is_refused(
     for _ in range(context.limits.parent_depth - 2 if case == "too deep" else 0):
         block = await make("deeper", parent_id=block)
     fitting = Client(context)
-    fitting.document.create_block(replace(header, parent=block))
+    fitting.document.create_block(header._replace(parent=block))
     await context.apply_update(bo, fitting.take(), "client")
     parents = {"itself": header.id, "nothing": header.id[:-1] + "9"}
     deeper = Client(context)
     number = BlockId.parse(header.id).seq + 1
-    lower = replace(draft_header(context, bo, number=number), parent=header.id)
+    lower = draft_header(context, bo, number=number)._replace(parent=header.id)
     if case != "too deep":
-        lower = replace(lower, parent=lower.id if case == "itself" else parents[case])
+        lower = lower._replace(parent=lower.id if case == "itself" else parents[case])
     deeper.document.create_block(lower)
     error = await refused(context, bo, deeper.take())
     assert "parent" in error.message
@@ -151,7 +149,7 @@ async def test_draft_that_cannot_answer_what_it_says_is_refused(
 async def test_draft_that_then_says_it_answers_itself_is_refused(
     context: Context, bo: Actor, make: Make
 ) -> None:
-    header = replace(draft_header(context, bo), parent=await make("0"))
+    header = draft_header(context, bo)._replace(parent=await make("0"))
     client = Client(context)
     client.document.create_block(header)
     client.document.set_fields(header.id, parent=header.id)
@@ -185,7 +183,7 @@ async def test_draft_under_a_wrong_id_is_refused(
             header = draft_header(context, bo, number=5)
         case "other context":
             other = await kernel.create_context("other")
-            header = replace(header, id=draft_header(other, bo).id)
+            header = header._replace(id=draft_header(other, bo).id)
         case _:
             Client(context, 12).document.create_block(header)
             rival = Client(context, 12)
