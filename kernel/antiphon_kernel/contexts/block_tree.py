@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.records import BlockHeader
 
 
 class BlockTree:
@@ -22,8 +23,8 @@ class BlockTree:
         """
         if not self._known:
             self._known = True
-            for one in self._document.block_ids():
-                self._insert(one)
+            for header in self._document.headers(self._document.block_ids()):
+                self._insert(header)
             self._document.watch(self._follow)
         found = {block}
         generation = {block}
@@ -37,14 +38,12 @@ class BlockTree:
         return sorted(found - {block}, key=self._document.order.key)
 
     def _follow(self, change: DocumentChange) -> None:
-        for block in change.added:
-            self._insert(block)
-        for header in change.headers:
-            if "parent" in header.fields:
-                self._insert(header.block)
+        moved = [one.block for one in change.headers if "parent" in one.fields]
+        for header in self._document.headers([*change.added, *moved]):
+            self._insert(header)
 
-    def _insert(self, block: str) -> None:
-        parent = self._document.header(block).parent
+    def _insert(self, header: BlockHeader) -> None:
+        block, parent = header.id, header.parent
         before = self._parents.pop(block, None)
         if before is not None:
             self._children[before].discard(block)

@@ -39,6 +39,7 @@ from antiphon_kernel.types.records import BlockHeader
 READERS_KEPT: Final = 4
 """Readings that are kept, of the readers that read last."""
 
+_NO_PARAMETERS: Final = JsonObject()
 _TOGETHER: Final = 50
 """Blocks that are read between two looks at the time."""
 
@@ -76,10 +77,11 @@ class ContextLayout:
         """Make in short slices what `read` and the first request to a model need."""
         await self.load()
         time_slice = TimeSlice()
-        for part in self.read(model, is_plain=is_plain).parts:
-            with suppress(CorrelationError):
-                _ = part.call_ids
-            await time_slice.pause()
+        with without_collection():
+            for part in self.read(model, is_plain=is_plain).parts:
+                with suppress(CorrelationError):
+                    _ = part.call_ids
+                await time_slice.pause()
 
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""
@@ -144,9 +146,10 @@ class ContextLayout:
     def _take(self, blocks: Iterable[str], authors: dict[str, BlockAuthor]) -> None:
         """Read blocks out of the document; those that have gone meanwhile are left out."""
         document = self._document
-        read = [block for block in blocks if block in document and _is_read(document, block)]
-        for block, text in zip(read, document.plain_texts(read), strict=True):
-            self._blocks[block] = _block(document, document.header(block), text, authors)
+        stored = document.headers([block for block in blocks if block in document])
+        read = {header.id: header for header in stored if _is_read(document, header)}
+        for header, text in zip(read.values(), document.plain_texts([*read]), strict=True):
+            self._blocks[header.id] = _block(document, header, text, authors)
 
     def _follow(self, change: DocumentChange) -> None:
         for block in change.touched:
@@ -154,9 +157,10 @@ class ContextLayout:
         self._is_stale = True
 
 
-def _is_read(document: Document, block: str) -> bool:
+def _is_read(document: Document, header: BlockHeader) -> bool:
     """Whether a block stands in the stream: the sources pool stands behind it."""
-    return not (document.is_draft(block) or is_pool(document, block))
+    is_draft = header.is_draft and document.is_draft(header.id)
+    return not (is_draft or is_pool(document, header.id))
 
 
 def _block(
@@ -176,7 +180,7 @@ def _block(
         parent=header.parent,
         excluded=header.excluded,
         tool_name=header.tool_name,
-        parameters=JsonObject(json_object(header.input)) if header.input else JsonObject(),
+        parameters=JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
         exit_code=header.exit_code,
         is_error=header.is_error,
         truncated=header.truncated,

@@ -6,7 +6,7 @@ short value that takes ten times as long as reading it does, so this asks what l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -37,15 +37,16 @@ def read_fields(
         ]
 
 
-def read_keys(blocks: Map[Any], keys: Iterable[str]) -> list[dict[str, Any]]:
-    """Return all that is stored under the keys of some blocks but content and schema.
+def read_keys(blocks: Map[Any], keys: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield all that is stored under the keys of each of some blocks but content and schema.
 
     Raises KeyError if one of them is no block.
     """
     stored = blocks.integrated
     with blocks.doc.transaction() as transaction:
         raw = transaction._txn  # noqa: SLF001  as above
-        return [_keys(_value(stored, key, raw), key, raw) for key in keys]
+        for key in keys:
+            yield _keys(_value(stored, key, raw), key, raw)
 
 
 def _keys(block: Any, key: str, raw: object) -> dict[str, Any]:

@@ -270,7 +270,8 @@ class Document:
 
         Raises KeyError if there is no such block.
         """
-        return read_keys(self._blocks, (block,))[0]
+        (stored,) = read_keys(self._blocks, (block,))
+        return stored
 
     def open_blocks(self, blocks: Iterable[str] | None = None) -> list[str]:
         """Return those of some blocks, or of all, that are pending or running, in document order.

@@ -94,26 +94,25 @@ def _collected(stored: Sequence[LayoutBlock]) -> list[_TurnBlocks]:
     """Return the turns in the order of their prompts, first the one that has none."""
     by_id = {block.id: block for block in stored}
     begun: dict[str, list[LayoutBlock]] = {}
+    opening_of: dict[str | None, str | None] = {}
     latest: dict[str, str | None] = {}
     opening: str | None = None
     for block in stored:
         if block.begins_turn:
-            opening = block.id
+            opening = opening_of[block.id] = block.id
             begun[opening] = []
         latest[block.id] = opening
     without_prompt: list[LayoutBlock] = []
-    opening_of: dict[str, str | None] = {one: one for one in begun}
     for block in stored:
-        chain: dict[str, None] = {}
-        at = block
-        while at.id not in opening_of:
-            chain[at.id] = None
-            parent = by_id.get(at.parent) if at.parent is not None else None
-            if parent is None or parent.id in chain:
-                break
-            at = parent
-        opening = opening_of.get(at.id, latest[at.id])
-        opening_of.update(dict.fromkeys(chain, opening))
+        if block.id not in opening_of:
+            at = block
+            chain = {at.id: None}
+            while at.parent in by_id and at.parent not in opening_of and at.parent not in chain:
+                at = by_id[at.parent]
+                chain[at.id] = None
+            opening = opening_of.get(at.parent, latest[at.id])
+            opening_of.update(dict.fromkeys(chain, opening))
+        opening = opening_of[block.id]
         (without_prompt if opening is None else begun[opening]).append(block)
     turns = [_TurnBlocks(by_id[opening], blocks) for opening, blocks in begun.items()]
     return [_TurnBlocks(without_prompt[0], without_prompt), *turns] if without_prompt else turns
@@ -225,19 +224,24 @@ def _arranged(collected: _TurnBlocks) -> LayoutTurn:
     opening = collected.opening
     turn = turn_id(opening.id, opening.created)
     items = _ordered(turn, collected)
+    if len({item.path for item in items}) < len(items):
+        items = _told_apart(items)
+    header = LayoutItem(ItemType.TURN_HEADER, turn, opening, None)
+    return LayoutTurn(turn, (header, *items), tuple(collected.blocks))
+
+
+def _told_apart(items: Sequence[LayoutItem]) -> list[LayoutItem]:
+    """Return items with a suffix in the path of each that is not the first one of its path."""
     alike: dict[BlockPath | None, list[LayoutItem]] = {}
     for item in items:
         alike.setdefault(item.path, []).append(item)
     suffixes: dict[str, str] = {}
-    if len(alike) < len(items):
-        for same in alike.values():
-            _, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
-            suffixes.update((other.block.id, block_hash(other.block.id)) for other in others)
-    named = [
-        replace(item, path=replace(item.path, suffix=suffixes[item.block.id]))
+    for same in alike.values():
+        _, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
+        suffixes.update((other.block.id, block_hash(other.block.id)) for other in others)
+    return [
+        item._replace(path=replace(item.path, suffix=suffixes[item.block.id]))
         if item.path is not None and item.block.id in suffixes
         else item
         for item in items
     ]
-    header = LayoutItem(ItemType.TURN_HEADER, turn, opening, None)
-    return LayoutTurn(turn, (header, *named), tuple(collected.blocks))

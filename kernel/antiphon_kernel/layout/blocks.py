@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
@@ -22,8 +22,7 @@ class BlockAuthor:
     kind: PrincipalKind | str = PrincipalKind.HUMAN
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutBlock:
+class LayoutBlock(NamedTuple):
     """One block, with its text as it reads now. Drafts are not among them."""
 
     id: str
@@ -38,7 +37,7 @@ class LayoutBlock:
     """Id of the block it answers."""
     excluded: bool = False
     tool_name: str | None = None
-    parameters: JsonObject = field(default_factory=JsonObject)
+    parameters: JsonObject = JsonObject()
     """Input of a tool call."""
     exit_code: int | None = None
     is_error: bool = False
@@ -51,7 +50,7 @@ class LayoutBlock:
     blob: str | None = None
     """SHA-256 of the bytes of that file."""
     blob_bytes: int | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
 
     @property
     def is_finished(self) -> bool:
@@ -75,11 +74,11 @@ class LayoutBlock:
     def begins_turn(self) -> bool:
         """Return whether it is a submission, or a prompt of the kernel's own."""
         return (
-            self.kind == BlockKind.TEXT
-            and self.is_finished
-            and (
+            (
                 self.role == Role.USER
                 or (self.role == Role.SYSTEM and self.author.kind == PrincipalKind.SYSTEM)
             )
+            and self.kind == BlockKind.TEXT
+            and self.is_finished
             and self.metadata.get("type") != SUMMARY_TYPE
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.paths import BlockPath
@@ -47,8 +48,7 @@ _FRAME = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutItem:
+class LayoutItem(NamedTuple):
     """One item of the layout: a block in its place, or the header of a turn."""
 
     type: ItemType

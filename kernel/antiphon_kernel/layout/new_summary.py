@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.layout.compaction import (
@@ -102,7 +102,7 @@ def weigh(item: LayoutItem, reader: LayoutReader) -> int:
 
 def _blank_summary(near: LayoutItem) -> LayoutItem:
     """Return a summary that says nothing, with as long a path as it may have."""
-    block = replace(near.block, text="", blob=None)
+    block = near.block._replace(text="", blob=None)
     return LayoutItem(ItemType.SUMMARY, near.turn, block, SummaryPath(near.turn, "0" * 6))
 
 

@@ -123,10 +123,11 @@ def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
 
 
 def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
-    block, text = item.block, _MARK.sub(r"\\\g<0>", item.block.text.rstrip("\n"))
+    block = item.block
+    if item.type is ItemType.TURN_HEADER:
+        return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
+    text = _MARK.sub(r"\\\g<0>", block.text.rstrip("\n"))
     match item.type:
-        case ItemType.TURN_HEADER:
-            return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
         case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION:
             return [f"[{reader.speaker(block)} say]: {text}"]
         case ItemType.THINKING:

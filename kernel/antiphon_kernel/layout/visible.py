@@ -106,7 +106,10 @@ def _is_said(kind: ItemType) -> bool:
 
 def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -> list[LayoutItem]:
     """Return the items of a turn that are read, without its header."""
-    read = [item for item in items if item.is_block and _is_read(item, admitted)]
+    blocks = [item for item in items if item.is_block]
+    read = [item for item in blocks if _is_read(item, admitted)]
+    if len(read) == len(blocks):
+        return read
     parted = _parted_calls(items, read)
     return [item for item in read if not (item.is_exchange and item.round in parted)]
 

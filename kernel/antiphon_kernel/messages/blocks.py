@@ -121,7 +121,8 @@ def require_text(value: object, path: str) -> None:
             MessageProblem.WRONG_SHAPE, f"expected a string, found {quote(value)}", path=path
         )
     try:
-        value.encode()
+        if not value.isascii():
+            value.encode()
     except UnicodeEncodeError:
         raise MessageError(
             MessageProblem.INVALID_VALUE,

@@ -80,8 +80,11 @@ def open_tool_uses(path: Sequence[Message]) -> tuple[ToolUse, ...]:
     """
     correlation = PathCorrelation()
     for index, message in enumerate(path):
-        with MessageError.located(index=index):
+        try:
             correlation.add(message)
+        except MessageError:
+            with MessageError.located(index=index):
+                raise
     return correlation.open
 
 

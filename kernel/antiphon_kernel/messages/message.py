@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, TypeAlias, TypeGuard
+from typing import ClassVar, Final, TypeAlias, TypeGuard, get_args
 
 from antiphon_kernel.messages.blocks import (
     ContentBlock,
@@ -63,6 +63,9 @@ class ToolMessage:
         require_visible(self.tool_call_id, "tool_call_id", MessageProblem.BLANK_TOOL_CALL_ID)
 
 
+_HEARD: Final = get_args(InputBlock)
+_SAID: Final = get_args(ContentBlock)
+
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 
 
@@ -73,7 +76,7 @@ def is_text_only(blocks: tuple[ContentBlock, ...]) -> TypeGuard[tuple[TextBlock,
 
 def tool_uses(message: Message) -> tuple[ToolUse, ...]:
     """Return the tool uses of a message, in order."""
-    return tuple(block for block in message.content if isinstance(block, ToolUse))
+    return tuple([block for block in message.content if isinstance(block, ToolUse)])
 
 
 def _require_blocks(content: object, role: MessageRole) -> None:
@@ -89,8 +92,9 @@ def _require_blocks(content: object, role: MessageRole) -> None:
             f"a message of role {role} has at least one content block",
             path="content",
         )
+    allowed = _SAID if role is MessageRole.ASSISTANT else _HEARD
     for at, block in enumerate(content):
-        if not isinstance(block, ContentBlock if role is MessageRole.ASSISTANT else InputBlock):
+        if not isinstance(block, allowed):
             raise MessageError(
                 MessageProblem.BLOCK_NOT_ALLOWED,
                 f"a message of role {role} holds no {quote(block)}",

@@ -133,7 +133,8 @@ def _finite_number(value: float) -> float:
 
 def _whole_characters(text: str) -> str:
     try:
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{quote(text)} holds half a surrogate pair") from None
     return text

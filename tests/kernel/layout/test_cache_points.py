@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from antiphon_kernel.layout import (
@@ -104,7 +102,7 @@ def test_cache_points_behind_a_summary_keep_it() -> None:
 def test_cache_points_of_a_filtered_layout_are_of_items_that_are_left() -> None:
     blocks = written(SIX_ROUNDS)
     hidden = [
-        replace(block, excluded=block.is_call and number > 8) for number, block in enumerate(blocks)
+        block._replace(excluded=block.is_call and number > 8) for number, block in enumerate(blocks)
     ]
     items = visible(arrange(hidden)).items
     assert max(cache_points(items).indices) == len(items) - 1

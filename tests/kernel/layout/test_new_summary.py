@@ -311,7 +311,7 @@ def check_read(blocks: Sequence[LayoutBlock], seed: str) -> None:
     for model in MODELS:
         view = model_view(after.items, LayoutReader.of(after, model.id))
         assert orphans(view.messages) == [], seed
-    whole = read([replace(one, excluded=True) if one.is_summary else one for one in blocks])
+    whole = read([one._replace(excluded=True) if one.is_summary else one for one in blocks])
     said = {item.block.id for turn in whole.turns[-1:] for item in turn.items if item.type in SAID}
     assert said <= {item.block.id for item in after.items}, seed
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -151,7 +150,7 @@ def test_arrange_after_each_step_is_the_same_with_what_was_arranged_before(first
 def test_arrange_again_makes_only_the_turn_anew_that_has_changed() -> None:
     blocks = written("U A · U C1 R1 A · U A")
     before = arrange(blocks)
-    blocks[5] = replace(blocks[5], text="Edited")
+    blocks[5] = blocks[5]._replace(text="Edited")
     after = arrange(blocks, before)
     kept = [one is other for one, other in zip(before.turns, after.turns, strict=True)]
     assert kept == [True, False, True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from antiphon_kernel.layout import (
@@ -93,7 +92,7 @@ class Writing:
 
     def change(self, block: LayoutBlock, **fields: Any) -> LayoutBlock:
         """Replace fields of a block where it stands."""
-        changed = replace(block, **fields)
+        changed = block._replace(**fields)
         self.blocks[self.blocks.index(block)] = changed
         return changed
 
