@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.records import BlockHeader
 
 
 class BlockTree:
@@ -13,7 +14,7 @@ class BlockTree:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._parents: dict[str, str] = {}
-        self._children: dict[str, set[str]] = {}
+        self._children: defaultdict[str, set[str]] = defaultdict(set)
         self._known = False
 
     def descendants(self, block: str, depth: int) -> list[str]:
@@ -24,7 +25,8 @@ class BlockTree:
         if not self._known:
             self._known = True
             for header in self._document.headers(self._document.block_ids()):
-                self._insert(header)
+                if header.parent is not None:
+                    self._insert(header.id, header.parent)
             self._document.watch(self._follow)
         found = {block}
         generation = {block}
@@ -40,13 +42,12 @@ class BlockTree:
     def _follow(self, change: DocumentChange) -> None:
         moved = [one.block for one in change.headers if "parent" in one.fields]
         for header in self._document.headers([*change.added, *moved]):
-            self._insert(header)
+            before = self._parents.pop(header.id, None)
+            if before is not None:
+                self._children[before].discard(header.id)
+            if header.parent is not None:
+                self._insert(header.id, header.parent)
 
-    def _insert(self, header: BlockHeader) -> None:
-        block, parent = header.id, header.parent
-        before = self._parents.pop(block, None)
-        if before is not None:
-            self._children[before].discard(block)
-        if parent is not None:
-            self._parents[block] = parent
-            self._children.setdefault(parent, set()).add(block)
+    def _insert(self, block: str, parent: str) -> None:
+        self._parents[block] = parent
+        self._children[parent].add(block)

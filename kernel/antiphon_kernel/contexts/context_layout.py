@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Final
 
 from antiphon_kernel.contexts.pool_block import find_pool, is_pool
@@ -40,6 +41,16 @@ READERS_KEPT: Final = 4
 """Readings that are kept, of the readers that read last."""
 
 _NO_PARAMETERS: Final = JsonObject()
+
+_NAMED_OTHERWISE: Final = {"file": "path"}
+_taken_over: Final = attrgetter(
+    *(
+        _NAMED_OTHERWISE.get(name, name)
+        for name in LayoutBlock._fields[LayoutBlock._fields.index("parameters") + 1 :]
+    )
+)
+"""Returns the fields of a header that a `LayoutBlock` has too, in its order."""
+
 _TOGETHER: Final = 50
 """Blocks that are read between two looks at the time."""
 
@@ -75,9 +86,9 @@ class ContextLayout:
 
     async def prepare(self, model: str, *, is_plain: bool) -> None:
         """Make in short slices what `read` and the first request to a model need."""
-        await self.load()
         time_slice = TimeSlice()
         with without_collection():
+            await self.load()
             for part in self.read(model, is_plain=is_plain).parts:
                 with suppress(CorrelationError):
                     _ = part.call_ids
@@ -170,26 +181,12 @@ def _block(
     if author is None:
         author = authors[header.author] = _author(document, header)
     return LayoutBlock(
-        id=header.id,
-        author=author,
-        role=header.role,
-        kind=header.kind,
-        created=_created(header),
-        text=text if text is not None else render(document, header.id),
-        status=header.status,
-        parent=header.parent,
-        excluded=header.excluded,
-        tool_name=header.tool_name,
-        parameters=JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
-        exit_code=header.exit_code,
-        is_error=header.is_error,
-        truncated=header.truncated,
-        stop_reason=header.stop_reason,
-        file=header.path,
-        media_type=header.media_type,
-        blob=header.blob,
-        blob_bytes=header.blob_bytes,
-        metadata=header.metadata,
+        header.id,
+        author,
+        _created(header),
+        text if text is not None else render(document, header.id),
+        JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
+        *_taken_over(header),
     )
 
 

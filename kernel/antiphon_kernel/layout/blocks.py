@@ -27,18 +27,18 @@ class LayoutBlock(NamedTuple):
 
     id: str
     author: BlockAuthor
-    role: Role | str
-    kind: BlockKind | str
     created: int
     """Milliseconds since the epoch."""
-    text: str = ""
+    text: str
+    parameters: JsonObject
+    """Input of a tool call."""
+    role: Role | str
+    kind: BlockKind | str
     status: Status | str = Status.DONE
     parent: str | None = None
     """Id of the block it answers."""
     excluded: bool = False
     tool_name: str | None = None
-    parameters: JsonObject = JsonObject()
-    """Input of a tool call."""
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False

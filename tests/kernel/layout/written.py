@@ -49,7 +49,7 @@ class Writing:
             role=role,
             kind=kind,
             created=START + self._count,
-            **fields,
+            **{"text": "", "parameters": JsonObject(), **fields},
         )
         self.blocks.append(block)
         return block
