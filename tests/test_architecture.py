@@ -20,8 +20,13 @@ def sources(*folders: Path) -> list[Path]:
     return sorted(path for folder in folders for path in folder.rglob("*.py"))
 
 
+OF_NAMED_TUPLES = {"_fields", "_field_defaults", "_make", "_replace"}
+"""Names that every named tuple has, in public."""
+
+
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+    is_special = name.startswith("__") and name.endswith("__")
+    return name.startswith("_") and not is_special and name not in OF_NAMED_TUPLES
 
 
 SERVICES = {"pydantic_ai", "anthropic", "openai", "google", "httpx", "httpx2"}

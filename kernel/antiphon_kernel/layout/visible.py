@@ -18,11 +18,9 @@ class ContributionFilter:
     """Nothing else, whatever `exclude` says."""
 
     def admits(self, kind: ItemType) -> bool:
-        if not kind.is_contribution:
-            return True
         if self.include_only is not None:
-            return kind in self.include_only
-        return kind not in self.exclude
+            return kind in self.include_only or not kind.is_contribution
+        return kind not in self.exclude or not kind.is_contribution
 
 
 EVERYTHING = ContributionFilter()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import threading
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
@@ -91,13 +92,19 @@ class _DescribedSchema(GenerateJsonSchema):
         return generated
 
 
+_PARSING: Final = threading.Lock()
+"""Held while a syntax tree is made: Python 3.11 fails if two threads make one at the same time."""
+
+
 @cache
 def _class_docs(module: str) -> Mapping[str, Mapping[str, str]]:
     """By class, by field."""
     try:
-        tree = ast.parse(inspect.getsource(sys.modules[module]))
+        source = inspect.getsource(sys.modules[module])
     except OSError:
         return {}
+    with _PARSING:
+        tree = ast.parse(source)
     return {
         node.name: _field_docs(node.body) for node in tree.body if isinstance(node, ast.ClassDef)
     }
