@@ -77,6 +77,8 @@ def test_certificate_lets_in_as_the_name_in_it_whatever_the_line_says(
         "good",
     )
     assert DENIED in project.guest("carl", "tail").stderr  # the key by itself counts for nothing
+    shared = project.succeed("share").stdout
+    assert f"whoever has a certificate of {authority.fingerprint} (editor)" in shared
     listed = project.succeed("share", "--list").stdout
     assert f"carl by certificate of {authority.fingerprint}  good" in listed
     assert f"{authority.fingerprint}  authority for any name (editor)  good" in listed

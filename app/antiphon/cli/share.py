@@ -289,8 +289,9 @@ def _list(folder: Path, as_json: bool) -> None:
 
 def _certified_by(authority: dict[str, Any]) -> str:
     """Return whom an authority lets in."""
-    names = " or ".join(authority["certifies"]) or "whoever"
-    return f"{names} with a certificate of {authority['fingerprint']}"
+    names = " or ".join(authority["certifies"])
+    who = f"{names} with" if names else "whoever has"
+    return f"{who} a certificate of {authority['fingerprint']}"
 
 
 def _whose(key: dict[str, Any]) -> str:
