@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import stat
@@ -13,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from textual import events
@@ -335,6 +336,23 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(AntiphonApp, "action_quit", leave)
     LEAVING.clear()
+
+
+@pytest.fixture(autouse=True)
+def own_record_factory() -> Iterator[None]:
+    """Write failures into the log as text: pytest keeps all records, and frames with them."""
+    make = logging.getLogRecordFactory()
+
+    def make_as_text(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        if record.exc_info:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+            record.exc_info = None
+        return record
+
+    logging.setLogRecordFactory(make_as_text)
+    yield
+    logging.setLogRecordFactory(make)
 
 
 async def test_random_keys_lose_no_text_and_are_never_without_effect(
