@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from antiphon.actions import Mode
-from tests.app.opened import Opened, World
+from antiphon.render.markdown import WIDE_WIDTH
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
@@ -109,3 +110,12 @@ async def test_viewer_is_told_that_nothing_is_restored(here: World, there: Opene
 
 def text_of(there: Opened, block: str) -> str:
     return there.screen.source.document.text(block)
+
+
+async def test_history_wraps_at_the_width_of_the_page(here: World) -> None:
+    await say(here, "many words " * 60)
+    async with opened(here, size=(200, 60)) as there:
+        await open_history(there, "many words")
+        await there.sees("1 of 1")
+        await until(lambda: sum("many words" in line for line in there.lines) > 1, "wrapped")
+        assert max(len(line) for line in there.lines if "many words" in line) <= WIDE_WIDTH + 1
