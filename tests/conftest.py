@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,24 @@ settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" n
 settings.load_profile("tests")
 
 gc.disable()
-# What one test leaves does not matter before the next one has made as much.
+# What one test leaves does not matter before the next ones have made as much.
 gc.set_threshold(20_000, 20, 20)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A run in the background of a shell: what it starts would not be interrupted either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir():
+    # Every write of a kernel waits for its disk: nothing here has to outlive the machine.
+    found = os.statvfs(MEMORY)
+    if found.f_bavail * found.f_frsize > 4 * 2**30 and not found.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return two workers for each processor: tests wait half of the time."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_finish() -> None:

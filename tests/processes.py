@@ -46,4 +46,3 @@ async def watched() -> AsyncIterator[Stall]:
         yield stall
     finally:
         watching.cancel()
-        gc.unfreeze()

@@ -79,12 +79,15 @@ class Condition:
 
 ALL = frozenset(PRINTING)
 FOLLOWING = frozenset({"tail"})
+STREAMING = frozenset({"call", "export", "log", "layout"})
+OPENING = frozenset({"backup", "call", "export", "restore", "tail"})
+"""Calls whose files or sockets could become their standard output."""
 CANNOT_WRITE = "antiphon: cannot write to standard output: "
 CANNOT_READ = "antiphon: cannot read standard input: Bad file descriptor\n"
 CONDITIONS = {
     "full": Condition(">/dev/full", 1, f"{CANNOT_WRITE}No space left on device\n", ALL),
-    "closed": Condition(">&-", 1, f"{CANNOT_WRITE}Bad file descriptor\n", ALL),
-    "no reader": Condition("", -signal.SIGPIPE, "", ALL - FOLLOWING),
+    "closed": Condition(">&-", 1, f"{CANNOT_WRITE}Bad file descriptor\n", OPENING),
+    "no reader": Condition("", -signal.SIGPIPE, "", STREAMING),
     # Following is over when nobody reads: that is how it is meant to end.
     "no reader of what is followed": Condition("", 0, "", FOLLOWING),
     "no input": Condition("<&-", 1, CANNOT_READ, frozenset(READING)),

@@ -10,7 +10,6 @@ import random
 import shutil
 import signal
 from base64 import b64encode
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +161,8 @@ async def test_call_killed_at_a_step_is_carried_out_whole_or_not_at_all(
     await kernel.close()
     expected = await state(done)
     killed = 0
-    for number, (step, after) in enumerate(product(STEPS, (False, True))):
+    # The next statement begins with what is there after one.
+    for number, (step, after) in enumerate((*((step, False) for step in STEPS), ("COMMIT", True))):
         folder = shutil.copytree(data, tmp_path / str(number))
         ended = await in_a_process(run_and_die, folder, tool, params, step, after)
         killed += ended == -signal.SIGKILL
@@ -170,7 +170,7 @@ async def test_call_killed_at_a_step_is_carried_out_whole_or_not_at_all(
         assert found == (expected if (step, after) == ("COMMIT", True) else before) or (
             ended == 0 and found == expected
         ), (step, after)
-    assert killed >= 8
+    assert killed >= 5
 
 
 def play_and_die(data: Path, seed: int, step: str, after: bool, count: int) -> None:

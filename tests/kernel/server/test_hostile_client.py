@@ -148,7 +148,6 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
         # The longer a busy machine keeps this process waiting, the more attacks meet a keystroke.
         if os.environ.get("ANTIPHON_LONG"):
             assert median(honest.work) < 20 * work_alone
-    gc.unfreeze()
 
 
 async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
