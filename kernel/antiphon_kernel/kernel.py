@@ -30,6 +30,7 @@ from antiphon_kernel.contexts import (
     SearchIndex,
     Submission,
     UsageSums,
+    UseScope,
 )
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
@@ -96,9 +97,12 @@ class Kernel:
         self.quarantine = Quarantine(journal)
         self.opened = Signal[Context]()
         """Each context that is opened."""
+        self.closed = Signal[Context]()
+        """Each context that is closed because nobody uses it."""
         self.submissions = Signal[Submission]()
         self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.context_rows, self.context)
+        self.closed.listen(self.trees.forget)
         self.writers: BlockOwners
         self._open: OpenContexts
         self._closed = False
@@ -173,6 +177,8 @@ class Kernel:
             self.quarantine,
             self.writers,
             self.opened,
+            self.closed,
+            self.trees.root,
             self.submissions,
             self._guard,
             self.clock,
@@ -181,7 +187,8 @@ class Kernel:
         )
         await self.contexts.load()
         if not self.contexts.rows():
-            await self.create_context(DEFAULT_CONTEXT)
+            with UseScope():  # not as long as the task that opens the kernel
+                await self.create_context(DEFAULT_CONTEXT)
         self.quarantine.scan(self.contexts.rows())
 
     def start_closing(self) -> None:
@@ -325,6 +332,9 @@ class Kernel:
     async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:
         """An open context by label, id or prefix of an id.
 
+        It stays open until the tool call that asks is over, outside of one until the task is. What
+        goes on with it after that adds itself to its `users`.
+
         Raises:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
@@ -338,6 +348,10 @@ class Kernel:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
         return await self._open.stored_page(self.contexts.find(reference))
+
+    async def close_idle_contexts(self) -> None:
+        """Close the contexts that nobody has used for long; done by itself every few seconds."""
+        await self._open.close_idle()
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk.
@@ -391,7 +405,10 @@ class Kernel:
                 reference=truncate(text),
             ) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
-        for one in (context,) if in_context is not None else (context, *self._open):
+        for name in (context.id,) if in_context is not None else (context.id, *self._open.ids()):
+            one = self._open.get(name)
+            if one is None:
+                continue  # closed while another was being read
             await one.layout.load()
             block = one.layout.find(path)
             if block is not None:
@@ -417,8 +434,9 @@ class Kernel:
             raise kernel_is_closing()
         found = self.registry[tool]
         call = self.start_call(actor, found)
-        result = await found.handler(call, found.parse(params or {}))
-        return result.model_dump(mode="json", exclude_none=True)
+        with UseScope():
+            result = await found.handler(call, found.parse(params or {}))
+            return result.model_dump(mode="json", exclude_none=True)
 
     def start_call(self, actor: Actor, tool: Tool) -> Call:
         """Begin a call whose parameters are typed values; who makes it may make it.

@@ -83,6 +83,15 @@ class Limits(BaseModel):
     """The same for the bytes of transactions; of a long document half its size."""
     snapshot_transactions_on_close: int = 100
     """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
+    idle_context_seconds: float = 300.0
+    """An open context is closed when nobody has used it for so long."""
+    idle_check_seconds: float = 5.0
+    """How often it is looked whether there is such a context."""
+    open_contexts: int = 32
+    """Of more open contexts, those that nobody uses are closed sooner, the one that has not been
+    used for the longest time first."""
+    spare_context_seconds: float = 15.0
+    """How long such a context is unused before that."""
     subscriptions_per_session: int = 64
     """Subscriptions that one session has at a time."""
     subscription_events: int = 1_000

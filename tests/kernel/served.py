@@ -17,6 +17,7 @@ from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
 from antiphon_kernel.server import Server, serve
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
@@ -72,10 +73,15 @@ class ServedKernel:
     """A kernel with open doors, which can be stopped and started on the same data."""
 
     def __init__(
-        self, folder: Path, limits: ServerLimits, tools: Iterable[Tool] = KERNEL_TOOLS
+        self,
+        folder: Path,
+        limits: ServerLimits,
+        tools: Iterable[Tool] = KERNEL_TOOLS,
+        kernel_limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._folder = folder
         self._limits = limits
+        self._kernel_limits = kernel_limits
         self._registry = Registry(tools)
         self._running: list[tuple[Replica, asyncio.Task[None]]] = []
         self._raw: list[RawClient] = []
@@ -85,7 +91,11 @@ class ServedKernel:
 
     async def start(self) -> None:
         self.kernel = await Kernel.open(
-            self._folder / "data", self._folder, registry=self._registry, owner="amy"
+            self._folder / "data",
+            self._folder,
+            registry=self._registry,
+            owner="amy",
+            limits=self._kernel_limits,
         )
         self.doors = await serve(
             self.kernel, port=0, socket=self._folder / "run" / "kernel.sock", limits=self._limits
@@ -185,9 +195,10 @@ async def served_kernel(
     folder: Path,
     limits: ServerLimits = DEFAULT_SERVER_LIMITS,
     tools: Iterable[Tool] = KERNEL_TOOLS,
+    kernel_limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncIterator[ServedKernel]:
     """A served kernel that is closed at the end."""
-    served = ServedKernel(folder, limits, tools)
+    served = ServedKernel(folder, limits, tools, kernel_limits)
     await served.start()
     try:
         yield served

@@ -7,6 +7,7 @@ from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHand
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_layout import ContextLayout, copied_names
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
+from antiphon_kernel.contexts.context_users import UseScope
 from antiphon_kernel.contexts.forking import (
     Fork,
     InitialChange,
@@ -98,6 +99,7 @@ __all__ = [
     "UndoKind",
     "UsageSum",
     "UsageSums",
+    "UseScope",
     "WriterPresence",
     "add_sources",
     "check_message",

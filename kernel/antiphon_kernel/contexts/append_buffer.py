@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from antiphon_kernel.contexts.commit_types import CommitHandle
 from antiphon_kernel.limits import Limits
@@ -74,6 +75,11 @@ class AppendBuffers:
         buffer.timer = loop.call_later(silence, self._flush_after_silence, block)
         return buffer.size
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is buffered."""
+        return not self._buffers
+
     def unflushed(self, block: str, section: str | None = None) -> int:
         """Code points that are buffered for one text of a block."""
         buffer = self._buffers.get(block)
@@ -96,6 +102,10 @@ class AppendBuffers:
         """Write everything that is buffered."""
         for block in tuple(self._buffers):
             self.flush(block)
+
+    def close(self, refuse: Callable[..., NoReturn]) -> None:
+        """Call `refuse` instead of writing from now on; nothing may be buffered."""
+        self._append = self._check = refuse
 
     def _flush_after_silence(self, block: str) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from antiphon_kernel.access import Members, ToolPermissions
@@ -133,19 +133,11 @@ class BlockOwners:
         """
         fields = {} if stopped_by is None else {"stopped_by": stopped_by}
         document = context.document
-        models = {one.id for one in self._members if one.kind is PrincipalKind.MODEL}
-        due = []
-        for block in document.open_blocks():
-            header = document.header(block)
-            if not header.is_written_by_program or self._permissions.is_undecided(block):
-                continue
-            # A block that a person's script has made for later may wait; a model's may not.
-            waits = header.status == Status.PENDING and header.author in models
-            if (header.status == Status.RUNNING or waits) and left(block):
-                due.append(block)
-                context.appends.flush(block)
-                self._sessions.pop(block, None)
-                self._leases.pop(block, None)
+        due = [block for block in self._kept_alive(context) if left(block)]
+        for block in due:
+            context.appends.flush(block)
+            self._sessions.pop(block, None)
+            self._leases.pop(block, None)
         if not due:
             return False
 
@@ -157,6 +149,23 @@ class BlockOwners:
 
         context.write(self.system, "interrupt", mark, blocks=due, undo=None)
         return True
+
+    def has_writers(self, context: Context) -> bool:
+        """Return whether a block of the context is being written."""
+        return any(True for _ in self._kept_alive(context))
+
+    def _kept_alive(self, context: Context) -> Iterator[str]:
+        """Yield the open blocks of models and tools that end when nobody keeps them alive."""
+        document = context.document
+        models = {one.id for one in self._members if one.kind is PrincipalKind.MODEL}
+        for block in document.open_blocks():
+            header = document.header(block)
+            if not header.is_written_by_program or self._permissions.is_undecided(block):
+                continue
+            # A block that a person's script has made for later may wait; a model's may not.
+            waits = header.status == Status.PENDING and header.author in models
+            if header.status == Status.RUNNING or waits:
+                yield block
 
     def _keep_alive(self, context: Context, applied: Applied) -> None:
         """Make whoever starts a program's block, by writing into it, its owner.

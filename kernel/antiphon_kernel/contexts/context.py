@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Final, NoReturn
 
 from antiphon_kernel.access import WriteGuard, check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
@@ -27,6 +27,7 @@ from antiphon_kernel.contexts.commit_types import (
     PendingCommit,
 )
 from antiphon_kernel.contexts.context_layout import ContextLayout
+from antiphon_kernel.contexts.context_users import ContextUsers
 from antiphon_kernel.contexts.header_rules import complete_drafts, follow_change
 from antiphon_kernel.contexts.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
@@ -60,7 +61,7 @@ from antiphon_kernel.storage import (
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.enums import Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.free_memory import return_free_memory
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
@@ -101,6 +102,7 @@ class Context:
         """The version of the context: the number of its last transaction."""
         self.document = document
         self.presence = Presence()
+        self.users = ContextUsers(clock)
         self.limits = limits
         self.guard = guard
         self.structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
@@ -146,8 +148,6 @@ class Context:
         document.watch(self._changes.append)
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
-        self._failing = _OnFailure(self._stop_half_way)
-        """Stops the context if what is done within it fails."""
 
     @property
     def id(self) -> ContextId:
@@ -246,10 +246,29 @@ class Context:
         if number:
             return_free_memory()
 
-    def close(self) -> None:
-        """Let go of the document; what was handed to the journal is still written."""
-        self._failure = self._failure or kernel_is_closing()
-        self.committed.clear()
+    @property
+    def is_quiet(self) -> bool:
+        """Return whether nothing is on its way into it, and nobody is present in it."""
+        is_on_disk = self._last is None or self._last.done()
+        is_all_in = self.appends.is_empty and self.in_flight.is_empty
+        return is_on_disk and is_all_in and not self.presence.states()
+
+    def close(self, reason: AntiphonError) -> None:
+        """Let go of the document; what was handed to the journal is still written.
+
+        Args:
+            reason: with which everything is refused that anybody still wants to write.
+        """
+        self._failure = self._failure or reason
+        for signal in (self.applied, self.committed, self.failed, self.submitted):
+            signal.clear()
+
+        def refuse(*_: object) -> NoReturn:
+            raise reason
+
+        # Nothing within it refers to the context any more, so that its memory is free at once.
+        self.appends.close(refuse)
+        self.histories.close(refuse)
         self.document.close()
 
     # Writing of tools
@@ -666,6 +685,11 @@ class Context:
         if self._failure is None:
             self._failure = error
             self.failed.notify(error)
+
+    @property
+    def _failing(self) -> _OnFailure:
+        """Stops the context if what is done within it fails."""
+        return _OnFailure(self._stop_half_way)
 
     def _stop_half_way(self) -> None:
         """There is no roll-back: after a failure what is on disk is right, and read again."""

@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from antiphon_kernel.contexts.inherited_authors import InheritedAuthors
 from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, JournalIndex
@@ -75,6 +75,11 @@ class HistoryCache:
         self._collecting: list[list[StoredOp]] = []
         self._reading_many = asyncio.Lock()
         """Held while a batch is read: however many ask, they take up the event loop one by one."""
+
+    def close(self, refuse: Callable[..., NoReturn]) -> None:
+        """Let go of every history; whoever asks for one calls `refuse`."""
+        self._open.clear()
+        self._seq = self._number_of = self._settled = refuse
 
     def opened(self, blocks: Sequence[str]) -> list[BlockHistory] | None:
         """Histories that are up to date with the document; None if one is not open."""

@@ -32,6 +32,11 @@ class InFlightUpdates:
         self._turns: defaultdict[PrincipalId, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._hurry = asyncio.Event()
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no large update is being checked or going in."""
+        return not self._under_way and not any(turn.locked() for turn in self._turns.values())
+
     def has(self, actor: Actor) -> bool:
         """Return whether an accepted update of this principal is not applied yet."""
         return actor.principal.id in self._under_way

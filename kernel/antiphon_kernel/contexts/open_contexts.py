@@ -1,11 +1,12 @@
-"""The contexts that are open: from when they are first asked for until the kernel closes."""
+"""The contexts that are open: from when they are asked for until nobody has used them for long."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable
+from math import inf
 
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
@@ -18,7 +19,8 @@ from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.free_memory import return_free_memory
 from antiphon_kernel.types.ids import ContextId, IdSource, SessionId
 from antiphon_kernel.types.signal import Signal
 
@@ -38,17 +40,26 @@ class OpenContexts:
         quarantine: Quarantine,
         writers: BlockOwners,
         opened: Signal[Context],
+        closed: Signal[Context],
+        group: Callable[[ContextId], int | None],
         submissions: Signal[Submission],
         guard: WriteGuard,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
     ) -> None:
+        """
+        Args:
+            group: the same for contexts that are used together, None of a context that is used by
+                itself.
+        """
         self._journal = journal
         self._directory = directory
         self._quarantine = quarantine
         self._writers = writers
         self._opened = opened
+        self._closed = closed
+        self._group = group
         self._submissions = submissions
         self._guard = guard
         self._clock = clock
@@ -57,19 +68,28 @@ class OpenContexts:
         self._open: dict[ContextId, Context] = {}
         self._snapshots: dict[ContextId, SnapshotWriter] = {}
         self._lease_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._closing_idle: asyncio.Task[None] | None = None
+        self._is_ending = False
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def get(self, context: ContextId) -> Context | None:
-        """None if it is not open."""
-        return self._open.get(context)
+        """None if it is not open; else it stays open until the work that asks is over."""
+        found = self._open.get(context)
+        if found is not None:
+            found.users.add_current()
+        return found
 
-    def __iter__(self) -> Iterator[Context]:
-        return iter(tuple(self._open.values()))
+    def ids(self) -> tuple[ContextId, ...]:
+        """Return the ids of the contexts that are open."""
+        return tuple(self._open)
 
     async def open(self, context: ContextId) -> Context:
-        """A context of the directory, opened if it is not yet."""
+        """A context of the directory, opened if it is not yet; open until the work is over."""
         async with self._opening[context]:
-            return self._open.get(context) or await self._load(self._directory[context])
+            found = self._open.get(context) or await self._load(self._directory[context])
+            found.users.add_current()
+            return found
 
     async def stored_page(self, context: ContextId) -> ContextPage | None:
         """The last page of a context that is not open; None if it is, or has changed since.
@@ -103,6 +123,7 @@ class OpenContexts:
         )
         self._writers.watch(context)
         self._opened.notify(context)
+        self._watch_idle()
         return context
 
     def _drop(self, context: Context, error: AntiphonError) -> None:
@@ -142,6 +163,82 @@ class OpenContexts:
                 _log.error("blocks of context %s stay open: %s", context.label, error)
         self._watch_leases()
 
+    # Contexts that nobody uses
+
+    def _watch_idle(self) -> None:
+        if self._idle_timer is None and self._open and not self._is_ending:
+            loop = asyncio.get_running_loop()
+            self._idle_timer = loop.call_later(
+                self._limits.idle_check_seconds, self._start_closing_idle
+            )
+
+    def _start_closing_idle(self) -> None:
+        self._idle_timer = None
+        self._closing_idle = asyncio.create_task(self.close_idle(), name="closing idle contexts")
+        self._closing_idle.add_done_callback(self._idle_closed)
+
+    def _idle_closed(self, task: asyncio.Task[None]) -> None:
+        self._closing_idle = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
+        self._watch_idle()
+
+    async def close_idle(self) -> None:
+        """Close the contexts that nobody has used for long, the longest unused first."""
+        has_closed = False
+        for context in self._idle():
+            try:
+                has_closed |= await self._close_idle(context)
+            except Exception:  # noqa: BLE001  whatever it is, the context is as it was
+                _log.exception("context %s stays open: closing it failed", context.label)
+                context.users.touch()
+        if has_closed:
+            return_free_memory()
+
+    def _idle(self) -> list[Context]:
+        limits, used_at = self._limits, self._used_at()
+        waiting = sorted(self._open.values(), key=lambda one: used_at[one.id])
+        now, spare = self._clock.monotonic(), len(waiting) - limits.open_contexts
+        return [
+            one
+            for place, one in enumerate(waiting)
+            if now - used_at[one.id]
+            >= (limits.spare_context_seconds if place < spare else limits.idle_context_seconds)
+        ]
+
+    def _used_at(self) -> dict[ContextId, float]:
+        """Return when each open context was last used, or one that is used together with it."""
+        groups = {one: self._group(one) or one for one in self._open}
+        latest = dict.fromkeys(groups.values(), -inf)
+        for one, context in self._open.items():
+            users = context.users
+            latest[groups[one]] = max(latest[groups[one]], inf if users.count else users.used_at)
+        return {one: latest[group] for one, group in groups.items()}
+
+    async def _close_idle(self, context: Context) -> bool:
+        """Close a context, unless somebody uses it before what opening it needs is on disk."""
+        if not self._is_closable(context):
+            return False
+        before = self._used_at()[context.id], context.seq
+        if not await self._snapshots[context.id].write_last():
+            _log.error("context %s stays open: not all of it could be stored", context.label)
+            context.users.touch()
+            return False
+        # From here on nothing may come between.
+        is_unused = self._is_closable(context) and before[0] < inf
+        if not is_unused or (self._used_at()[context.id], context.seq) != before:
+            return False
+        del self._open[context.id]
+        self._snapshots.pop(context.id).cancel()
+        self._closed.notify(context)
+        context.close(_closed_idle(context))
+        return True
+
+    def _is_closable(self, context: Context) -> bool:
+        is_open = self._open.get(context.id) is context and not self._is_ending
+        is_quiet = is_open and context.is_writable and context.is_quiet
+        return is_quiet and not self._writers.has_writers(context)
+
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk."""
         for context in tuple(self._open.values()):
@@ -154,8 +251,12 @@ class OpenContexts:
 
         What cannot be saved is logged.
         """
-        if self._lease_timer is not None:
-            self._lease_timer.cancel()
+        self._is_ending = True
+        for timer in (self._lease_timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._closing_idle is not None:
+            await asyncio.wait({self._closing_idle})
         for context in tuple(self._open.values()):
             try:
                 await context.in_flight.finish()
@@ -170,6 +271,14 @@ class OpenContexts:
         for context in tuple(self._open.values()):
             snapshots = self._snapshots.pop(context.id, None)
             if snapshots is not None:  # else it has failed while another one was being closed
-                await snapshots.close()
-                context.close()
+                await snapshots.write_last()
+                snapshots.cancel()
+                context.close(kernel_is_closing())
         self._open.clear()
+
+
+def _closed_idle(context: Context) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.STORAGE_FAILED,
+        f"Context {context.label} was closed because nobody used it any more: call once more.",
+    )

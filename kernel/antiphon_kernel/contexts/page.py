@@ -108,14 +108,15 @@ def read_page(context: Context, around: str | None = None) -> ContextPage:
 
 
 async def store_page(journal: Journal, context: Context) -> None:
-    """Store the last page of a context that is being closed, all of which is on disk.
+    """Store the last page of a context that is being closed.
 
     Raises:
         AntiphonError: storage_failed.
     """
     if await journal.pages.read(context.row, context.seq) is None:
-        page = read_page(context).model_dump_json(exclude_none=True)
-        await journal.pages.write(context.row, context.seq, page.encode())
+        seq, page = context.seq, read_page(context).model_dump_json(exclude_none=True)
+        await context.wait_persisted()
+        await journal.pages.write(context.row, seq, page.encode())
 
 
 async def stored_page(journal: Journal, row: ContextRow) -> ContextPage | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_users import UseScope
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.storage import (
     Candidate,
@@ -72,7 +73,7 @@ class SearchIndex:
         """Return the changes since indexing, and start indexing them in the background."""
         blocks: list[_ChangedBlocks] = []
         unreadable: list[str] = []
-        opened: list[tuple[ContextRow, Context]] = []
+        opened: list[ContextRow] = []
         behind = await self._table.stale_contexts()
         for row in self._rows():
             if row.number not in behind:
@@ -83,7 +84,7 @@ class SearchIndex:
                 _log.warning("context %s cannot be searched: %s", row.label, error)
                 unreadable.append(row.label)
                 continue
-            opened.append((row, context))
+            opened.append(row)
             blocks += [
                 _ChangedBlocks(row_number(row.number, number), block, context)
                 for number, block in await self._table.changed(row.number)
@@ -135,10 +136,11 @@ class SearchIndex:
                 return
             after = last
 
-    async def _index_all(self, opened: Sequence[tuple[ContextRow, Context]]) -> None:
-        for row, context in opened:
+    async def _index_all(self, rows: Sequence[ContextRow]) -> None:
+        for row in rows:
             if not self._stopping:
-                await self._index(row, context)
+                with UseScope():  # those before it may be closed
+                    await self._index(row, await self._open_context(row.id))
 
     async def _index(self, row: ContextRow, context: Context) -> None:
         seq = context.seq

@@ -45,7 +45,7 @@ class SnapshotWriter:
         self._bytes = 0
         self._size = 0
         self._has_index = has_index
-        self._writing: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[bool] | None = None
         self._unsubscribe = context.committed.listen(self._committed)
         if self._is_due():
             self._start()
@@ -63,19 +63,24 @@ class SnapshotWriter:
         many = max(limits.snapshot_transactions, self._size // _STATE_BYTES)
         return self._transactions >= many or self._bytes >= enough
 
-    def _start(self) -> None:
-        self._writing = asyncio.create_task(self._capture(), name=f"snapshot of {self._row.label}")
-        self._writing.add_done_callback(self._written)
+    def _start(self, *, with_index: bool = False) -> asyncio.Task[bool]:
+        writing = asyncio.create_task(
+            self._capture(with_index=with_index), name=f"snapshot of {self._row.label}"
+        )
+        self._writing = writing
+        writing.add_done_callback(self._written)
+        return writing
 
-    def _written(self, task: asyncio.Task[None]) -> None:
+    def _written(self, task: asyncio.Task[bool]) -> None:
         self._writing = None
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
 
-    async def _capture(self, item_index: bytes | None = None) -> None:
-        """`item_index`: of the items as they are now."""
+    async def _capture(self, *, with_index: bool) -> bool:
+        """Write a snapshot; return whether it is on disk."""
         context, document = self._context, self._context.document
-        # From here to the first await nothing may come between.
+        item_index = await context.structure.encode() if with_index else None
+        # From here to the next await nothing may come between.
         seq, transactions, size = context.seq, self._transactions, self._bytes
         state, vector = document.update_since(), document.state_vector()
         snapshot = Snapshot(seq, vector, state, item_index or b"")
@@ -84,31 +89,38 @@ class SnapshotWriter:
             await self._journal.snapshots.write(self._row, snapshot)
         except AntiphonError as error:
             _log.warning("no snapshot of context %s: %s", context.label, error)
-            return
+            return False
         self._has_index = bool(snapshot.item_index)
         self._transactions -= transactions
         self._bytes -= size
         self._size = len(state)
+        return True
 
-    async def close(self) -> None:
-        """Write a last one if opening without it would take noticeably longer, and the last page.
+    async def write_last(self) -> bool:
+        """Write the page, and a snapshot if opening without it would take noticeably longer.
 
-        Everything that was written to the context must be on disk.
+        Returns whether all that was due is on disk; else the reason is logged.
         """
-        self._unsubscribe()
         if self._writing is not None:
             await asyncio.wait({self._writing})
+        is_stored = True
         try:
             await store_page(self._journal, self._context)
         except AntiphonError as error:
             _log.warning("no page of context %s: %s", self._context.label, error)
+            is_stored = False
         structure = self._context.structure
         is_due = self._transactions >= self._limits.snapshot_transactions_on_close
         if is_due or (structure.ready and not self._has_index):
-            # Nothing is written any more, and there is time to keep what was long to read.
-            await self._capture(await structure.encode())
+            if self._writing is not None:  # others may write while the page is stored
+                await asyncio.wait({self._writing})
+            # There is time now to keep what was long to read.
+            is_stored = await self._start(with_index=True) and is_stored
+        return is_stored
 
     def cancel(self) -> None:
-        """Stop at once: the context has failed and says nothing any more."""
+        """Stop at once: the context is closed, or has failed and says nothing any more."""
+        self._unsubscribe()
+        self._unsubscribe = lambda: None  # the one before leads back to this object
         if self._writing is not None:
             self._writing.cancel()

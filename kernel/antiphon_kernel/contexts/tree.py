@@ -58,6 +58,8 @@ class Branch:
     path: MessagePath
     nodes: list[TreeNode]
     """The node of each of its beginnings, the empty one first."""
+    listening: list[Callable[[], None]] = field(default_factory=list)
+    """Ways to stop listening to the context."""
 
     @property
     def context(self) -> Context:
@@ -90,6 +92,8 @@ class Branch:
     def leave(self) -> None:
         """Be no part of the tree any more."""
         self.path.close()
+        for stop in self.listening:
+            stop()
         end = self.nodes[-1]
         end.ends.pop(self.row.id, None)
         _prune(end)
@@ -177,6 +181,25 @@ class ConversationTrees:
         root = self._roots[row.number]
         return next(one.label for one in rows if one.number == root) + BRANCH_SUFFIX
 
+    def root(self, context: ContextId) -> int | None:
+        """Return the number of the first context of a tree that has been read; None if not."""
+        branch = self._branches.get(context)
+        return self._roots[branch.row.number] if branch is not None else None
+
+    def forget(self, context: Context) -> None:
+        """Read the tree of a context again when somebody asks for it: the context is closed."""
+        root = self.root(context.id)
+        if root is None:
+            return
+        # As a whole, so that it comes to be as it was.
+        rows = self._families[root]
+        for one in rows:
+            branch = self._branches.pop(one, None)
+            if branch is not None:
+                branch.leave()
+            self._changed.pop(one, None)
+        self._unread[root] = dict.fromkeys(rows)
+
     def _learn(self) -> None:
         rows = self._rows()
         for row in rows[self._known :]:
@@ -194,5 +217,7 @@ class ConversationTrees:
         row = self._families[root][context.id]
         branch = Branch(row, MessagePath(context), [node])
         self._branches[context.id] = self._changed[context.id] = branch
-        context.applied.listen(lambda _: self._changed.update({context.id: branch}))
-        context.failed.listen(lambda _: self._unread[root].update({context.id: None}))
+        branch.listening += (
+            context.applied.listen(lambda _: self._changed.update({context.id: branch})),
+            context.failed.listen(lambda _: self._unread[root].update({context.id: None})),
+        )

@@ -37,6 +37,7 @@ class Feed:
             context.applied.listen(self._applied),
             context.committed.listen(self._committed),
             context.failed.listen(self._failed),
+            context.users.add(),
         )
 
     def close(self) -> None:

@@ -360,7 +360,7 @@ class TurnRunner:
                     await self.permissions.abandon(one)
                 await self._kernel.close_session(actor)
 
-        self._start(work, asker, play(), f"turn of {model}")
+        self._start(context, work, asker, play(), f"turn of {model}")
         return work
 
     def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
@@ -399,7 +399,7 @@ class TurnRunner:
             finally:
                 await self._kernel.close_session(asker.session)
 
-        self._start(work, asker, run(), f"command of {work.username}")
+        self._start(context, work, asker, run(), f"command of {work.username}")
         self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
         either: set[asyncio.Future[Any]] = {work.task, opened}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -413,7 +413,15 @@ class TurnRunner:
             work.task.result()
         return work, opened.result()
 
-    def _start(self, work: Job, asker: Asker, doing: Coroutine[Any, Any, None], name: str) -> None:
+    def _start(
+        self,
+        context: Context,
+        work: Job,
+        asker: Asker,
+        doing: Coroutine[Any, Any, None],
+        name: str,
+    ) -> None:
+        stop_using = context.users.add()
         work.task = asyncio.create_task(doing, name=name)
         self._works.append(work)
 
@@ -421,6 +429,7 @@ class TurnRunner:
             self._works.remove(work)
             self._ended.append(work)
             work.turn = None
+            stop_using()
             asker.close()
             for key in [key for key, latest in self._latest.items() if latest is work]:
                 del self._latest[key]
@@ -440,7 +449,9 @@ class TurnRunner:
         if (model := self.default_model(context)) is not None and not self._closed:
             name = f"reading {context.label} for {model}"
             self._reading.add(task := self._begin(self._read_ahead(context, model), name))
+            stop_using = context.users.add()
             task.add_done_callback(self._reading.discard)
+            task.add_done_callback(lambda _: stop_using())
 
     async def _read_ahead(self, context: Context, model: str) -> None:
         """Read a context that a model may answer in, so that its first turn need not."""

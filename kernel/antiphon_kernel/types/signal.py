@@ -17,12 +17,16 @@ class Signal(Generic[*Values]):
     def listen(self, listener: Callable[[*Values], None]) -> Callable[[], None]:
         """Call `listener` with everything from now on; returns the way to stop."""
         self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return lambda: self._remove(listener)
 
     def notify(self, *values: *Values) -> None:
         """Call every listener; those that are added meanwhile are left out."""
         for listener in tuple(self._listeners):
             listener(*values)
+
+    def _remove(self, listener: Callable[[*Values], None]) -> None:
+        if listener in self._listeners:  # else the signal has been cleared
+            self._listeners.remove(listener)
 
     def clear(self) -> None:
         """Notify nobody any more."""

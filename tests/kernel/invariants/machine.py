@@ -36,6 +36,7 @@ _WEIGHTS: Final = {
     "pause": 2,
     "end_session": 1,
     "blame": 1,
+    "be_idle": 2,
     "restart": 1,
     "crash": 1,
 }
@@ -52,6 +53,7 @@ _QUARREL: Final = {
     "redo": 8,
     "restore": 1,
     "blame": 1,
+    "be_idle": 1,
     "restart": 1,
     "crash": 1,
 }
@@ -87,6 +89,9 @@ class Machine(EarlierSteps, ClientSteps):
 
     async def crash(self) -> None:
         await self.world.crash()
+
+    async def be_idle(self) -> None:
+        await self.world.be_idle()
 
     # The end
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.contexts import Broadcast, Context
+from antiphon_kernel.contexts import Broadcast, Context, UseScope
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
@@ -88,15 +88,19 @@ class World:
             ids=self.ids,
             limits=LIMITS,
         )
-        self.context = await self.kernel.context()
+        await self._open_context()
         self.disk = Disk(self._data)
-        self._unsubscribe = self.context.committed.listen(self._heard)
         for name in NAMES:
             principal = await self.kernel.principal(name, _KINDS.get(name, PrincipalKind.HUMAN))
             self.actors[name] = self.kernel.open_session(principal, "test")
         await self.settle()
         for name, client in self.clients.items():
             client.actor = self.actors[name.split(".")[0]]
+
+    async def _open_context(self) -> None:
+        with UseScope():  # it may be closed before the end of the test
+            self.context = await self.kernel.context()
+        self._unsubscribe = self.context.committed.listen(self._heard)
 
     async def add_client(self, name: str, *, keeps_deleted: bool) -> None:
         """`name` is a username, with anything after a dot for a second replica of it."""
@@ -135,6 +139,34 @@ class World:
         await self.open()
         self._keep_streams_of_the_disk()
         self._check_after_opening(before)
+
+    async def be_idle(self) -> None:
+        """Let nobody use the context for long: it is closed if nobody writes, and as it was."""
+        for client in self.clients.values():
+            client.disconnect()
+        await self.settle()
+        before, is_needed = self.headers(), self.buffered() or self._is_written()
+        self.clock.ms += round(LIMITS.idle_context_seconds * 1000)
+        closed = self.context
+        await self.kernel.close_idle_contexts()
+        self._unsubscribe()
+        await self._open_context()
+        if (self.context is closed) != is_needed:
+            raise Violation(f"closed: {self.context is not closed}, but needed: {is_needed}")
+        await self.settle()
+        if self.headers() != before:
+            raise Violation("a context that was closed has other headers")
+        for block in self.oracle.blocks():
+            self.compare(self.context.document.text(block), block, "the kernel, opened again,")
+
+    def _is_written(self) -> bool:
+        """Whether a model or a script writes a block."""
+        model = self.actors[MODEL].principal.id
+        return any(
+            one.status == Status.RUNNING or (one.status == Status.PENDING and one.author == model)
+            for one in self.headers().values()
+            if one.is_written_by_program
+        )
 
     async def close(self) -> None:
         for client in self.clients.values():

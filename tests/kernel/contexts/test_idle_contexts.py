@@ -1,0 +1,373 @@
+"""Contexts that nobody uses are closed; whoever comes back finds everything as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import multiprocessing
+import random
+import signal
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.contexts import Context, UseScope
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import Actor
+from tests.clocks import ManualClock
+from tests.errors import raises
+from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.kernel.calls import Caller
+from tests.waiting import until
+
+AT_ONCE = Limits(idle_context_seconds=0, idle_check_seconds=1e6, snapshot_transactions_on_close=1)
+"""Every context is closed that nobody uses when it is looked, each with a snapshot."""
+
+Idle = Callable[[], Awaitable[list[str]]]
+"""Lets the time pass after which contexts are idle; the labels of those that are closed."""
+
+
+class OpenContextsRecord:
+    """The contexts of a kernel that are open, as its signals say."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.open: dict[str, weakref.ref[Context]] = {}
+        self.closed: list[str] = []
+        kernel.opened.listen(self._opened)
+        kernel.closed.listen(self._closed)
+
+    def _opened(self, context: Context) -> None:
+        assert context.label not in self.open, "a context is opened twice"
+        self.open[context.label] = weakref.ref(context)
+
+    def _closed(self, context: Context) -> None:
+        known = self.open.pop(context.label, None)  # None: opened with the kernel
+        assert known is None or known() is context
+        self.closed.append(context.label)
+
+
+@pytest.fixture
+def record(kernel: Kernel) -> OpenContextsRecord:
+    return OpenContextsRecord(kernel)
+
+
+@pytest.fixture
+def idle(kernel: Kernel, clock: ManualClock, record: OpenContextsRecord) -> Idle:
+    async def pass_time() -> list[str]:
+        clock.ms += round(DEFAULT_LIMITS.idle_context_seconds * 1000)
+        await kernel.close_idle_contexts()
+        closed, record.closed = record.closed, []
+        return closed
+
+    return pass_time
+
+
+@pytest.fixture
+def collection_off() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def open_at_once(data: Path) -> Kernel:
+    registry = Registry(KERNEL_TOOLS)
+    return await Kernel.open(
+        data, data.parent, registry=registry, owner="amy", clock=ManualClock(), limits=AT_ONCE
+    )
+
+
+@pytest.fixture
+async def eager(data: Path) -> AsyncIterator[Kernel]:
+    """A kernel that closes every context that nobody uses in this moment."""
+    kernel = await open_at_once(data)
+    yield kernel
+    await kernel.close()
+
+
+async def write_everything(call: Caller) -> str:
+    """A block with a history of edits, of which one is undone; its id."""
+    block = str((await call("block.create", kind="file", content="one two"))["block_id"])
+    await call("block.splice", block_id=block, offset=3, insert=" and a half")
+    await call("block.append", block_id=block, text=" three\n")
+    await call("block.splice", block_id=block, offset=0, delete_count=4)
+    await call("block.undo", block_id=block)
+    return block
+
+
+async def read_everything(call: Caller, block: str) -> list[Any]:
+    return [
+        await call(tool, **params)
+        for tool, params in (
+            ("block.read", {"block_id": block}),
+            ("block.blame", {"block_id": block}),
+            ("block.history", {"block_id": block}),
+            ("context.page", {}),
+            ("context.layout", {}),
+            ("kernel.search", {"query": "three"}),
+            ("kernel.usage", {}),
+        )
+    ]
+
+
+async def test_unused_context_after_the_limit_is_closed_and_its_memory_is_free(
+    call: Caller, idle: Idle, collection_off: None
+) -> None:
+    await write_everything(call)
+    with UseScope():
+        context = await call.context()
+    opened, document = weakref.ref(context), weakref.ref(context.document)
+    del context
+    assert await idle() == ["default"]
+    await asyncio.sleep(0)
+    assert (opened(), document()) == (None, None)
+
+
+async def test_context_used_within_the_limit_stays_open(
+    call: Caller, idle: Idle, clock: ManualClock, kernel: Kernel, record: OpenContextsRecord
+) -> None:
+    await write_everything(call)
+    clock.ms += round(DEFAULT_LIMITS.idle_context_seconds * 1000) - 1
+    await kernel.close_idle_contexts()
+    assert record.closed == []
+    await call("block.list")
+    clock.ms += round(DEFAULT_LIMITS.idle_context_seconds * 1000) - 1
+    await kernel.close_idle_contexts()
+    assert record.closed == []
+
+
+async def test_reopened_context_answers_as_before_and_undoes_and_redoes(
+    call: Caller, idle: Idle
+) -> None:
+    block = await write_everything(call)
+    before = await read_everything(call, block)
+    await call.kernel.search.wait_indexed()
+    assert await idle() == ["default"]
+    assert await read_everything(call, block) == before
+    await call.kernel.search.wait_indexed()
+    assert await idle() == ["default"]
+    await call("block.redo", block_id=block)
+    assert (await call("block.read", block_id=block))["content"] == "and a half two three\n"
+    assert await idle() == ["default"]
+    for _ in range(4):
+        await call("block.undo", block_id=block)
+    assert (await call("block.read", block_id=block))["content"] == ""
+
+
+async def subscribe(call: Caller, block: str) -> None:
+    await call("block.subscribe", block_ids=[block])
+
+
+async def append_without_flush(call: Caller, block: str) -> None:
+    await call("block.append", block_id=block, text="x", stream=True)
+
+
+async def be_present(call: Caller, block: str) -> None:
+    with UseScope():
+        context = await call.context()
+        context.presence.put(77, PresenceState("p", "opus", PrincipalKind.MODEL, 3, "s"))
+
+
+async def run_a_block(call: Caller, block: str) -> None:
+    await call("block.create", kind="tool_call", content="one")
+
+
+async def run_a_block_once(call: Caller, block: str) -> None:
+    actor = call.kernel.open_session(call.kernel.owner, "tcp", lasts=False)
+    await call.kernel.call(actor, "block.create", {"kind": "tool_call", "content": "one"})
+    await call.kernel.close_session(actor)
+
+
+async def use_in_this_task(call: Caller, block: str) -> None:
+    await call.context()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [subscribe, append_without_flush, be_present, run_a_block, run_a_block_once, use_in_this_task],
+)
+async def test_context_that_is_needed_stays_open(
+    call: Caller, idle: Idle, use: Callable[[Caller, str], Awaitable[None]]
+) -> None:
+    block = await write_everything(call)
+    await use(call, block)
+    assert await idle() == []
+
+
+async def test_context_is_closed_after_the_end_of_a_subscription(call: Caller, idle: Idle) -> None:
+    block = await write_everything(call)
+    made = await call("block.subscribe", block_ids=[block])
+    assert await idle() == []
+    await call("block.unsubscribe", subscription=made["subscription"])
+    assert await idle() == ["default"]
+
+
+async def test_context_used_by_a_task_is_closed_after_its_end(call: Caller, idle: Idle) -> None:
+    await write_everything(call)
+    done = asyncio.Event()
+
+    async def use() -> None:
+        await call.context()
+        await done.wait()
+
+    task = asyncio.create_task(use())
+    await asyncio.sleep(0)
+    assert await idle() == []
+    done.set()
+    await task
+    assert await idle() == ["default"]
+
+
+async def test_write_to_a_closed_context_is_refused(call: Caller, idle: Idle, amy: Actor) -> None:
+    block = await write_everything(call)
+    with UseScope():
+        context = await call.context()
+    assert await idle() == ["default"]
+    with raises(ErrorCode.STORAGE_FAILED):
+        context.append(amy, block, "lost")
+    with raises(ErrorCode.STORAGE_FAILED):
+        context.appends.add(amy, block, "lost")
+    with raises(ErrorCode.STORAGE_FAILED):
+        await context.history(block)
+
+
+async def test_contexts_opened_one_after_the_other_keep_a_bounded_number_open(
+    call: Caller, kernel: Kernel, clock: ManualClock, record: OpenContextsRecord
+) -> None:
+    most = 0
+    documents = weakref.WeakSet[Any]()
+    kernel.opened.listen(lambda context: documents.add(context.document))
+    for number in range(100):
+        await call("context.create", label=f"c{number}")
+        clock.ms += 1_000
+        await kernel.close_idle_contexts()
+        most = max(most, len(documents))
+    spare = round(DEFAULT_LIMITS.spare_context_seconds)
+    assert DEFAULT_LIMITS.open_contexts <= most <= DEFAULT_LIMITS.open_contexts + spare
+    assert list(record.open) == [f"c{number}" for number in range(100)][-len(record.open) :]
+
+
+async def test_unused_context_is_closed_without_being_asked_for(data: Path) -> None:
+    limits = Limits(idle_context_seconds=0, idle_check_seconds=0.01)
+    registry = Registry(KERNEL_TOOLS)
+    kernel = await Kernel.open(data, data.parent, registry=registry, owner="amy", limits=limits)
+    record = OpenContextsRecord(kernel)
+    amy = Caller(kernel, kernel.open_session(kernel.owner, "test"))
+    for _ in range(3):
+        record.closed.clear()
+        await amy("block.create", kind="file", content="one")
+        await until(lambda: record.closed)
+    await kernel.close()
+
+
+async def test_calls_during_closing_lose_nothing_and_open_no_context_twice(eager: Kernel) -> None:
+    record = OpenContextsRecord(eager)
+    amy = Caller(eager, eager.open_session(eager.owner, "test"))
+    made = await amy("block.create", kind="file", content="")
+    block, over, rng = str(made["block_id"]), asyncio.Event(), random.Random(1)
+
+    async def write(letter: str) -> None:
+        for _ in range(25):
+            await amy("block.splice", block_id=block, offset=0, insert=letter)
+            await amy("block.append", block_id=block, text=letter)
+            seen = len(record.closed)
+            await until(lambda: len(record.closed) > seen or rng.random() < 0.1)  # noqa: B023
+
+    async def close() -> None:
+        while not over.is_set():
+            await eager.close_idle_contexts()
+            await asyncio.sleep(0)
+
+    closing = asyncio.create_task(close())
+    await asyncio.gather(*map(write, "ab"))
+    over.set()
+    await closing
+    await eager.close_idle_contexts()
+    assert len(record.closed) > 5
+    assert not record.open
+    text = (await amy("block.read", block_id=block))["content"]
+    assert sorted(text) == sorted("ab" * 50)
+    for _ in range(2 * 50):
+        await amy("block.undo", block_id=block)
+    assert (await amy("block.read", block_id=block))["content"] == ""
+
+
+@pytest.mark.parametrize(
+    "step", ["INSERT OR REPLACE INTO snapshots", "INSERT OR REPLACE INTO pages"]
+)
+async def test_context_that_cannot_be_stored_stays_open(
+    eager: Kernel, step: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = OpenContextsRecord(eager)
+    amy = Caller(eager, eager.open_session(eager.owner, "test"))
+    block = await write_everything(amy)
+    mend = inject(Fault(step, after=False))
+    try:
+        with caplog.at_level(logging.ERROR):
+            await eager.close_idle_contexts()
+    finally:
+        mend()
+    assert record.closed == []
+    assert "context default stays open" in caplog.text
+    await amy("block.append", block_id=block, text="more")
+    await eager.close_idle_contexts()
+    assert not record.open
+    assert (await amy("block.read", block_id=block))["content"].endswith("three\nmore")
+
+
+async def test_branches_of_a_conversation_are_closed_together_and_found_again(
+    call: Caller, idle: Idle
+) -> None:
+    said = [{"role": "user", "content": text} for text in ("one", "two")]
+    first = await call("message.append", messages=said)
+    parent = (await call("message.path", message=first["message_id"]))["messages"][0]["message_id"]
+    other = {"role": "user", "content": "three"}
+    forked = await call("message.append", parent=parent, messages=[other])
+    assert forked["forked"]
+    with UseScope():
+        await call.context(forked["context_id"])
+        assert await idle() == []
+    before = await call("message.children", message=parent)
+    assert len(await idle()) == 2
+    assert await call("message.children", message=parent) == before
+    again = await call("message.append", parent=parent, messages=[other])
+    assert (again["context_id"], again["reused"]) == (forked["context_id"], 1)
+
+
+def close_and_die(data: Path, step: str, after: bool) -> None:
+    async def run() -> None:
+        kernel = await open_at_once(data)
+        await write_everything(Caller(kernel, kernel.open_session(kernel.owner, "test")))
+        inject(Fault(step, after, kills=True))
+        await kernel.close_idle_contexts()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("table", ["snapshots", "pages"])
+async def test_kernel_that_is_killed_while_closing_a_context_loses_nothing(
+    data: Path, table: str, after: bool
+) -> None:
+    arguments = (data, f"INSERT OR REPLACE INTO {table}", after)
+    process = multiprocessing.get_context("fork").Process(target=close_and_die, args=arguments)
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+    kernel = await open_at_once(data)
+    amy = Caller(kernel, kernel.open_session(kernel.owner, "test"))
+    read = await amy("block.read", block_id="default.amy.1")
+    assert read["content"] == "one and a half two three\n"
+    await kernel.close()
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []

@@ -1,0 +1,88 @@
+"""Connections to contexts that the kernel closes as soon as nobody uses them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.contexts import UseScope
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.yjs.frames import Ack, SyncUpdate
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import PATIENCE
+
+WORDS = 12
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
+    limits = Limits(idle_context_seconds=0, idle_check_seconds=1e6)
+    async with served_kernel(tmp_path, kernel_limits=limits) as served:
+        yield served
+
+
+@pytest.fixture
+def closed(served: ServedKernel) -> list[str]:
+    """The labels of the contexts that have been closed."""
+    closed: list[str] = []
+    served.kernel.closed.listen(lambda context: closed.append(context.label))
+    return closed
+
+
+async def close_until(served: ServedKernel, condition: Callable[[], bool]) -> None:
+    """Close what nobody uses, again and again."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await served.kernel.close_idle_contexts()
+            await asyncio.sleep(0)
+
+
+async def test_context_of_a_replica_stays_open_until_it_leaves(
+    served: ServedKernel, closed: list[str]
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica()
+    await served.kernel.close_idle_contexts()
+    assert closed == []
+    replica.document.append(block, " world")
+    await replica.saved()
+    await replica.close()
+    await close_until(served, lambda: closed == ["default"])
+    assert (await served.call("block.read", block_id=block))["content"] == "hello world"
+
+
+async def write_and_leave(served: ServedKernel, block: str, word: str) -> None:
+    """Join with a new document, write a word, and leave once it is acknowledged."""
+    client = await served.raw(query="ack=1")
+    document, updates = Document(RandomIds().client_id()), list[bytes]()
+    document.apply_update((await client.join()).update)
+    document.watch_updates(lambda update, _: updates.append(update))
+    document.append(block, word)
+    await client.send(SyncUpdate(updates[0]))
+    await client.next(Ack)
+    await client.socket.close()
+
+
+async def test_clients_that_join_while_the_context_is_closed_lose_nothing(
+    served: ServedKernel, closed: list[str]
+) -> None:
+    with UseScope():
+        opened = [(await served.kernel.context()).label]
+        served.kernel.opened.listen(lambda context: opened.append(context.label))
+        closed.clear()
+    block, words = await served.block(), [f"<{number}>" for number in range(WORDS)]
+    for first in range(0, WORDS, 3):
+        several = words[first : first + 3]
+        writing = asyncio.gather(*(write_and_leave(served, block, word) for word in several))
+        await close_until(served, writing.done)
+        await writing
+        await close_until(served, lambda: len(closed) == len(opened))
+    assert len(closed) >= WORDS // 3
+    text = (await served.call("block.read", block_id=block))["content"]
+    assert all(word in text for word in words)
+    assert len(text) == sum(map(len, words))
