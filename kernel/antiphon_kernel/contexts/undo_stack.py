@@ -174,8 +174,7 @@ class UndoStacks:
             and stack[-1].key == run.key
             and (*blocks,) == (run.key.block,)
         ):
-            row = stack[-1] = stack[-1]._replace(time=time)
-            new = [row]
+            new = list[UndoRow]()
         else:
             new = [
                 UndoRow(seq, block, principal, kind, UndoDirection.UNDO, seq, time)

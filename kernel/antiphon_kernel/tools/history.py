@@ -229,7 +229,7 @@ class UndoResult(Result):
     """Blocks changed back."""
 
     time: str
-    """When the edit was made, undone or redone last."""
+    """When the edit began, or was undone or redone last."""
     removed: TextSize
     """Text that goes."""
     restored: TextSize

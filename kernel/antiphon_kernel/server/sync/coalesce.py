@@ -30,6 +30,9 @@ class UpdateBatch:
 
 def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
     """All of `messages`, in order; a run of typing is one bundle, anything else one each."""
+    if len(messages) == 1:
+        yield UpdateBatch(messages, _update(messages[0]))
+        return
     updates = [_update(message) for message in messages]
     at = 0
     while at < len(messages):

@@ -203,8 +203,6 @@ class Room:
         context = self.context
         if bundle.update is None or not client.joined or not context.structure.ready:
             return False
-        if context.in_flight.has(client.actor):
-            return False
         try:
             future = context.apply_update(client.actor, bundle.update, client)
         except AntiphonError:

@@ -36,7 +36,7 @@ def _message(kind: int, payload: bytes) -> bytes:
 
 
 _SMALL: Final = 65_536
-"""Bytes of a frame that is sent at once to everybody who waits for one."""
+"""Bytes of a frame that is sent at once to everybody who waits for one, before its turn comes."""
 
 
 class UpdateFrame:
@@ -92,7 +92,8 @@ class SendQueue:
 
     def update(self, update: UpdateFrame) -> None:
         """Send a change, or queue it."""
-        if self._is_small(update.frame) and self._send_now(update.message):
+        is_small = self._idle and len(update.frame) <= _SMALL
+        if is_small and self._send_now(update.message):
             return
         if self._behind is not None:
             self._miss(self._behind, update)
@@ -107,7 +108,8 @@ class SendQueue:
 
     def frame(self, frame: bytes) -> None:
         """Send a frame that is not a change of the document, or queue it; it may be dropped."""
-        if self._is_small(frame) and self._send_now(binary_message(frame)):
+        is_small = self._idle and len(frame) <= _SMALL
+        if is_small and self._send_now(binary_message(frame)):
             return
         if self._behind is None:
             if self._size + len(frame) > self._limit:
@@ -166,10 +168,6 @@ class SendQueue:
         """
         missed, self._behind = self._behind, None
         return missed
-
-    def _is_small(self, frame: bytes) -> bool:
-        """Whether it may go out before its turn comes: nothing waits, and it takes little room."""
-        return self._idle and len(frame) <= _SMALL
 
     def _drop(self, missed: dict[int, int]) -> None:
         requests: list[StateRequest] = []
