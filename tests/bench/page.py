@@ -48,8 +48,8 @@ MEANING: Final = {
   thread 415 to 480. So 600 us leave less than 200 for all that the kernel does besides. The code
   of one update takes 2 to 3 times as long at 10 a second as at 1,000, because other programs have
   emptied the processor's caches since the last one: at 10 (1,000) a second, reading and splitting
-  frames and rate limits 95 (23) us, the check 118 (36), the document 113 (38), numbers and undo 99
-  (35), what is between them 75 (46), the statements of the transaction 97 (49), the looks at the
+  frames and rate limits 95 (35) us, the check 118 (36), the document 113 (38), numbers and undo 99
+  (35), what is between them 75 (34), the statements of the transaction 97 (49), the looks at the
   files 49 (22), COMMIT 154 (89), the broadcast 162 (88). The rest is the loop, the hand-over to
   SQLite's thread and 26 us of timers that run without any update. With commits in the loop's own
   thread it would be 8 % less, and a slow disk would hold up everybody.
