@@ -11,7 +11,7 @@ import pytest
 from antiphon_kernel.client.address import KernelAddress
 from tests.waiting import until
 
-asyncssh = pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install .[ssh]")
+pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install .[ssh]")
 
 
 class SlowLink:
@@ -24,15 +24,12 @@ class SlowLink:
         self.asked = asyncio.Event()
         self.ended: list[str] = []
 
-    async def is_known(self, fingerprint: str) -> bool:
-        return bool(fingerprint)
-
-    async def open(self, fingerprint: str) -> Any:
+    async def open(self, offered: Any) -> Any:
         from antiphon.ssh.kernel_link import OpenedSession
 
         self.asked.set()
         await self.may_answer.wait()
-        address = KernelAddress(pid=0, kernel=fingerprint, sync="", http="", token="")
+        address = KernelAddress(pid=0, kernel=offered.fingerprint, sync="", http="", token="")
         return OpenedSession("session-1", "bo", address)
 
     async def end(self, session: str) -> None:
@@ -41,10 +38,11 @@ class SlowLink:
 
 async def test_session_that_opens_while_its_connection_is_lost_is_ended(tmp_path: Path) -> None:
     from antiphon.ssh.guest_session import GuestSession, SessionContext
+    from antiphon.ssh.kernel_link import OfferedKey
 
     link = SlowLink()
     context = SessionContext(cast(Any, link), cast(Any, None), tmp_path, ask=False)
-    key = asyncssh.generate_private_key("ssh-ed25519")
+    key = OfferedKey("ssh-ed25519 AAAA", "SHA256:bo")
     session = GuestSession(context, key, "bo", lambda _: None)
     session.exec_requested("tail")
     session.session_started()
