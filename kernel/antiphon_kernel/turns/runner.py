@@ -36,7 +36,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
-from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.roles import AccessRole, Permission
 from antiphon_kernel.types.turn_metadata import MAX_ROUNDS
 
 _log = logging.getLogger(__name__)
@@ -349,6 +349,10 @@ class TurnRunner:
                 if before is not None:
                     presence.wait_at(prompt)
                 if await _may_begin(writer, prompt, before, asker):
+                    role = self._kernel.role_of(principal)
+                    if not role.may(Permission.WRITE):
+                        await self._refuse(context, prompt, principal, role)
+                        return
                     work.waiting = False
                     await self._play(work, writer, presence, text, asker, undecided)
             except asyncio.CancelledError:
@@ -362,6 +366,17 @@ class TurnRunner:
 
         self._start(context, work, asker, play(), f"turn of {model}")
         return work
+
+    async def _refuse(
+        self, context: Context, prompt: str, model: Principal, role: AccessRole
+    ) -> None:
+        """Say that a model may not answer; the model itself may not even write that."""
+        message = (
+            f"Not answered: {model.username} is {role.described()}, who reads and does not write."
+            f" An owner can make it {AccessRole.AGENT.described()} again."
+        )
+        writer = BlockWriter(self._kernel, context, self._kernel.system)
+        await report_failure(writer, prompt, message)
 
     def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
         """Return the settings of a turn; its message may ask for fewer rounds than are allowed."""

@@ -151,3 +151,22 @@ async def test_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenStag
     await gate.open()
     await stage.runner.wait_idle()
     assert asked == ["Read it.", "Run the tests."]
+
+
+async def test_model_that_is_a_viewer_does_not_answer_and_everybody_reads_why(
+    open_stage: OpenStage,
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    aria = await stage.kernel.principal("aria", PrincipalKind.MODEL)
+    await stage.kernel.members.give_role(aria, AccessRole.VIEWER)
+    await submit(stage, stage.owner)
+    await stage.runner.wait_idle()
+    said = stage.headers()[-1]
+    assert said.kind == BlockKind.ERROR
+    assert "Not answered: aria is a viewer" in stage.text(said)
+    assert not has_run(stage)
+
+    await stage.kernel.members.give_role(aria, AccessRole.AGENT)
+    await submit(stage, stage.owner)
+    await stage.runner.wait_idle()
+    assert has_run(stage)
