@@ -87,12 +87,11 @@ class ContextLayout:
     async def prepare(self, model: str, *, is_plain: bool) -> None:
         """Make in short slices what `read` and the first request to a model need."""
         time_slice = TimeSlice()
-        with without_collection():
-            await self.load()
-            for part in self.read(model, is_plain=is_plain).parts:
-                with suppress(CorrelationError):
-                    _ = part.call_ids
-                await time_slice.pause()
+        await self.load()
+        for part in self.read(model, is_plain=is_plain).parts:
+            with suppress(CorrelationError):
+                _ = part.call_ids
+            await time_slice.pause()
 
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""
