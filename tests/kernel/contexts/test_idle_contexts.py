@@ -303,6 +303,20 @@ async def test_calls_during_closing_lose_nothing_and_open_no_context_twice(eager
     assert (await amy("block.read", block_id=block))["content"] == ""
 
 
+async def test_context_that_is_asked_for_while_it_is_stored_stays_open(eager: Kernel) -> None:
+    record = OpenContextsRecord(eager)
+    amy = Caller(eager, eager.open_session(eager.owner, "test"))
+    block = await write_everything(amy)
+    closing = asyncio.create_task(eager.close_idle_contexts())
+    await asyncio.sleep(0)
+    context = await eager.context()
+    assert not closing.done()
+    await closing
+    assert record.closed == []
+    assert await eager.context() is context
+    await amy("block.append", block_id=block, text="four")
+
+
 @pytest.mark.parametrize(
     "step", ["INSERT OR REPLACE INTO snapshots", "INSERT OR REPLACE INTO pages"]
 )
@@ -343,6 +357,22 @@ async def test_branches_of_a_conversation_are_closed_together_and_found_again(
     assert await call("message.children", message=parent) == before
     again = await call("message.append", parent=parent, messages=[other])
     assert (again["context_id"], again["reused"]) == (forked["context_id"], 1)
+
+
+async def test_message_in_a_branch_that_was_closed_is_found_in_its_tree(
+    call: Caller, idle: Idle
+) -> None:
+    said = [{"role": "user", "content": text} for text in ("one", "two")]
+    first = await call("message.append", messages=said)
+    parent = (await call("message.path", message=first["message_id"]))["messages"][0]["message_id"]
+    other = {"role": "user", "content": "three"}
+    forked = await call("message.append", parent=parent, messages=[other])
+    assert not (await call("message.children", message=forked["message_id"]))["messages"]
+    assert len(await idle()) == 2
+    new = {"context": forked["context_id"], "role": "user", "kind": "text", "content": "four"}
+    await call("block.create", **new, status="done")
+    (child,) = (await call("message.children", message=forked["message_id"]))["messages"]
+    assert "four" in str(child["message"])
 
 
 def close_and_die(data: Path, step: str, after: bool) -> None:
