@@ -75,6 +75,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self.kernel = kernel(self.notify_person)
         self.chosen_rows = range(0)
         self._at = 0
+        self._chosen_id: str | None = None
         self._notice = ""
         self._page = _ChoicePage(self)
 
@@ -96,10 +97,9 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self.run_one_of("entries", self._refresh)
 
     async def _refresh(self) -> None:
-        chosen = self.chosen
         await self.fetch()
-        if chosen is not None:  # it may stand elsewhere now
-            self.choose_id(chosen)
+        if self.chosen is not None:  # from here on the entry, wherever it comes to stand
+            self.choose_id(self.chosen)
         self._page.reload()
 
     @abstractmethod
@@ -119,14 +119,19 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     def chosen(self) -> str | None:
         """The id of the chosen entry; None if there is none."""
         ids = self.ids
+        if self._chosen_id in ids:
+            return self._chosen_id
         return ids[min(self._at, len(ids) - 1)] if ids else None
 
     def choose(self, by: int) -> None:
         """Choose another entry, so many below."""
         self._notice = ""
-        before, self._at = self._at, max(0, min(self._at + by, len(self.ids) - 1))
+        before, ids = self.chosen, self.ids
+        if before is not None:
+            at = list(ids).index(before) + by
+            self.choose_id(ids[max(0, min(at, len(ids) - 1))])
         self._page.reload()
-        if self._at == before:
+        if self.chosen == before:
             self.hint(f"This is the {'last' if by > 0 else 'first'} of them.")
         first, height = self.chosen_rows.start, self._page.size.height
         if not self._page.scroll_y <= first < self._page.scroll_y + height - 2:
@@ -135,7 +140,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     def choose_id(self, entry: str) -> None:
         """Choose an entry, if it is there."""
         if entry in self.ids:
-            self._at = list(self.ids).index(entry)
+            self._at, self._chosen_id = list(self.ids).index(entry), entry
 
     def rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         """Return all rows of the panel."""

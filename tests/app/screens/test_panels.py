@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from antiphon.actions import Mode
 from antiphon.screens.panels import Panel
 from tests.app.opened import Opened, World, opened
 from tests.kernel.access.test_ssh_keys import fingerprint, key_of
-from tests.waiting import until
+from tests.waiting import screen_updated, until
 
 
 async def make(here: World, label: str) -> str:
@@ -31,6 +35,35 @@ async def test_contexts_are_listed_live_with_what_was_said_last(here: World, the
 async def test_people_panel_tells_which_one_is_oneself(there: Opened) -> None:
     await there.press("f5")
     await there.sees("● amy (you)")
+
+
+async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(here, "plans")
+    await there.press("f4")
+    await there.sees("plans")
+    panel = there.app.screen
+    asked, answered, is_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    assert isinstance(panel, Panel)
+    fetch, first = panel.fetch, panel.chosen
+
+    async def fetch_late() -> None:
+        asked.set()
+        await answered.wait()
+        await fetch()
+        is_read.set()
+
+    monkeypatch.setattr(panel, "fetch", fetch_late)
+    panel.refresh_entries()
+    await asked.wait()
+    await there.press("down")
+    chosen = panel.chosen
+    assert chosen != first
+    answered.set()
+    await is_read.wait()
+    await screen_updated()
+    assert panel.chosen == chosen
 
 
 async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
