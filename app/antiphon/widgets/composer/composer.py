@@ -38,6 +38,9 @@ Completer = Callable[[str, bool], Completion | None]
 message's first."""
 
 
+_ROWS_BESIDE: Final = 7
+"""Rows of the screen that a message leaves: four of frame and hints, three of the document."""
+
 _ADDRESS: Final = re.compile(r"@(\S+)")
 
 
@@ -280,7 +283,7 @@ class PromptMark(ThemedWidget):
 
 
 class Composer(Horizontal):
-    """The message with its prompt; grows with the text to half the screen's height."""
+    """The message with its prompt; grows with the text to half the screen's height at most."""
 
     DEFAULT_CSS = """
     Composer { height: 1; width: 1fr; }
@@ -337,7 +340,8 @@ class Composer(Horizontal):
 
     @property
     def _most_rows(self) -> int:
-        return max(1, self.screen.size.height // 2)
+        height = self.screen.size.height
+        return max(1, min(height // 2, height - _ROWS_BESIDE))
 
     def set_gutter(self, width: int) -> None:
         """Set the column at which the text begins: in line with the text of the cells."""
