@@ -88,9 +88,11 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self.refresh_entries()
 
     def notify_person(self, text: str) -> None:
-        """Say something below the list."""
+        """Say something below the list; on the last row of the screen if the list is longer."""
         self._notice = text
         self._page.reload()
+        if text and self._page.max_scroll_y:
+            self.hint(text)
 
     def refresh_entries(self) -> None:
         """Ask the kernel again."""

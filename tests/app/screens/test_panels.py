@@ -66,6 +66,17 @@ async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen(
     assert panel.chosen == chosen
 
 
+async def test_answer_of_a_panel_that_is_longer_than_the_screen_is_seen(
+    here: World, there: Opened
+) -> None:
+    for number in range(20):
+        await make(here, f"plan-{number}")
+    await there.press("f4")
+    await there.sees("plan-3")
+    await there.press("z")
+    await there.sees("Archived contexts are shown.")
+
+
 async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
     await there.press("f4")
     await there.sees("▸ default")
