@@ -44,6 +44,7 @@ from antiphon.textual_patches.driver import (
     TerminalDriver,
     is_linux_console,
 )
+from antiphon.textual_patches.palette import LaidOutPalette
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
@@ -332,6 +333,11 @@ class AntiphonApp(App[None]):
     async def _read_on(self, resume: Callable[[], None]) -> None:
         await self._keys.handled()
         resume()
+
+    def action_command_palette(self) -> None:
+        """Show the palette."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(LaidOutPalette(id="--command-palette"))
 
     def on_command_palette_option_highlighted(
         self, message: CommandPalette.OptionHighlighted
