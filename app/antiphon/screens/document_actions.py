@@ -405,7 +405,9 @@ class DocumentActions(CellActions):
         self.shown_cells.layout_now()
         viewport = self.shown_cells.viewport
         seen = tuple(place for place in viewport.places if place is not None)
-        return self.shown_cells.focused_cell, seen
+        # Elsewhere nobody sees which cell it is.
+        focused = self.shown_cells.focused_cell if self.mode is Mode.NAVIGATE else None
+        return focused, seen
 
     @on(LiveStrip.Clicked)
     def action_to_writer(self) -> None:

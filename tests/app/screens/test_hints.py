@@ -122,3 +122,15 @@ async def test_footer_offers_no_editing_of_what_a_tool_gave(here: World, there: 
     await until(lambda: not there.shows("Enter edit"), "no editing of the result")
     await there.press("k")
     await there.sees("Enter edit")
+
+
+async def test_page_key_while_writing_at_the_end_is_answered_also_where_the_focus_is_above(
+    here: World, there: Opened
+) -> None:
+    await here.cell("the cell with the focus")
+    await there.sees("the cell with the focus")
+    await there.press("up", "i")
+    await here.cell("\n\n".join(f"line {number}" for number in range(60)))
+    await there.sees("line 59")
+    await there.press("pagedown")
+    await there.sees("This is the end of the page.")
