@@ -340,14 +340,21 @@ async def test_context_that_cannot_be_stored_stays_open(
     assert (await amy("block.read", block_id=block))["content"].endswith("three\nmore")
 
 
+THREE = {"role": "user", "content": "three"}
+
+
+async def branch_off(call: Caller) -> tuple[str, dict[str, Any]]:
+    """Fork a conversation of two messages behind the first; its id, and the other second one."""
+    said = [{"role": "user", "content": text} for text in ("one", "two")]
+    last = (await call("message.append", messages=said))["message_id"]
+    parent = (await call("message.path", message=last))["messages"][0]["message_id"]
+    return parent, await call("message.append", parent=parent, messages=[THREE])
+
+
 async def test_branches_of_a_conversation_are_closed_together_and_found_again(
     call: Caller, idle: Idle
 ) -> None:
-    said = [{"role": "user", "content": text} for text in ("one", "two")]
-    first = await call("message.append", messages=said)
-    parent = (await call("message.path", message=first["message_id"]))["messages"][0]["message_id"]
-    other = {"role": "user", "content": "three"}
-    forked = await call("message.append", parent=parent, messages=[other])
+    parent, forked = await branch_off(call)
     assert forked["forked"]
     with UseScope():
         await call.context(forked["context_id"])
@@ -355,18 +362,14 @@ async def test_branches_of_a_conversation_are_closed_together_and_found_again(
     before = await call("message.children", message=parent)
     assert len(await idle()) == 2
     assert await call("message.children", message=parent) == before
-    again = await call("message.append", parent=parent, messages=[other])
+    again = await call("message.append", parent=parent, messages=[THREE])
     assert (again["context_id"], again["reused"]) == (forked["context_id"], 1)
 
 
 async def test_message_in_a_branch_that_was_closed_is_found_in_its_tree(
     call: Caller, idle: Idle
 ) -> None:
-    said = [{"role": "user", "content": text} for text in ("one", "two")]
-    first = await call("message.append", messages=said)
-    parent = (await call("message.path", message=first["message_id"]))["messages"][0]["message_id"]
-    other = {"role": "user", "content": "three"}
-    forked = await call("message.append", parent=parent, messages=[other])
+    _, forked = await branch_off(call)
     assert not (await call("message.children", message=forked["message_id"]))["messages"]
     assert len(await idle()) == 2
     new = {"context": forked["context_id"], "role": "user", "kind": "text", "content": "four"}
