@@ -27,41 +27,6 @@ from antiphon_kernel.access.permissions import (
     check_update,
 )
 from antiphon_kernel.access.sessions import Dismissal, Sessions
-from antiphon_kernel.access.ssh_sessions import VIA_SSH, EndedSession, SshSessions
+from antiphon_kernel.access.ssh_sessions import VIA_SSH, SshSessions
 from antiphon_kernel.access.tool_permissions import ToolPermissions, canonical_arguments
 from antiphon_kernel.access.write_guard import WriteGuard
-
-__all__ = [
-    "GUEST",
-    "IN_THE_KERNEL",
-    "TOKEN_BYTES",
-    "VIA_SSH",
-    "AccessControl",
-    "AuthenticationError",
-    "Dismissal",
-    "EndedSession",
-    "Invitations",
-    "KeyRequest",
-    "KeyRequests",
-    "Members",
-    "Sessions",
-    "SshSessions",
-    "ToolPermissions",
-    "WriteGuard",
-    "canonical_arguments",
-    "check_act_as",
-    "check_arrange",
-    "check_decide",
-    "check_draft",
-    "check_interrupt",
-    "check_invite_as",
-    "check_project_files",
-    "check_role",
-    "check_shell",
-    "check_speaker",
-    "check_status",
-    "check_tool",
-    "check_undo_of",
-    "check_update",
-    "fingerprint_of",
-]

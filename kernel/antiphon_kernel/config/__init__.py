@@ -15,19 +15,3 @@ from antiphon_kernel.config.settings import (
     KernelConfig,
     PermissionRules,
 )
-
-__all__ = [
-    "ANSWER_SECONDS",
-    "NO_MODEL",
-    "ConfigProblem",
-    "Discovery",
-    "KernelConfig",
-    "LoadedConfig",
-    "PermissionRules",
-    "find_local_models",
-    "hide_variables",
-    "load_config",
-    "read_project_instructions",
-    "read_untrusted",
-    "with_known_limits",
-]

@@ -2,5 +2,3 @@
 
 from antiphon_kernel.maintenance.audit_log import AuditEvent, AuditKind
 from antiphon_kernel.maintenance.folder_summary import survey
-
-__all__ = ["AuditEvent", "AuditKind", "survey"]

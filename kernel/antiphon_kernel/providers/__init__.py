@@ -21,7 +21,6 @@ from antiphon_kernel.providers.events import (
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind, ModelPrice
 from antiphon_kernel.providers.permission_policy import (
     ALLOW_EVERYTHING,
-    EVERY_TOOL,
     PermissionPolicy,
     ToolPermit,
 )
@@ -35,34 +34,3 @@ from antiphon_kernel.providers.provider import (
     ToolOutcome,
 )
 from antiphon_kernel.providers.token_usage import TokenUsage
-
-__all__ = [
-    "ALLOW_EVERYTHING",
-    "EVERY_TOOL",
-    "ApiKey",
-    "End",
-    "ErrorKind",
-    "ModelConfig",
-    "ModelKind",
-    "ModelPrice",
-    "ModelPrompt",
-    "PermissionPolicy",
-    "PromptFile",
-    "Provider",
-    "ProviderError",
-    "RemoteProvider",
-    "RoundRequest",
-    "StopReason",
-    "TextDelta",
-    "ThinkingDelta",
-    "ThinkingEnd",
-    "TokenUsage",
-    "ToolCallDelta",
-    "ToolCallEvent",
-    "ToolCallStart",
-    "ToolDefinition",
-    "ToolOutcome",
-    "ToolPermit",
-    "TurnEvent",
-    "Usage",
-]

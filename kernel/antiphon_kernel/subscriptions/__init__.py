@@ -8,12 +8,3 @@ from antiphon_kernel.subscriptions.block_events import (
 )
 from antiphon_kernel.subscriptions.subscription import Subscription
 from antiphon_kernel.subscriptions.subscriptions import Subscriptions
-
-__all__ = [
-    "BlockEvent",
-    "BlockEventKind",
-    "Subscription",
-    "Subscriptions",
-    "block_since",
-    "whole_block",
-]

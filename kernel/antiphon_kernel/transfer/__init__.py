@@ -4,12 +4,3 @@ from antiphon_kernel.transfer.conversations import export_messages
 from antiphon_kernel.transfer.exporting import export_lines, export_markdown
 from antiphon_kernel.transfer.importing import import_lines
 from antiphon_kernel.transfer.records import ErrorLine, as_line
-
-__all__ = [
-    "ErrorLine",
-    "as_line",
-    "export_lines",
-    "export_markdown",
-    "export_messages",
-    "import_lines",
-]

@@ -3,5 +3,3 @@
 from antiphon_kernel.turns.models import Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
-
-__all__ = ["TURN_TOOLS", "Models", "TurnRunner", "load_models"]

@@ -12,19 +12,3 @@ from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
 from antiphon_kernel.validation.read_only import reject_read_only
 from antiphon_kernel.validation.update_validator import ValidatedUpdate, validate
-
-__all__ = [
-    "Chunk",
-    "ItemIndex",
-    "LazyItemIndex",
-    "ValidatedUpdate",
-    "check_field",
-    "check_limit",
-    "check_value",
-    "reject_long_text",
-    "reject_read_only",
-    "validate",
-    "validate_incrementally",
-    "without_damage",
-    "without_question",
-]

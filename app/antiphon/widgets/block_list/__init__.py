@@ -16,24 +16,3 @@ from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.block_list.preview_view import PreviewView
 from antiphon.widgets.block_list.remote_cursors import Writer
 from antiphon.widgets.block_list.text_finder import Hit, HitPlace, TextFinder
-
-__all__ = [
-    "Anchor",
-    "AuthorRange",
-    "BlockList",
-    "CellChange",
-    "CellModel",
-    "Columns",
-    "DocumentView",
-    "Draft",
-    "GutterWidth",
-    "Hit",
-    "HitPlace",
-    "MessageLocation",
-    "NavigableBlockList",
-    "PreviewView",
-    "Siblings",
-    "TextFinder",
-    "Writer",
-    "author_labels",
-]

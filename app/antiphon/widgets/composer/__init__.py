@@ -3,12 +3,3 @@
 from antiphon.widgets.composer.composer import Composer, ComposerEditor
 from antiphon.widgets.composer.draft_sync import SHELL_MARK, DraftSync, random_seq
 from antiphon.widgets.composer.private_draft import PrivateDraftFile
-
-__all__ = [
-    "SHELL_MARK",
-    "Composer",
-    "ComposerEditor",
-    "DraftSync",
-    "PrivateDraftFile",
-    "random_seq",
-]

@@ -15,20 +15,3 @@ from antiphon.widgets.editor.overlays import (
     written_over,
 )
 from antiphon.widgets.editor.typed_text import is_text_input
-
-__all__ = [
-    "FOLDED",
-    "ORIGIN",
-    "CellEditor",
-    "CursorLabel",
-    "InkRange",
-    "LabelledLine",
-    "RemoteCursor",
-    "StyleSpan",
-    "flagged",
-    "ink_style",
-    "is_text_input",
-    "labelled",
-    "styled",
-    "written_over",
-]

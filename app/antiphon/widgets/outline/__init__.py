@@ -7,5 +7,3 @@ from antiphon.widgets.outline.outline import (
     OutlineEntry,
     Prompt,
 )
-
-__all__ = ["LEAST_WIDTH", "MOST_WIDTH", "Outline", "OutlineEntry", "Prompt"]

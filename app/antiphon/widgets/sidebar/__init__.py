@@ -8,5 +8,3 @@ from antiphon.widgets.sidebar.sidebar import (
     context_entries,
     participant_rows,
 )
-
-__all__ = ["WIDE", "WIDTH", "ContextName", "Sidebar", "context_entries", "participant_rows"]

@@ -10,23 +10,3 @@ from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to, fit
 from antiphon.widgets.status.live_strip import LiveStrip, LiveText
 from antiphon.widgets.status.participants import Participant
 from antiphon.widgets.status.unread_badge import UnreadBadge
-
-__all__ = [
-    "DraftPreview",
-    "FindBar",
-    "FooterLine",
-    "HeaderLine",
-    "HintBar",
-    "HintLog",
-    "KeyLines",
-    "Keys",
-    "LiveStrip",
-    "LiveText",
-    "Participant",
-    "StatusLine",
-    "StatusSpan",
-    "UnreadBadge",
-    "cut_to",
-    "fit",
-    "key_rows",
-]
