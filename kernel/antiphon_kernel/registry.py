@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import getdoc
+from types import ModuleType
 from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -112,6 +113,16 @@ def tool(
         )
 
     return define
+
+
+def tools_of(*modules: ModuleType) -> tuple[Tool, ...]:
+    """Return the tools that modules define, in the order in which they do."""
+    return tuple(
+        one
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, Tool) and one.handler.__module__ == module.__name__
+    )
 
 
 class Registry:

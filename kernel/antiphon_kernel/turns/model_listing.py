@@ -21,7 +21,7 @@ from antiphon_kernel.providers import (
     ProviderError,
     RoundRequest,
 )
-from antiphon_kernel.registry import Params, Result, Tool, tool
+from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -236,6 +236,3 @@ async def _ask(provider: Provider) -> ProviderError | None:
                 case End():
                     return None
     return ProviderError("The answer ended without a word: try again.", ErrorKind.OTHER)
-
-
-MODEL_TOOLS: Final[tuple[Tool, ...]] = (list_models, check_models)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.clock import iso_time
@@ -221,6 +221,3 @@ async def revoke(call: Call, params: RevokeRulesParams) -> RevokeRulesResult:
     for one in due:
         await desk.revoke(one, call.actor)
     return RevokeRulesResult(revoked=[one.number for one in due])
-
-
-PERMISSION_TOOLS: tuple[Tool, ...] = (list_permissions, decide, revoke)

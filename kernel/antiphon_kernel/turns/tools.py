@@ -11,13 +11,9 @@ from antiphon_kernel.contexts import Branch, Context
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
-from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools.message import fork_branch
-from antiphon_kernel.turns.model_listing import MODEL_TOOLS
-from antiphon_kernel.turns.permission_tools import PERMISSION_TOOLS
-from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.turns.runner import Job, runner_of
-from antiphon_kernel.turns.waiting import WAITING_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -379,15 +375,31 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     )
 
 
-TURN_TOOLS: tuple[Tool, ...] = (
-    start,
-    retry,
-    queue,
-    interrupt,
-    run,
-    context_model,
-    context_request,
-    *PERMISSION_TOOLS,
-    *MODEL_TOOLS,
-    *WAITING_TOOLS,
-)
+class WaitTurnsParams(Params):
+    """A message."""
+
+    message: str
+    """The block that is answered."""
+
+
+class WaitTurnsResult(Result):
+    """The last turns that answered."""
+
+    models: list[str]
+    """Usernames of the models that have answered, or were to; those of long ago are forgotten."""
+    interrupted: list[str]
+    """Those of them whose last turn was stopped."""
+
+
+@tool("turn.wait", needs=Permission.READ, errors=REFERENCES)
+async def wait_turns(call: Call, params: WaitTurnsParams) -> WaitTurnsResult:
+    """Wait until no model answers a message any more; answers at once if none does.
+
+    The connection answers no other call meanwhile.
+    """
+    context, block = await call.block(params.message)
+    ended = await runner_of(call.kernel).wait_answered(context, block)
+    return WaitTurnsResult(
+        models=[job.username for job in ended],
+        interrupted=[job.username for job in ended if job.stopping],
+    )
