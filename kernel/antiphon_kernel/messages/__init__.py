@@ -10,7 +10,6 @@ from antiphon_kernel.messages.blocks import (
     ToolUse,
     UnknownBlock,
 )
-from antiphon_kernel.messages.coalescing import JOIN, coalesce
 from antiphon_kernel.messages.comparison import comparison_form, message_digest
 from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
@@ -58,7 +57,7 @@ from antiphon_kernel.messages.tokens import (
     estimate_block,
     estimate_json,
     estimate_message,
-    estimate_request,
     estimate_text,
+    estimate_tools,
 )
 from antiphon_kernel.messages.windows import ContextTooLongError, ModelWindow, clamp_max_tokens

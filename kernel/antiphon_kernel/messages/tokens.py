@@ -13,7 +13,7 @@ import math
 import string
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -175,21 +175,6 @@ def estimate_message(message: Message, sizes: Mapping[str, FileSize] | None = No
         sizes: of images and documents, by hash.
     """
     return MESSAGE_COST + sum(estimate_block(block, sizes or {}) for block in message.content)
-
-
-def estimate_request(
-    messages: Sequence[Message],
-    *,
-    system: str = "",
-    tools: Iterable[JsonObject] = (),
-    sizes: Mapping[str, FileSize] | None = None,
-) -> int:
-    """Estimate the input tokens of a request: everything that is sent to the model."""
-    return (
-        estimate_text(system)
-        + estimate_tools(tools)
-        + sum(estimate_message(message, sizes) for message in messages)
-    )
 
 
 def estimate_block(block: ContentBlock, sizes: Mapping[str, FileSize]) -> int:

@@ -31,6 +31,5 @@ from antiphon_kernel.providers.provider import (
     RemoteProvider,
     RoundRequest,
     ToolDefinition,
-    ToolOutcome,
 )
 from antiphon_kernel.providers.token_usage import TokenUsage

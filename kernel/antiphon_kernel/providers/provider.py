@@ -13,17 +13,6 @@ from antiphon_kernel.types.ids import ContextId
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOutcome:
-    """Result of one tool call of the round before."""
-
-    call_id: str
-    output: str
-    is_error: bool
-    exit_code: int | None = None
-    truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """A tool as a model is told of it."""
 
@@ -68,7 +57,6 @@ class RoundRequest:
     context_id: ContextId
     prompt: str
     round: int
-    results: tuple[ToolOutcome, ...] = ()
     read: Callable[[], Awaitable[ModelPrompt]] = _read_nothing
     """Returns the whole prompt, with the conversation as it is at that moment."""
 

@@ -28,7 +28,8 @@ from antiphon_kernel.messages import (
     ImageBlock,
     ModelWindow,
     clamp_max_tokens,
-    estimate_request,
+    estimate_text,
+    estimate_tools,
 )
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
@@ -87,7 +88,7 @@ def instruction_tokens(system: str, tools: tuple[ToolDefinition, ...]) -> int:
         JsonObject({"name": one.name, "description": one.description, "parameters": one.parameters})
         for one in tools
     ]
-    return estimate_request((), system=system, tools=schemas)
+    return estimate_text(system) + estimate_tools(schemas)
 
 
 class PromptReader:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon_kernel.layout import ROUND
-from antiphon_kernel.providers.provider import ToolOutcome
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.kept_output import KeptOutput
 from antiphon_kernel.turns.shell import run_shell, wants_terminal
@@ -32,7 +31,6 @@ class CallBlocks:
 
     call: str
     result: str
-    call_id: str
     began: float
     """Reading of the monotonic clock when it began to run."""
     output: list[str] = field(default_factory=list)
@@ -52,7 +50,7 @@ async def open_call(writer: BlockWriter, command: str, call_id: str) -> CallBloc
             input={"command": command},
             **_call_fields(SHELL, call_id),
         )
-        return await open_result(writer, call, call_id)
+        return await open_result(writer, call)
 
     return await run_uninterrupted(create())
 
@@ -71,7 +69,7 @@ async def begin_call(
     return await writer.create(BlockKind.TOOL_CALL, parent, content, status="pending", **fields)
 
 
-async def open_result(writer: BlockWriter, call: str, call_id: str) -> CallBlocks:
+async def open_result(writer: BlockWriter, call: str) -> CallBlocks:
     """Create the block of a call's result; both run from now on, even if this is cancelled."""
 
     async def create() -> CallBlocks:
@@ -81,7 +79,7 @@ async def open_result(writer: BlockWriter, call: str, call_id: str) -> CallBlock
         result = await writer.create(BlockKind.TOOL_RESULT, call, after=call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
-        return CallBlocks(call, result, call_id, writer.kernel.clock.monotonic())
+        return CallBlocks(call, result, writer.kernel.clock.monotonic())
 
     return await run_uninterrupted(create())
 
@@ -102,7 +100,7 @@ async def run_command(
     blocks: CallBlocks,
     command: str,
     on_start: Callable[[str], None] = lambda result: None,
-) -> ToolOutcome:
+) -> None:
     """Run a shell command into its blocks; `on_start` is told where the output goes.
 
     While output is held back, the result is marked as truncated.
@@ -121,7 +119,8 @@ async def run_command(
     try:
         exit_code = await run_shell(command, writer.kernel.project, show)
     except (OSError, ValueError) as error:
-        return await fail_call(writer, blocks, f"The command could not be started: {error}")
+        await fail_call(writer, blocks, f"The command could not be started: {error}")
+        return
     except asyncio.CancelledError:
         if writer.kernel.sessions.dismissal(writer.actor) is None:
             try:
@@ -136,8 +135,6 @@ async def run_command(
     await writer.finish(blocks.result, Status.DONE, exit_code=exit_code, is_error=failed)
     status = Status.ERROR if failed else Status.DONE
     await end_call(writer, blocks, status, exit_code=exit_code)
-    output = "".join(blocks.output)
-    return ToolOutcome(blocks.call_id, output, failed, exit_code, kept.left_out > 0)
 
 
 def _own_line(blocks: CallBlocks, sentence: str) -> str:
@@ -168,7 +165,7 @@ async def end_call(
 
 async def fail_call(
     writer: BlockWriter, blocks: CallBlocks, message: str, **fields: object
-) -> ToolOutcome:
+) -> None:
     """Answer a call that could not be carried out, or not to its end."""
     await _write_rest(writer, blocks)
     output = "".join(blocks.output)
@@ -177,4 +174,3 @@ async def fail_call(
     await writer.append(blocks.result, message)
     await writer.finish(blocks.result, Status.ERROR, is_error=True, **fields)
     await end_call(writer, blocks, Status.ERROR, is_error=True, **fields)
-    return ToolOutcome(blocks.call_id, output + message, is_error=True)

@@ -11,7 +11,6 @@ from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.layout import ROUND
 from antiphon_kernel.providers.events import ToolCallEvent
-from antiphon_kernel.providers.provider import ToolOutcome
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
@@ -69,14 +68,16 @@ class ToolCalls:
         self._desk = desk
         self._limits = limits
 
-    async def answer_all(self, calls: Sequence[RoundCall]) -> tuple[ToolOutcome, ...]:
-        """Return the result of each call: side by side if they all only read, else in order."""
+    async def answer_all(self, calls: Sequence[RoundCall]) -> None:
+        """Run each call and write its result: side by side if they all only read, else in order."""
         prepared = [(call, self._prepare(call)) for call in calls]
         if len(calls) > 1 and all(_only_reads(one) for _, one in prepared):
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._answer(call, one)) for call, one in prepared]
-            return tuple(task.result() for task in tasks)
-        return tuple([await self._answer(call, one) for call, one in prepared])
+                for call, one in prepared:
+                    group.create_task(self._answer(call, one))
+        else:
+            for call, one in prepared:
+                await self._answer(call, one)
 
     async def close(self, calls: Sequence[RoundCall]) -> None:
         """Answer the calls of a turn that has failed, as far as they have no result yet."""
@@ -84,7 +85,7 @@ class ToolCalls:
             tree, document = self._writer.context.block_tree, self._writer.context.document
             is_open = not Status(document.header(call.block).status).terminal
             if is_open and not list(tree.descendants(call.block, 1)):
-                blocks = await open_result(self._writer, call.block, call.id)
+                blocks = await open_result(self._writer, call.block)
                 await fail_call(self._writer, blocks, CUT_OFF if call.event is None else ENDED)
 
     def _prepare(self, call: RoundCall) -> PreparedCall | str:
@@ -96,17 +97,18 @@ class ToolCalls:
         except AntiphonError as error:
             return error_text(error)
 
-    async def _answer(self, call: RoundCall, prepared: PreparedCall | str) -> ToolOutcome:
+    async def _answer(self, call: RoundCall, prepared: PreparedCall | str) -> None:
         writer = self._writer
         refusal = prepared if isinstance(prepared, str) else await self._refusal(call, prepared)
-        blocks = await open_result(writer, call.block, call.id)
+        blocks = await open_result(writer, call.block)
         if refusal is not None or isinstance(prepared, str):
-            return await fail_call(writer, blocks, refusal or "")
+            await fail_call(writer, blocks, refusal or "")
+            return
         try:
-            return await self._asker.run(prepared.needs, partial(self._run, blocks, prepared))
+            await self._asker.run(prepared.needs, partial(self._run, blocks, prepared))
         except AskerDismissed as error:
             fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
-            return await fail_call(writer, blocks, _dismissal(error, prepared), **fields)
+            await fail_call(writer, blocks, _dismissal(error, prepared), **fields)
 
     async def _refusal(self, call: RoundCall, prepared: PreparedCall) -> str | None:
         """Return why a call is not allowed; None if it is."""
@@ -122,7 +124,7 @@ class ToolCalls:
         )
         return None if decision.is_allowed else f"Not run: {decision.reason}"
 
-    async def _run(self, blocks: CallBlocks, call: PreparedCall) -> ToolOutcome:
+    async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
         limits = self._limits
         seconds = limits.shell_seconds if call.tool is None else limits.tool_seconds
         try:
@@ -130,24 +132,24 @@ class ToolCalls:
                 if call.tool is None:
                     command = str(call.arguments["command"])
                     show = self._presence.write_in
-                    return await run_command(self._writer, blocks, command, show)
+                    await run_command(self._writer, blocks, command, show)
+                    return
                 text = await self._tools.run(self._writer.actor, call)
         except TimeoutError:
             message = f"Stopped: it had not ended after {seconds:g} seconds."
-            return await fail_call(self._writer, blocks, message, stop_reason="time_limit")
+            await fail_call(self._writer, blocks, message, stop_reason="time_limit")
         except AntiphonError as error:
-            return await fail_call(self._writer, blocks, error_text(error))
-        return await self._write_result(blocks, text)
+            await fail_call(self._writer, blocks, error_text(error))
+        else:
+            await self._write_result(blocks, text)
 
-    async def _write_result(self, blocks: CallBlocks, text: str) -> ToolOutcome:
+    async def _write_result(self, blocks: CallBlocks, text: str) -> None:
         writer = self._writer
         kept = KeptOutput(self._limits.output_code_points)
         text = kept.add(text) + kept.take_rest()
-        truncated = kept.left_out > 0
         await writer.append(blocks.result, text)
-        await writer.finish(blocks.result, Status.DONE, truncated=truncated)
+        await writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
         await end_call(writer, blocks, Status.DONE)
-        return ToolOutcome(blocks.call_id, text, is_error=False, truncated=truncated)
 
 
 def _only_reads(prepared: PreparedCall | str) -> bool:

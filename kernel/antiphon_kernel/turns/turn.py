@@ -24,7 +24,7 @@ from antiphon_kernel.providers.events import (
     TurnEvent,
     Usage,
 )
-from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest, ToolOutcome
+from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.providers.token_usage import TokenUsage
 from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker
@@ -146,7 +146,7 @@ class Turn:
             TurnFailed: if the provider gave up. Open blocks are the caller's to finish then, as
                 after any other error and after a cancellation.
         """
-        await self._play_rounds(0, ())
+        await self._play_rounds(0)
 
     async def resume(self, number: int, calls: Sequence[RoundCall]) -> None:
         """Go on with a turn in whose round `number` these calls have no result yet.
@@ -155,16 +155,17 @@ class Turn:
             TurnFailed: as `play`.
         """
         self.round, self._open_calls = number, list(calls)
-        await self._play_rounds(number + 1, await self._calls.answer_all(calls))
+        await self._calls.answer_all(calls)
+        await self._play_rounds(number + 1)
 
-    async def _play_rounds(self, first: int, results: tuple[ToolOutcome, ...]) -> None:
+    async def _play_rounds(self, first: int) -> None:
         for number in range(first, self._limits.max_rounds):
             self.round = number
             self._check_budget()
-            calls = await self._round(number, results)
+            calls = await self._round(number)
             if not calls:
                 return
-            results = await self._calls.answer_all(calls)
+            await self._calls.answer_all(calls)
         rounds = self._limits.max_rounds
         raise TurnFailed(f"The turn was stopped after {rounds} rounds of tool calls.", "limit")
 
@@ -177,13 +178,13 @@ class Turn:
         await self._calls.close(self._open_calls)
         await report_failure(self._writer, self._prompt, message, kind)
 
-    async def _round(self, number: int, results: tuple[ToolOutcome, ...]) -> list[RoundCall]:
+    async def _round(self, number: int) -> list[RoundCall]:
         """Play one round; return the calls that have to be answered."""
         notice = RetryNotice(self._writer, self._prompt, self._settings.sleep)
         attempts = compactions = 0
         while True:
             self._failure = None
-            request = RoundRequest(self._writer.context.id, self._text, number, results, self._read)
+            request = RoundRequest(self._writer.context.id, self._text, number, self._read)
             answer = await self._ask(request, notice)
             await self._count(answer)
             error = answer.error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,19 +13,18 @@ from antiphon_kernel.messages import (
     DocumentBlock,
     FileSize,
     ImageBlock,
-    Message,
     ModelWindow,
     ToolUse,
     UserMessage,
     clamp_max_tokens,
     estimate_json,
     estimate_message,
-    estimate_request,
     estimate_text,
+    estimate_tools,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
-from tests.kernel.messages.generated import EXAMPLES, MESSAGES
+from tests.kernel.messages.generated import EXAMPLES
 from tests.kernel.messages.token_errors import (
     FITTED,
     LANGUAGES,
@@ -77,7 +74,7 @@ def test_estimate_of_other_scripts_is_plausible(text: str, least: int, most: int
 
 
 def test_estimate_of_nothing_is_0() -> None:
-    assert estimate_text("") == 0 and estimate_request([]) == 0
+    assert estimate_text("") == 0
     assert estimate_text(" ") == 1
 
 
@@ -88,13 +85,6 @@ def test_estimate_of_two_texts_is_about_that_of_both(one: str, other: str) -> No
     assert apart - 4 <= together <= apart + 2
 
 
-@EXAMPLES
-@given(st.lists(MESSAGES, max_size=5), st.text(max_size=20))
-def test_estimate_of_a_request_is_the_sum_of_its_parts(path: list[Message], system: str) -> None:
-    parts = chain([estimate_text(system)], map(estimate_message, path))
-    assert estimate_request(path, system=system) == sum(parts)
-
-
 def test_tool_use_costs_at_least_its_json() -> None:
     parameters = JsonObject({"path": "src/main.py", "lines": [1, 2, 3]})
     message = AssistantMessage((ToolUse("c1", "read", parameters),))
@@ -103,7 +93,7 @@ def test_tool_use_costs_at_least_its_json() -> None:
 
 def test_tools_count_as_input() -> None:
     schema = JsonObject({"name": "read", "description": "Read a file.", "input_schema": {}})
-    assert estimate_request([], tools=[schema]) > estimate_json(schema)
+    assert estimate_tools([schema]) > estimate_json(schema)
 
 
 def test_image_costs_by_its_pixels_and_most_without_them() -> None:
@@ -174,14 +164,10 @@ def test_clamp_of_nan_is_an_error() -> None:
     assert refused.value.code is ErrorCode.INVALID_PARAMS
 
 
-@pytest.mark.parametrize("estimated", [100, 101])
-def test_clamp_without_room_fails_early_where_asked(estimated: int) -> None:
-    window = ModelWindow(100, 50)
-    with pytest.raises(ContextTooLongError) as refused:
-        clamp_max_tokens(10, window, estimated, fail_early=True)
-    assert refused.value.code is ErrorCode.CONTEXT_TOO_LONG
-    assert refused.value.details == {"limit": 100, "found": estimated}
-    assert clamp_max_tokens(10, window, 99, fail_early=True) == 1
+def test_error_of_a_context_that_is_too_long_names_limit_and_size() -> None:
+    error = ContextTooLongError(ModelWindow(100, 50), 101)
+    assert error.code is ErrorCode.CONTEXT_TOO_LONG
+    assert error.details == {"limit": 100, "found": 101}
 
 
 WINDOWS = st.builds(

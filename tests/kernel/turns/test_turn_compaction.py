@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.messages import ModelWindow, check_correlation, estimate_request
+from antiphon_kernel.messages import ModelWindow, check_correlation, estimate_message, estimate_text
 from antiphon_kernel.providers import (
     End,
     ErrorKind,
@@ -31,7 +31,7 @@ def summaries(stage: Stage) -> list[str]:
 
 
 def size(prompt: ModelPrompt) -> int:
-    return estimate_request(prompt.conversation.messages, system=prompt.system)
+    return estimate_text(prompt.system) + sum(map(estimate_message, prompt.conversation.messages))
 
 
 def content_blocks(prompt: ModelPrompt) -> int:

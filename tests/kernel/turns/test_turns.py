@@ -67,7 +67,7 @@ async def test_submission_is_answered_in_blocks_that_hang_on_it(open_stage: Open
     assert second_call.tool_call_id == second_result.tool_call_id == "c2"
 
 
-async def test_provider_gets_the_prompt_and_the_real_results(open_stage: OpenStage) -> None:
+async def test_calls_that_fail_are_answered_with_the_reason(open_stage: OpenStage) -> None:
     asked: list[RoundRequest] = []
 
     class Curious:
@@ -84,11 +84,12 @@ async def test_provider_gets_the_prompt_and_the_real_results(open_stage: OpenSta
     stage = await open_stage(Models({"aria": Curious()}))
     await stage.play("@aria go")
     assert [one.prompt for one in asked] == ["@aria go", "@aria go"]
-    shell, browser, wrong = asked[1].results
-    assert (shell.call_id, shell.output, shell.exit_code) == ("one", "out\nerr\n", 1)
-    assert "no tool 'browser'" in browser.output
-    assert "`command`" in wrong.output
-    assert [shell.is_error, browser.is_error, wrong.is_error] == [True] * 3
+    shell, browser, wrong = stage.results()
+    assert shell == "out\nerr\n"
+    assert "no tool 'browser'" in browser
+    assert "`command`" in wrong
+    calls = [(one.exit_code, one.is_error) for one in stage.of_kind(BlockKind.TOOL_RESULT)]
+    assert calls == [(1, True), (None, True), (None, True)]
     assert not stage.unfinished()
 
 
