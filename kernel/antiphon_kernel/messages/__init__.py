@@ -10,6 +10,7 @@ from antiphon_kernel.messages.blocks import (
     ToolUse,
     UnknownBlock,
 )
+from antiphon_kernel.messages.coalescing import JOIN, coalesce
 from antiphon_kernel.messages.comparison import comparison_form, message_digest
 from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (

@@ -47,15 +47,19 @@ class ContextTooLongError(AntiphonError):
         )
 
 
-def clamp_max_tokens(requested: int | float, window: ModelWindow, estimated: int) -> int:
+def clamp_max_tokens(
+    requested: int | float, window: ModelWindow, estimated: int, *, fail_early: bool = False
+) -> int:
     """Return how many tokens an answer may have: what was asked for, as far as there is room.
 
     Args:
         requested: rounded down; at least 1 is returned.
         estimated: tokens of the input, with system prompt and tools.
+        fail_early: refuse a request that leaves no room, instead of asking for one token.
 
     Raises:
         AntiphonError: invalid_params if `requested` is not a number.
+        ContextTooLongError: with `fail_early`.
     """
     if isinstance(requested, float) and math.isnan(requested):
         raise AntiphonError(
@@ -65,4 +69,7 @@ def clamp_max_tokens(requested: int | float, window: ModelWindow, estimated: int
             expected="a number",
             found="NaN",
         )
-    return max(1, math.floor(min(requested, window.room(estimated))))
+    room = window.room(estimated)
+    if fail_early and room < 1:
+        raise ContextTooLongError(window, estimated)
+    return max(1, math.floor(min(requested, room)))

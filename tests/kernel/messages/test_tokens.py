@@ -164,10 +164,14 @@ def test_clamp_of_nan_is_an_error() -> None:
     assert refused.value.code is ErrorCode.INVALID_PARAMS
 
 
-def test_error_of_a_context_that_is_too_long_names_limit_and_size() -> None:
-    error = ContextTooLongError(ModelWindow(100, 50), 101)
-    assert error.code is ErrorCode.CONTEXT_TOO_LONG
-    assert error.details == {"limit": 100, "found": 101}
+@pytest.mark.parametrize("estimated", [100, 101])
+def test_clamp_without_room_fails_early_where_asked(estimated: int) -> None:
+    window = ModelWindow(100, 50)
+    with pytest.raises(ContextTooLongError) as refused:
+        clamp_max_tokens(10, window, estimated, fail_early=True)
+    assert refused.value.code is ErrorCode.CONTEXT_TOO_LONG
+    assert refused.value.details == {"limit": 100, "found": estimated}
+    assert clamp_max_tokens(10, window, 99, fail_early=True) == 1
 
 
 WINDOWS = st.builds(
