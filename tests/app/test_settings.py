@@ -163,4 +163,4 @@ async def test_gutter_of_the_settings_holds_names_or_leaves_room_to_the_text(
         await there.sees("some text")
         row = next(line for line in there.lines if "some text" in line)
         assert ("bela" in row) == is_wide
-        assert row.index("some text") == there.screen.composer.region.x + (8 if is_wide else 3)
+        assert row.index("some text") == there.screen.composer.region.x + (9 if is_wide else 3)

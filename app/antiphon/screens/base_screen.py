@@ -476,7 +476,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
     def follow(self, principal: str) -> None:
         """Keep the view at what somebody else sees or writes, until the first key."""
         self._following.follow(principal)
-        self._frame.notice.end_hint()
         self._update()
 
     def stop_following(self) -> bool:

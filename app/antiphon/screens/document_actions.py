@@ -580,8 +580,6 @@ class DocumentActions(CellActions):
             self.hint(NO_CELL)
         elif self._blame.shown:
             self.hint("Text stands in its own colours again.")
-        else:
-            self._frame.notice.end_hint()  # for the legend
         await self._blame.toggle()
 
     def action_history(self) -> None:

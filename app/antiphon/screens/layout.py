@@ -171,7 +171,8 @@ class DocumentLayout(Container):
         self.composer.set_gutter(columns.gutter)
         self.notice.set_gutter(columns.gutter)
         self.composer.completions.set_margin(max(0, columns.gutter - 2))
-        for line in (self.header, self.live, self.drafts, self.find):
+        self.live.set_margin(margin, columns.gutter)
+        for line in (self.header, self.drafts, self.find):
             line.set_margin(margin)
         return changed
 

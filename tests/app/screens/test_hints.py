@@ -92,11 +92,17 @@ async def test_all_broken_theme_files_are_told(
         await until(lambda: "second.toml" in (there.screen.hint_shown or ""), "the second")
 
 
-async def test_blame_in_a_narrow_gutter_has_a_legend(here: World, there: Opened) -> None:
+async def test_blame_in_a_narrow_gutter_has_a_legend_that_hints_leave(
+    here: World, there: Opened
+) -> None:
     await here.cell("written by bela")
     await there.sees("written by bela")
     await there.press("escape", "b")
     await there.sees("BLAME be bela")
+    there.screen.hint("Something has happened.")
+    await until(
+        lambda: there.shows("Something has happened.") and there.shows("BLAME be bela"), "both"
+    )
     await there.press("b")
     await until(lambda: not there.shows("BLAME"), "it is over")
 

@@ -25,7 +25,7 @@ WIDE_TEXT_FROM = 104
 """Columns from which on code, tables and output are wider than text."""
 
 _NARROW_GUTTER = 3
-_WIDE_GUTTER = 8
+_WIDE_GUTTER = 9
 _NAME_WIDTH = _WIDE_GUTTER - 2
 _BAR = "│"
 _FOCUSED_BAR = "┃"

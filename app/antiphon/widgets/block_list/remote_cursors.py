@@ -66,15 +66,15 @@ class RemoteCursors:
 
     def colour_at(self, block: str, offset: int) -> int | None:
         """Return the colour of who seems to have written at a place; None if nobody is there."""
+
+        def rank(one: RemoteCursor) -> tuple[bool, bool, int]:
+            # That somebody has begun to write is told behind their first text.
+            distance = abs(one.offset - offset)
+            return distance > _LATE_CHARACTERS, not one.is_writing, distance
+
         cursors = [one for one in self._blocks.get(block, {}).values() if one.client >= 0]
-        nearest = min(
-            cursors,
-            key=lambda one: (not one.is_writing, abs(one.offset - offset)),
-            default=None,
-        )
-        if nearest is None or (
-            not nearest.is_writing and abs(nearest.offset - offset) > _LATE_CHARACTERS
-        ):
+        nearest = min(cursors, key=rank, default=None)
+        if nearest is None or rank(nearest)[:2] == (True, True):
             return None
         return nearest.colour
 

@@ -1,4 +1,4 @@
-"""The rule above the composer: a hint about what has just happened, else what to try."""
+"""The rule above the composer: a hint about what has just happened, and what to try."""
 
 from __future__ import annotations
 
@@ -108,11 +108,6 @@ class HintBar(StatusLine):
         self._hint = text
         self._say()
 
-    def end_hint(self) -> None:
-        """Show what is suggested instead of a hint, unless that is weighty."""
-        if not self._is_weighty:
-            self.clear_hint()
-
     def clear_hint(self) -> None:
         """The hint has been read."""
         if self._timer is not None:
@@ -125,7 +120,7 @@ class HintBar(StatusLine):
             self._show(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None, *, label: str = "TRY") -> None:
-        """Set the text that stands there while there is no hint, and the word before it."""
+        """Set the text that stands there, below a hint if there is one, and the word before it."""
         self._attempt = text
         self._label = label
         self._say()
@@ -138,7 +133,7 @@ class HintBar(StatusLine):
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._rows(width)) or 1
+        return len(self._rows(width)) + (self._attempt is not None) or 1
 
     def _rows(self, width: int) -> list[str]:
         rows = _wrap(self._hint or "", max(width - self._gutter - 1, 1))
@@ -161,9 +156,9 @@ class HintBar(StatusLine):
 
     def _words(self, y: int) -> Sequence[StatusSpan]:
         theme, rows = self.cell_theme, self._rows(self.size.width)
-        if self._hint is not None and y < len(rows):
+        if y < len(rows):
             return [StatusSpan(rows[y], Style(color=theme.unread.color))]
-        if self._hint is None and self._attempt is not None:
+        if self._attempt is not None:
             return [
                 StatusSpan(f"{self._label} ", theme.focus),
                 StatusSpan(self._attempt, theme.text),

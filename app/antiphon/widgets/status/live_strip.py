@@ -24,9 +24,6 @@ TALL: Final = 20
 """Rows of a terminal from which on two rows of the text are shown."""
 
 _NAME_COLUMNS: Final = 16
-_WIDE_LEAD: Final = 8
-"""Columns before the text where names stand in the gutter of the cells."""
-
 _SIDE_COLUMNS: Final = 8
 _TAB: Final = 4
 
@@ -85,11 +82,12 @@ class LiveStrip(ThemedWidget):
         super().__init__()
         self.live: LiveText | None = None
         self._margin = 1
+        self._gutter = 0
 
-    def set_margin(self, margin: int) -> None:
-        """Stand in line with what is above or below."""
-        if margin != self._margin:
-            self._margin = margin
+    def set_margin(self, margin: int, gutter: int) -> None:
+        """Stand in line with the cells: with the text behind names that stand in their gutter."""
+        if (margin, gutter) != (self._margin, self._gutter):
+            self._margin, self._gutter = margin, gutter
             self.refresh()
 
     def show(self, live: LiveText | None) -> None:
@@ -117,7 +115,7 @@ class LiveStrip(ThemedWidget):
         if live is None or y >= self._row_count:
             return Strip.blank(width, ground)
         name = cut_to(live.name, _NAME_COLUMNS)
-        lead = max(cell_len(name) + 2, 0 if self._margin else _WIDE_LEAD)
+        lead = max(cell_len(name) + 2, 0 if self._margin else self._gutter)
         room = max(8, width - self._margin - lead - _SIDE_COLUMNS - 1)
         # A column is left for the cursor behind a full row.
         rows = last_rows(live.before, room - 1, self._row_count)

@@ -9,7 +9,8 @@ from textual import events
 
 from antiphon.widgets.block_list import CellModel
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
+from antiphon_kernel.types.records import Member
 from tests.app.widgets.block_list.sample import (
     AMY,
     BEN,
@@ -213,11 +214,18 @@ async def test_next_unread_goes_to_cells_that_changed_unseen(sample: Sample) -> 
 
 
 async def test_wide_views_name_authors_in_the_gutter(sample: Sample) -> None:
+    with sample.peer.transaction(None):
+        sample.peer.set_member(Member("e" * 32, "system", PrincipalKind.SYSTEM, 7))
     sample.add("What is in this project?", author=AMY)
     sample.add("A journal.")
+    sample.add("Be brief.", author="e" * 32)
     async with on_screen(sample, size=(120, 40)) as (app, _):
         rows = [row for row in app.screen_text() if row]
-        assert rows == ["you   │ What is in this project?", "aria  │ A journal."]
+        assert rows == [
+            "you    │ What is in this project?",
+            "aria   │ A journal.",
+            "system │ Be brief.",
+        ]
 
 
 async def test_resizing_keeps_the_first_line_that_one_reads(sample: Sample) -> None:

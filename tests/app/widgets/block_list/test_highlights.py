@@ -93,7 +93,7 @@ names = st.sets(st.text("anrew中é", min_size=1, max_size=9), max_size=40)
 def test_labels_of_authors_differ_and_fit_the_gutter(names: set[str], width: int) -> None:
     columns = Columns.of(width)
     labels = author_labels(names, columns)
-    room = 5 if columns.is_wide else 2
+    room = 6 if columns.is_wide else 2
     assert labels.keys() == names
     assert len(set(labels.values())) == len(names)
     assert all(0 < cell_len(one) <= room for one in labels.values())
@@ -101,6 +101,6 @@ def test_labels_of_authors_differ_and_fit_the_gutter(names: set[str], width: int
 
 def test_label_of_an_author_tells_names_apart_that_begin_alike() -> None:
     narrow, wide = Columns.of(80), Columns.of(120)
-    names = {"anna", "andrew", "aria", "x"}
-    assert author_labels(names, narrow) == {"anna": "aa", "andrew": "ad", "aria": "ar", "x": "x"}
-    assert author_labels(names, wide)["andrew"] == "andr…"
+    names = {"anna", "andromeda", "aria", "x"}
+    assert author_labels(names, narrow) == {"anna": "aa", "andromeda": "ad", "aria": "ar", "x": "x"}
+    assert author_labels(names, wide)["andromeda"] == "andro…"

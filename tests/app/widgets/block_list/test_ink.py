@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from antiphon.widgets.block_list.ink import INK_SECONDS, STEP_SECONDS, Ink
+from antiphon.widgets.block_list.remote_cursors import RemoteCursors
 from antiphon.widgets.editor import InkRange
-from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.enums import Activity, BlockKind, Status
 from antiphon_kernel.types.records import TextSplice
 from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import (
@@ -90,6 +92,14 @@ def test_ink_of_a_stream_is_few_ranges() -> None:
         ink.add("block", number, number + 1, 1)
         ink.fade()
     assert len(ink.of("block")) <= 10
+
+
+def test_colour_at_prefers_a_cursor_that_is_there_to_somebody_who_writes_elsewhere() -> None:
+    cursors = RemoteCursors(ManualClock())
+    idle = replace(ben_at("block", 4), activity=Activity.IDLE)
+    cursors.update_presence({5: aria_writing("block", 200), 6: idle})
+    assert cursors.colour_at("block", 4) == idle.colour
+    assert cursors.colour_at("block", 150) == aria_writing("block", 200).colour
 
 
 @pytest.mark.parametrize("edited", [False, True])
