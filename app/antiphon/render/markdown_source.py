@@ -22,6 +22,7 @@ _REMEMBERED: Final = 512
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _PREFIX: Final = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$)))*[ \t]*")
+_BULLET: Final = re.compile(r"[-*+](?=[ \t]|$)")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+|$)")
 _MARKS_ONLY: Final = re.compile(
     r"[ \t]*(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)"
@@ -95,6 +96,10 @@ class MarkdownSource:
             )
         return spans
 
+    def is_code(self, line: int) -> bool:
+        """Return whether a line is in a fence, whose first and last line count as it."""
+        return self._fence_at(line) is not None
+
     def _fence_at(self, line: int) -> _FencedLines | None:
         if self._fences is None:
             self._fences = list(self._find_fences())
@@ -117,6 +122,20 @@ class MarkdownSource:
                 first = -1
         if first >= 0:
             yield _FencedLines(first, len(self._lines), language)
+
+
+def without_marks(line: str) -> str:
+    """Return a line as it reads: without the marks of headings, emphasis, code and links."""
+    from antiphon.render.markdown_tokens import parse_inline
+
+    if _MARKS_ONLY.fullmatch(line):
+        return ""
+    prefix = _PREFIX.match(line)
+    start = prefix.end() if prefix else 0
+    lead = _BULLET.sub("•", line[:start])
+    if heading := _HEADING.match(line, start):
+        start = heading.end()
+    return lead + "".join(token.content for token in parse_inline(line[start:]))
 
 
 def _may_be_fence(line: str) -> bool:

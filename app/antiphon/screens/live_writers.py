@@ -9,6 +9,7 @@ from antiphon.widgets.block_list import BlockList, CellChange, CellModel, Writer
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.status import LiveStrip, LiveText, UnreadBadge
 from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.signal import Signal
 
 FRAME: Final = 1 / 15
@@ -125,4 +126,5 @@ class LiveWriters:
             colour=cursor.colour,
             others=others,
             unread=self._cells.unread_lines,
+            is_markdown=self._source.header(writer.block).kind == BlockKind.TEXT,
         )

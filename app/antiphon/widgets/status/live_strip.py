@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from antiphon.render.display import sanitize_for_display
+from antiphon.render.markdown_source import MarkdownSource, without_marks
 from antiphon.render.wrap import line_ranges
 from antiphon.widgets.status.line import StatusSpan, cut_to, fit
 from antiphon.widgets.themed import ThemedWidget
@@ -42,23 +43,36 @@ class LiveText:
     """How many more are writing out of sight."""
     unread: int = 0
     """Lines below the view that have not been seen."""
+    is_markdown: bool = False
+    """The text is shown without its marks."""
 
     @classmethod
     def around(
-        cls, text: str, offset: int, *, name: str, colour: int, others: int, unread: int
+        cls,
+        text: str,
+        offset: int,
+        *,
+        name: str,
+        colour: int,
+        others: int,
+        unread: int,
+        is_markdown: bool = False,
     ) -> LiveText:
         """Return the surroundings of an offset of a text."""
         # A start that stays where it is for a while: rows break where they did before.
         start = max(0, offset // TAIL - 1) * TAIL
         behind = text[offset : offset + TAIL].partition("\n")[0]
-        return cls(name, colour, text[start:offset], behind, others, unread)
+        return cls(name, colour, text[start:offset], behind, others, unread, is_markdown)
 
 
-def last_rows(text: str, width: int, count: int) -> list[str]:
+def last_rows(text: str, width: int, count: int, *, is_markdown: bool = False) -> list[str]:
     """Return the last rows of a text that is wrapped at `width`; blank ones are left out."""
     rows: list[str] = []
-    for line in reversed(text.split("\n")):
-        shown = sanitize_for_display(line.expandtabs(_TAB))
+    lines = text.split("\n")
+    source = MarkdownSource(lines)
+    for at in reversed(range(len(lines))):
+        plain = without_marks(lines[at]) if is_markdown and not source.is_code(at) else lines[at]
+        shown = sanitize_for_display(plain.expandtabs(_TAB))
         if not shown.strip():
             continue
         broken = [shown[start:end].rstrip() for start, end in line_ranges(shown, width)]
@@ -118,7 +132,9 @@ class LiveStrip(ThemedWidget):
         lead = max(cell_len(name) + 2, 0 if self._margin else self._gutter)
         room = max(8, width - self._margin - lead - _SIDE_COLUMNS - 1)
         # A column is left for the cursor behind a full row.
-        rows = last_rows(live.before, room - 1, self._row_count)
+        rows = last_rows(
+            live.before, room - 1, self._row_count, is_markdown=live.is_markdown
+        )
         rows = [""] * (self._row_count - len(rows)) + rows
         author = theme.author(live.colour)
         spans = [StatusSpan(name if y == 0 else "", author)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -31,6 +32,20 @@ def test_last_rows_of_growing_line_break_where_they_did() -> None:
     words = "one text holds both of them "
     before = last_rows(words * 3, 20, 99)
     assert last_rows(words * 9, 20, 99)[: len(before) - 1] == before[:-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("**This cell is open.** It is *open*", "This cell is open. It is open"),
+        ("## Two `hands`, one [text](https://a.b)", "Two hands, one text"),
+        ("- **Nobody merges.", "• **Nobody merges."),
+        ("```python\n# a * b * c", "# a * b * c"),
+        ("before\n---", "before"),
+    ],
+)
+def test_last_rows_of_markdown_read_as_on_the_page(text: str, row: str) -> None:
+    assert last_rows(text, 60, 1, is_markdown=True) == [row]
 
 
 def test_live_text_of_long_text_begins_at_the_same_place_for_a_while() -> None:
