@@ -25,6 +25,9 @@ from antiphon_kernel.types.quoting import join_names
 SHOWN_BLOCKS: Final = 10
 """Blocks that are printed at the beginning."""
 
+SHOWN_LINES: Final = 20
+"""Lines of each of them that are printed then, the last ones."""
+
 NOBODY_THERE: Final = "Standard input has ended: there is nobody who could allow it."
 
 _SHELL: Final = "!"
@@ -88,6 +91,7 @@ class LinearSession:
         """Read lines until they end; returns then, or when the kernel has ended."""
         self._follow(context)
         await self._tail.say(f"antiphon, context {context}. A line is a message; /help lists more.")
+        await self._say_if_nobody_answers()
         reading = asyncio.create_task(self._read_lines(), name="lines")
         try:
             while not reading.done():
@@ -105,10 +109,18 @@ class LinearSession:
                     with suppress(asyncio.CancelledError, AntiphonError):
                         await task
 
+    async def _say_if_nobody_answers(self) -> None:
+        with suppress(AntiphonError):  # what the context cannot be read for is said by its tail
+            here = await self._calls.call("context.model", {"context": self._context})
+            if "model" not in here:
+                listed = await self._calls.call("model.list", {})
+                await self._tail.say(listed.get("advice") or "No model answers here.")
+
     def _follow(self, context: str) -> None:
         self._context = context
         self._tail = Tail(self._calls, self._sink, as_json=False)
         self._tail.on_header = self._header_changed
+        self._tail.longest_start = SHOWN_LINES
         following = self._tail.run(context, SHOWN_BLOCKS)
         self._following = asyncio.create_task(following, name="tail")
 

@@ -17,6 +17,7 @@ from antiphon.cli.stdio import Printer
 from antiphon.cli.transcript import Transcript, is_cut_out, is_draft
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon_kernel.text.lines import line_count, lines_between
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PAGE: Final = 1_000
@@ -41,6 +42,8 @@ class Tail:
         self._transcript = Transcript("", self._names)
         self._subscription: str | None = None
         self._printed_event = asyncio.Event()
+        self.longest_start: int | None = None
+        """Lines of each block that are printed at the start, the last ones; None: all."""
         self.on_header: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
         """Is called with the header of a block that has another one, when that is printed."""
         calls.on_push = self._pushed.put_nowait
@@ -118,7 +121,7 @@ class Tail:
         await self._calls.call("block.unsubscribe", {"subscription": subscription})
         for block in blocks:
             if block in printed:
-                await self._feed(events[block])
+                await self._feed(events[block], is_start=True)
             elif isinstance(events[block]["content"], str):
                 event = events[block]
                 await self._remember(block, event["header"], event["content"], event["version"])
@@ -173,7 +176,7 @@ class Tail:
 
                 loop.add_reader(pipe, broken)
 
-    async def _feed(self, event: Mapping[str, Any]) -> None:
+    async def _feed(self, event: Mapping[str, Any], *, is_start: bool = False) -> None:
         block = event["block_id"]
         if event["version"] <= self._versions.get(block, 0):
             return
@@ -189,11 +192,22 @@ class Tail:
         rendered = None
         if self._transcript.is_structured(block) or not isinstance(event.get("content", ""), str):
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
+        if is_start and not is_draft(event["header"]):
+            await self._skip(event, event["content"] if rendered is None else rendered)
         news = self._transcript.feed(event, time.monotonic(), rendered=rendered)
         await self._printer.print(news)
         self._printed_event.set()
         if self.on_header is not None and "header" in event:
             await self.on_header({**event["header"], "block_id": block})
+
+    async def _skip(self, event: Mapping[str, Any], text: str) -> None:
+        """Say how much of a long block is not printed."""
+        if self.longest_start is None:
+            return
+        if (count := line_count(text) - self.longest_start) > 0:
+            before = lines_between(text, 0, count)
+            name = self._transcript.skip(event["block_id"], event["header"], before)
+            await self.say(f"{name} has {count} lines before these: /read {name} shows all.")
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
         """Remember what a block that was not printed said before an event."""

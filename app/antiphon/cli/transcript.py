@@ -110,6 +110,12 @@ class Transcript:
         else:
             cell.said, cell.shown = text, len(text)
 
+    def skip(self, block: str, header: Mapping[str, Any], text: str) -> str:
+        """Take the beginning of a block as printed; return the name by which it can be read."""
+        name = self._name_of(block, header)
+        self._cells[block] = _Cell(name, header, text=text, said=text, shown=len(text))
+        return name.rpartition(" ")[2]
+
     def feed(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
         """Return the text to print for an event.
 

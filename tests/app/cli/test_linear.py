@@ -68,6 +68,20 @@ async def pipes(asking: World) -> AsyncIterator[Pipes]:
         await one.close()
 
 
+async def test_linear_session_begins_with_the_end_of_a_long_block(asking: World) -> None:
+    await asking.cell("".join(f"line {number}\n" for number in range(100)) + "unfinished")
+    pipes = Pipes(asking)
+    try:
+        await pipes.sees("unfinished")
+        assert "line 81\n" in pipes.text
+        assert "line 80\n" not in pipes.text
+        assert "81 lines before these: /read default.bela.1 shows all." in pipes.text
+        pipes.type("/read default.bela.1")
+        await pipes.sees("line 0\n")
+    finally:
+        await pipes.close()
+
+
 async def test_linear_session_prints_an_answer_as_it_comes_and_stops_it(
     asking: World, pipes: Pipes
 ) -> None:
