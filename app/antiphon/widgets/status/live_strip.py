@@ -132,9 +132,7 @@ class LiveStrip(ThemedWidget):
         lead = max(cell_len(name) + 2, 0 if self._margin else self._gutter)
         room = max(8, width - self._margin - lead - _SIDE_COLUMNS - 1)
         # A column is left for the cursor behind a full row.
-        rows = last_rows(
-            live.before, room - 1, self._row_count, is_markdown=live.is_markdown
-        )
+        rows = last_rows(live.before, room - 1, self._row_count, is_markdown=live.is_markdown)
         rows = [""] * (self._row_count - len(rows)) + rows
         author = theme.author(live.colour)
         spans = [StatusSpan(name if y == 0 else "", author)]
