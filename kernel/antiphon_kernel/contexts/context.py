@@ -204,7 +204,7 @@ class Context:
         Raises:
             AntiphonError: storage_failed.
         """
-        found = await self._journal.changes(self.row, seq, limit)
+        found = await self._journal.changes(self.row, seq, limit=limit)
         ids = {row.number: block for block, row in self._blocks.items()}
         return [
             CommittedChange(

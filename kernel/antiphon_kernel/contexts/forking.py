@@ -102,7 +102,7 @@ async def read_version(journal: Journal, row: ContextRow, at: int, client_id: in
         CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
-    ops = await journal.ops_upto(row, at)
+    ops = await journal.ops(row, upto=at)
     loader = DocumentLoader(client_id)
     for begin in range(0, len(ops), FAN_IN):
         loader.apply([op.update for op in ops[begin : begin + FAN_IN]])

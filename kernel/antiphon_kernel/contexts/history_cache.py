@@ -221,7 +221,7 @@ class HistoryCache:
         """Read what is on disk, then what has been committed meanwhile."""
         history = self._new_history(block)
         async with self._collected() as (begun, collected):
-            ops = await self._journal.ops_upto(self._context, begun, number)
+            ops = await self._journal.ops(self._context, upto=begun, block=number)
             here = self._number_of(block)
             inherited = (await self._inherited({here: block}, exact=number is None)).get(here)
             if inherited:

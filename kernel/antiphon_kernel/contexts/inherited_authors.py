@@ -108,7 +108,7 @@ class InheritedAuthors:
         """The transactions of a source that concern some of its blocks."""
         if len(numbers) == 1 and not exact:
             (number,) = numbers
-            for op in await self._journal.ops_upto(source.row, source.upto, number):
+            for op in await self._journal.ops(source.row, upto=source.upto, block=number):
                 yield op
             return
         index = JournalIndex(

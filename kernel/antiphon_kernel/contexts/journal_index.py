@@ -175,7 +175,7 @@ class JournalIndex:
         slices, piece, size = TimeSlice(), list[int](), 0
         for seq in chain(sorted(seqs), (None,)):
             if seq is None or len(piece) == _OPS_READ or size > _BYTES_READ:
-                for op in await self._journal.ops_at(self._context, piece):
+                for op in await self._journal.ops(self._context, seqs=piece):
                     yield op
                     await slices.pause()
                 piece, size = [], 0

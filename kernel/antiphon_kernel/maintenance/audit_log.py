@@ -148,7 +148,7 @@ async def _of_context(
     document.close()
     last: AuditEvent | None = None
     after = 0
-    while ops := await journal.ops(row, after, _PAGE):
+    while ops := await journal.ops(row, after=after, limit=_PAGE):
         after = ops[-1].seq
         for op in ops:
             blocks = tuple(numbers[number] for number in op.versions if number in numbers)

@@ -7,7 +7,8 @@ elsewhere, or from a backup, asks nobody and allows nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeVar
@@ -92,15 +93,6 @@ AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS, _DECISIONS, _AUTHORITIES)
 AUTH_FILE: Final = "auth.db"
 
 Word = TypeVar("Word", bound=StrEnum)
-
-_USER: Final = "SELECT number, username, principal, role, created, kind, barred_until FROM users"
-_PERMISSION: Final = (
-    "context, call, model, tool, arguments, asker, credential, asked, decided_by, decided"
-)
-_CREDENTIAL: Final = (
-    "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses,"
-    " authority, principals, role FROM credentials ORDER BY number"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +184,17 @@ class Decision:
     """A sentence without a full stop."""
 
 
+Record = TypeVar("Record", User, Credential, ToolPermission, Decision)
+
+_TABLES: Final[Mapping[type, str]] = {
+    User: "users",
+    Credential: "credentials",
+    ToolPermission: "tool_permissions",
+    Decision: "decisions",
+}
+"""The table of each kind of record: its columns have the names of the record's fields."""
+
+
 class AuthStore:
     """The open file. What a method returns is on disk."""
 
@@ -217,39 +220,27 @@ class AuthStore:
 
     async def users(self) -> list[User]:
         """Everybody who has a role, oldest first."""
-        rows = await self._database.select(_USER + " ORDER BY number")
         return [
-            User(
-                row[0],
-                row[1],
-                PrincipalId(row[2]),
-                _known(AccessRole, row[3], f"the role of user {row[0]} ({row[1]})"),
-                row[4],
-                _known(PrincipalKind, row[5], f"the kind of user {row[0]} ({row[1]})"),
-                row[6],
+            replace(
+                user,
+                role=_known(AccessRole, user.role, f"the role of user {user.number} ({name})"),
+                kind=_known(PrincipalKind, user.kind, f"the kind of user {user.number} ({name})"),
             )
-            for row in rows
+            for user in await self._records(User)
+            for name in (user.username,)
         ]
 
     async def credentials(self) -> list[Credential]:
         """All that were ever given out, oldest first."""
         return [
-            Credential(
-                row[0],
-                row[1],
-                _known(CredentialKind, row[2], f"the kind of credential {row[0]}"),
-                row[3],
-                bool(row[4]),
-                row[5],
-                row[6],
-                row[7],
-                row[8],
-                row[9],
-                row[10],
-                row[11],
-                row[12] and _known(AccessRole, row[12], f"the role of credential {row[0]}"),
+            replace(
+                one,
+                kind=_known(CredentialKind, one.kind, f"the kind of credential {one.number}"),
+                named=bool(one.named),
+                role=one.role
+                and _known(AccessRole, one.role, f"the role of credential {one.number}"),
             )
-            for row in await self._database.select(_CREDENTIAL)
+            for one in await self._records(Credential)
         ]
 
     async def clients(self) -> list[Client]:
@@ -258,59 +249,21 @@ class AuthStore:
         return [Client(*row) for row in await self._database.select(sql)]
 
     async def add_user(self, principal: Principal, role: AccessRole, created: int) -> User:
-        username, kind = principal.username, principal.kind
-        number = await self._database.insert(
-            "INSERT INTO users (username, principal, role, created, kind) VALUES (?, ?, ?, ?, ?)",
-            (username, principal.id, role, created, kind),
-        )
-        return User(number, username, principal.id, role, created, kind)
+        user = User(0, principal.username, principal.id, role, created, principal.kind)
+        return replace(user, number=await self._add(user))
 
     async def change_user(self, user: User) -> None:
         """Store another role or another bar."""
-        await self._database.insert(
-            "UPDATE users SET role = ?, barred_until = ? WHERE number = ?",
-            (user.role, user.barred_until, user.number),
-        )
+        await self._change(user, "role", "barred_until")
 
     async def add_credential(self, credential: Credential) -> Credential:
         """Store one; its number is drawn here."""
-        number = await self._database.insert(
-            "INSERT INTO credentials"
-            " (user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses,"
-            " authority, principals, role)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                credential.user,
-                credential.kind,
-                credential.fingerprint,
-                int(credential.named),
-                credential.created,
-                credential.expires,
-                credential.revoked,
-                credential.uses_allowed,
-                credential.uses,
-                credential.authority,
-                credential.principals,
-                credential.role,
-            ),
-        )
-        return replace(credential, number=number)
+        return replace(credential, number=await self._add(credential))
 
     async def renew(self, credential: Credential) -> None:
         """Store a credential anew that was not good, or that somebody else lets in now."""
-        await self._database.insert(
-            "UPDATE credentials SET user = ?, created = ?, expires = ?, revoked = NULL,"
-            " authority = ?, principals = ?, role = ? WHERE number = ?",
-            (
-                credential.user,
-                credential.created,
-                credential.expires,
-                credential.authority,
-                credential.principals,
-                credential.role,
-                credential.number,
-            ),
-        )
+        names = ("user", "created", "expires", "revoked", "authority", "principals", "role")
+        await self._change(replace(credential, revoked=None), *names)
 
     async def revoke(self, credential: int, revoked: int) -> None:
         await self._database.insert(
@@ -334,41 +287,49 @@ class AuthStore:
 
     async def tool_permissions(self) -> list[ToolPermission]:
         """Every undecided call and every rule in force, oldest first."""
-        sql = f"SELECT number, {_PERMISSION} FROM tool_permissions ORDER BY number"
-        return [ToolPermission(*row) for row in await self._database.select(sql)]
+        return await self._records(ToolPermission)
 
     async def add_tool_permission(self, permission: ToolPermission) -> ToolPermission:
         """Store one; its number is drawn here."""
-        names = _PERMISSION.split(", ")
-        number = await self._database.insert(
-            f"INSERT INTO tool_permissions ({_PERMISSION}) VALUES ({', '.join('?' * len(names))})",
-            [getattr(permission, name) for name in names],
-        )
-        return replace(permission, number=number)
+        return replace(permission, number=await self._add(permission))
 
     async def allow_always(self, permission: ToolPermission) -> None:
         """Make an undecided call a rule."""
-        await self._database.insert(
-            "UPDATE tool_permissions SET decided_by = ?, decided = ? WHERE number = ?",
-            (permission.decided_by, permission.decided, permission.number),
-        )
+        await self._change(permission, "decided_by", "decided")
 
     async def add_decision(self, decision: Decision) -> None:
         """Store one; nothing takes it out again."""
-        await self._database.insert(
-            "INSERT INTO decisions (time, principal, what) VALUES (?, ?, ?)",
-            (decision.time, decision.principal, decision.what),
-        )
+        await self._add(decision)
 
     async def decisions(self) -> list[Decision]:
         """Return every decision, oldest first."""
-        rows = await self._database.select(
-            "SELECT time, principal, what FROM decisions ORDER BY number"
-        )
-        return [Decision(time, PrincipalId(principal), what) for time, principal, what in rows]
+        return await self._records(Decision)
 
     async def remove_tool_permission(self, number: int) -> None:
         await self._database.insert("DELETE FROM tool_permissions WHERE number = ?", (number,))
+
+    async def _records(self, kind: type[Record]) -> list[Record]:
+        """Return every record of a kind as it is stored, oldest first."""
+        columns = [one.name for one in fields(kind)]
+        sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY number"
+        return [kind(*row) for row in await self._database.select(sql)]
+
+    async def _add(self, record: User | Credential | ToolPermission | Decision) -> int:
+        """Store a record; return its number."""
+        columns = [one.name for one in fields(record) if one.name != "number"]
+        return await self._database.insert(
+            f"INSERT INTO {_TABLES[type(record)]} ({', '.join(columns)})"
+            f" VALUES ({', '.join('?' * len(columns))})",
+            [getattr(record, name) for name in columns],
+        )
+
+    async def _change(self, record: User | Credential | ToolPermission, *columns: str) -> None:
+        """Store these fields of a record that is stored already."""
+        await self._database.insert(
+            f"UPDATE {_TABLES[type(record)]} SET {', '.join(f'{one} = ?' for one in columns)}"
+            " WHERE number = ?",
+            [*(getattr(record, name) for name in columns), record.number],
+        )
 
 
 def _known(words: type[Word], stored: str, what: str) -> Word:

@@ -178,32 +178,16 @@ class JournalReader:
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
         rows = await self._database.select(sql, behind)
         updates = _checked(context, after, rows)
-        try:
-            return updates, frozenset(number for row in rows for number in versions_of(row[3]))
-        except (ValueError, AttributeError) as error:
-            what = f"a record does not say which blocks it touched ({error})"
-            raise CorruptContextError(context, what) from error
+        return updates, frozenset(
+            number for seq, *_, touched in rows for number in _versions(context, seq, touched)
+        )
 
-    async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
-        """The first `limit` committed transactions with a higher `seq` than `after`."""
-        return await self._ops(context, after, limit=limit)
-
-    async def ops_upto(
-        self, context: ContextRow, upto: int, block: int | None = None
-    ) -> list[StoredOp]:
-        """The same up to `upto`; only those that touched a block, by number."""
-        return await self._ops(context, 0, upto=upto, block=block)
-
-    async def ops_at(self, context: ContextRow, seqs: Collection[int]) -> list[StoredOp]:
-        """The same with these numbers, in order."""
-        return await self._ops(context, 0, seqs=seqs)
-
-    async def _ops(
+    async def ops(
         self,
         context: ContextRow,
-        after: int,
         *,
-        upto: int | None = None,
+        after: int = 0,
+        upto: int = LAST_SEQ,
         limit: int = -1,
         block: int | None = None,
         seqs: Collection[int] | None = None,
@@ -217,8 +201,7 @@ class JournalReader:
             seqs: those that are wanted; None for all.
         """
         where = "o.id BETWEEN ? AND ?"
-        last = upto if upto is not None else LAST_SEQ
-        values: list[object] = [op_id(context.number, after + 1), op_id(context.number, last)]
+        values: list[object] = [op_id(context.number, after + 1), op_id(context.number, upto)]
         if block is not None:
             where += " AND instr(' ' || o.touched, ?)"
             values.append(f" {block}:")
@@ -236,11 +219,9 @@ class JournalReader:
         for seq, time, principal, operation, touched, changes, unit, revivals in rows:
             try:
                 revived = decode_restored(revivals) if revivals is not None else ()
-                versions = versions_of(touched)
-            except (ValueError, AttributeError) as error:
-                raise CorruptContextError(
-                    context, f"its record cannot be read ({error})", seq
-                ) from error
+            except ValueError as error:
+                raise _unreadable(context, seq, error) from error
+            versions = _versions(context, seq, touched)
             op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
             found.append(op)
         return found
@@ -252,15 +233,10 @@ class JournalReader:
             " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        found: list[Touch] = []
-        for seq, operation, size, touched in await self._database.select(sql, (*behind, limit)):
-            try:
-                found.append(Touch(seq, operation, size, tuple(versions_of(touched))))
-            except (ValueError, AttributeError) as error:
-                raise CorruptContextError(
-                    context, f"its record cannot be read ({error})", seq
-                ) from error
-        return found
+        return [
+            Touch(seq, operation, size, tuple(_versions(context, seq, touched)))
+            for seq, operation, size, touched in await self._database.select(sql, (*behind, limit))
+        ]
 
     async def last_seq(self, context: ContextRow) -> int:
         """Return the number of a context's last transaction."""
@@ -299,18 +275,15 @@ class JournalReader:
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
         rows = await self._database.select(sql, (*behind, but_by, limit))
-        blocks: set[int] = set()
-        for seq, touched in rows:
-            try:
-                blocks.update(versions_of(touched))
-            except (ValueError, AttributeError) as error:
-                raise CorruptContextError(
-                    context, f"its record cannot be read ({error})", seq
-                ) from error
-        return blocks
+        return {block for seq, touched in rows for block in _versions(context, seq, touched)}
 
-    async def changes(self, context: ContextRow, after: int, limit: int) -> list[ContextChangeRow]:
+    async def changes(
+        self, context: ContextRow, after: int, *, limit: int = -1, block: int | None = None
+    ) -> list[ContextChangeRow]:
         """Return the first `limit` transactions behind `after`, in order, without their content.
+
+        Args:
+            block: number of the block that they must have touched.
 
         Raises:
             CorruptContextError: if a record cannot be read.
@@ -318,52 +291,28 @@ class JournalReader:
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
             " JOIN principals p ON p.number = o.principal"
-            " WHERE o.id BETWEEN ? AND ? ORDER BY o.id LIMIT ?"
+            " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        found: list[ContextChangeRow] = []
-        for seq, touched, *rest in await self._database.select(sql, (*behind, limit)):
-            try:
-                found.append(ContextChangeRow(seq, versions_of(touched), *rest))
-            except (ValueError, AttributeError) as error:
-                raise CorruptContextError(
-                    context, f"its record cannot be read ({error})", seq
-                ) from error
-        return found
+        wanted = f" {block}:" if block is not None else ""
+        return [
+            ContextChangeRow(seq, _versions(context, seq, touched), *rest)
+            for seq, touched, *rest in await self._database.select(sql, (*behind, wanted, limit))
+        ]
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """Every change of the block with this number, in order, without what it wrote."""
-        return (await self._changes(context, 0, block)).get(block, [])
+        changes = await self.changes(context, 0, block=block)
+        return [one.of_block(block) for one in changes]
 
     async def changes_since(
         self, context: ContextRow, after: int
     ) -> dict[int, list[BlockChangeRow]]:
         """The changes behind `after` of each block, by its number."""
-        return await self._changes(context, after, None)
-
-    async def _changes(
-        self, context: ContextRow, after: int, block: int | None
-    ) -> dict[int, list[BlockChangeRow]]:
-        sql = (
-            "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
-            " JOIN principals p ON p.number = o.principal"
-            " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id"
-        )
-        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        wanted = f" {block}:" if block is not None else " "
-        rows = await self._database.select(sql, (*behind, wanted))
         found: dict[int, list[BlockChangeRow]] = {}
-        for seq, touched, time, principal, operation in rows:
-            try:
-                versions = versions_of(touched)
-                chosen = versions if block is None else {block: versions[block]}
-            except (ValueError, KeyError, AttributeError) as error:
-                raise CorruptContextError(
-                    context, f"its record cannot be read ({error})", seq
-                ) from error
-            for number, version in chosen.items():
-                change = BlockChangeRow(seq, version, time, principal, operation)
-                found.setdefault(number, []).append(change)
+        for one in await self.changes(context, after):
+            for block in one.versions:
+                found.setdefault(block, []).append(one.of_block(block))
         return found
 
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
@@ -410,6 +359,18 @@ def versions_of(touched: str) -> dict[int, int]:
     """
     pairs = (pair.split(":") for pair in touched.split())
     return {int(number): int(version) for number, version in pairs}
+
+
+def _versions(context: ContextRow, seq: int, touched: str) -> dict[int, int]:
+    """The same; raises CorruptContextError."""
+    try:
+        return versions_of(touched)
+    except (ValueError, AttributeError) as error:
+        raise _unreadable(context, seq, error) from error
+
+
+def _unreadable(context: ContextRow, seq: int, error: Exception) -> CorruptContextError:
+    return CorruptContextError(context, f"its record cannot be read ({error})", seq)
 
 
 def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> list[bytes]:

@@ -227,6 +227,17 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockChangeRow:
+    """One committed transaction as the history of one block shows it."""
+
+    seq: int
+    version: int
+    time: int
+    principal: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContextChangeRow:
     """One committed transaction as the history of a context shows it."""
 
@@ -237,16 +248,11 @@ class ContextChangeRow:
     principal: str
     operation: str
 
-
-@dataclass(frozen=True, slots=True)
-class BlockChangeRow:
-    """One committed transaction as the history of one block shows it."""
-
-    seq: int
-    version: int
-    time: int
-    principal: str
-    operation: str
+    def of_block(self, number: int) -> BlockChangeRow:
+        """Return it as the history of one of its blocks shows it."""
+        return BlockChangeRow(
+            self.seq, self.versions[number], self.time, self.principal, self.operation
+        )
 
 
 @dataclass(frozen=True, slots=True)

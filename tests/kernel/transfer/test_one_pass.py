@@ -241,14 +241,14 @@ async def test_export_reads_each_transaction_a_bounded_number_of_times(
     kernel: Kernel, amy: Actor, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = 0
-    ops_at = kernel.journal.ops_at
+    ops = kernel.journal.ops
 
-    async def counted(context: Any, seqs: Any) -> Any:
+    async def counted(context: Any, **which: Any) -> Any:
         nonlocal read
-        read += len(seqs)
-        return await ops_at(context, seqs)
+        read += len(which.get("seqs", ()))
+        return await ops(context, **which)
 
-    monkeypatch.setattr(kernel.journal, "ops_at", counted)
+    monkeypatch.setattr(kernel.journal, "ops", counted)
     context, costs = await kernel.context(), []
     for blocks in (40, 40, 80):
         for _ in range(blocks):
