@@ -28,6 +28,10 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+class NoParams(Params):
+    """Nothing to say."""
+
+
 class Result(BaseModel):
     """Base of every result."""
 

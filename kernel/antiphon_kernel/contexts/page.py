@@ -15,6 +15,7 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.registry import Result
 from antiphon_kernel.storage import ContextRow, Journal
+from antiphon_kernel.types.records import Member
 
 PAGE_BLOCKS: Final = 60
 """Blocks of a page: more than a high terminal shows."""
@@ -30,18 +31,6 @@ class PageBlock(BlockInfo):
     """Its text; of a block with a schema, its content as it is rendered."""
 
 
-class PageMember(Result):
-    """An author on a page, as the context shows them."""
-
-    principal: str
-    """Id of the author."""
-    username: str
-    kind: str
-    """`human`, `model`, or another kind of principal."""
-    colour: int
-    """Slot of their colour, from 0 to 11."""
-
-
 class ContextPage(Result):
     """Neighbouring blocks, and where they stand."""
 
@@ -55,7 +44,7 @@ class ContextPage(Result):
     """Blocks in front of the first one here."""
     blocks: list[PageBlock]
     """In document order, with whole texts; fewer than asked for where these are long."""
-    members: list[PageMember]
+    members: list[Member]
     """Their authors."""
 
     def surrounds(self, block: str) -> bool:
@@ -94,16 +83,7 @@ def read_page(context: Context, around: str | None = None) -> ContextPage:
         count=count,
         before=first,
         blocks=blocks,
-        members=[
-            PageMember(
-                principal=one.principal,
-                username=one.username,
-                kind=str(one.kind),
-                colour=one.colour,
-            )
-            for one in known
-            if one is not None
-        ],
+        members=[one for one in known if one is not None],
     )
 
 

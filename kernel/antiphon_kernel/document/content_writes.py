@@ -7,7 +7,6 @@ applied inside a transaction.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -45,6 +44,7 @@ from antiphon_kernel.document.schema_validation import (
 from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.frozen_json import canonical_json
 
 _Container = TypeVar("_Container", Text, Map[Any], Array[Any])
 
@@ -236,7 +236,7 @@ class _WritePlan:
     def _list(self, path: str | None, value: list[Any]) -> Iterator[Write]:
         array: Array[Any] = _container(self._document, self._block, path, Array)
         before = read_value(self._document, self._block, path)
-        ranges = changed_ranges([*map(canonical, before)], [*map(canonical, value)])
+        ranges = changed_ranges([*map(canonical_json, before)], [*map(canonical_json, value)])
 
         def apply() -> None:
             for one in reversed(ranges):
@@ -250,7 +250,7 @@ class _WritePlan:
     def _log(self, path: str | None, value: list[Any]) -> Iterator[Write]:
         before = read_value(self._document, self._block, path)
         kept = value[: len(before)]
-        if [*map(canonical, before)] != [*map(canonical, kept)]:
+        if [*map(canonical_json, before)] != [*map(canonical_json, kept)]:
             expected = f"a list that begins with the {len(before)} entries that are there"
             found = Violation(path, Rule.APPEND_ONLY, expected, f"{len(value)} others")
             reject_violations(self._block, [found])
@@ -272,23 +272,8 @@ class _WritePlan:
             elif name in fields:
                 del fields[name]
 
-        if canonical(read_value(self._document, self._block, path)) != canonical(value):
+        if canonical_json(read_value(self._document, self._block, path)) != canonical_json(value):
             yield Write(path, apply)
-
-
-def canonical(value: Any) -> str:
-    """The same for values that JSON does not tell apart, and for no others."""
-    return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False)
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_whole(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _whole(one) for name, one in value.items()}
-    return value
 
 
 def _container(

@@ -51,9 +51,13 @@ class Violation:
     """One thing that is not as the schema says."""
 
     path: str | None
+    """The section or field; absent if it is the whole content."""
     rule: Rule
+    """The rule that is broken."""
     expected: str
+    """Value that the schema asks for, in words."""
     found: str
+    """Value that is there, shortened."""
     item: int | None = None
     """The index of the item in a list or log, from 0."""
 

@@ -49,7 +49,9 @@ class BlockPosition:
     """Position of a content block in a list of messages."""
 
     message: int
+    """Index of the message."""
     block: int
+    """Index in its content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from antiphon_kernel.layout.compaction import MAX_SUMMARY, CompactionPlan
 from antiphon_kernel.layout.derived_ids import rename_derived
 from antiphon_kernel.layout.items import ItemType, LayoutItem
 from antiphon_kernel.messages import estimate_text
+from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.summaries import SUMMARY_TYPE
@@ -314,9 +315,8 @@ def _ledger_line(call: LayoutItem, results: Iterable[LayoutItem], detail: _Detai
 
 def _size(item: LayoutItem) -> str:
     text, code = item.block.text, item.block.exit_code
-    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     failed = f", exit code {code}" if code else ", error" if item.block.is_error else ""
-    return f"{lines} lines, {len(text)} characters{failed}"
+    return f"{line_count(text)} lines, {len(text)} characters{failed}"
 
 
 def excerpt(text: str, length: int) -> str:

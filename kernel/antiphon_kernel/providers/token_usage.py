@@ -18,6 +18,7 @@ class TokenUsage:
     """Tokens as providers count them, and their price where it is known."""
 
     requests: int = 0
+    """How many there were."""
     input_tokens: int = 0
     """All of the requests, cached ones included."""
     cached_tokens: int = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import regex
 
+from antiphon_kernel.text.affixes import common_prefix, common_suffix
+
 _GRAPHEME = regex.compile(r"\X")
 
 
@@ -33,14 +35,10 @@ def common_ends(old: str, new: str) -> tuple[int, int]:
 
     The two do not overlap in either text.
     """
-    start, least = 0, min(len(old), len(new))
-    while start < least and old[start] == new[start]:
-        start += 1
+    start = common_prefix(old, new)
     while (cut := min(boundary_before(old, start), boundary_before(new, start))) != start:
         start = cut
-    end = 0
-    while end < least - start and old[len(old) - 1 - end] == new[len(new) - 1 - end]:
-        end += 1
+    end = common_suffix(old, new, start)
     while end:
         kept = min(
             len(old) - boundary_after(old, len(old) - end),

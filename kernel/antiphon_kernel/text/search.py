@@ -18,8 +18,11 @@ class Match:
     """Location of a match. Lines count from 0, columns are code points of the line."""
 
     line: int
-    start: int
-    end: int
+    """Number of the line, from 0."""
+    match_start: int
+    """Column where the match starts, in code points from 0."""
+    match_end: int
+    """Column where it ends, exclusive."""
     content: str
     """The line, without its newline."""
     before: tuple[str, ...]

@@ -12,7 +12,6 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import part_of, read_content, read_value
 from antiphon_kernel.document.content_writes import (
     Write,
-    canonical,
     plan_append,
     plan_delete,
     plan_increment,
@@ -35,7 +34,7 @@ from antiphon_kernel.document.schema import (
     part_at,
     read_only_part,
 )
-from antiphon_kernel.document.schema_validation import joined
+from antiphon_kernel.document.schema_validation import Violation, joined
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools._common import (
@@ -49,6 +48,7 @@ from antiphon_kernel.tools._common import (
 )
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.frozen_json import canonical_json
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_read_only
 
@@ -121,7 +121,9 @@ def _reject_other_read_only(
     if read_only_part(schema, names_of(path)) is None:
         return
     now = read_value(document, block, path) if part is not None else None
-    if part is None or (canonical(now) != canonical(value) and (now or value is not None)):
+    if part is None or (
+        canonical_json(now) != canonical_json(value) and (now or value is not None)
+    ):
         reject_read_only(call.actor, block, schema, names_of(path))
 
 
@@ -155,21 +157,6 @@ class GetParams(Params):
     """Read the content as it was at this version of the block; as it is now if absent."""
 
 
-class BrokenRule(Result):
-    """Something that is not as the schema says, like an item too many that an undo brought back."""
-
-    path: str | None = None
-    """The section or field; absent if it is the whole content."""
-    rule: str
-    """`type`, `required`, `max_items`, `unknown_name` or `unreadable`."""
-    expected: str
-    """Value that the schema asks for, in words."""
-    found: str
-    """Value that is there, shortened."""
-    item: int | None = None
-    """The index of the item in a list or log, from 0."""
-
-
 class GetResult(Result):
     """A content as JSON."""
 
@@ -179,7 +166,7 @@ class GetResult(Result):
     value: Any = None
     """A text is a string, a list or log a list, a map or composite an object with all its names.
     A field without a value is null; asked for alone, it is absent."""
-    violations: list[BrokenRule]
+    violations: list[Violation]
     """In what it is not as the schema says; usually empty."""
 
 
@@ -199,7 +186,7 @@ async def get(call: Call, params: GetParams) -> GetResult:
         name=context.block_name(block),
         version=version,
         value=content.value,
-        violations=[BrokenRule(**one.as_json()) for one in content.violations],
+        violations=list(content.violations),
     )
     await context.wait_persisted()
     return result

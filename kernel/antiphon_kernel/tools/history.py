@@ -15,6 +15,7 @@ from antiphon_kernel.document.schema import names_of, part_at
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import UndoKey, UndoRow
+from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.tools._common import WriteResult, check_text, check_version, wait_persisted
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -220,9 +221,7 @@ class TextSize(Result):
     @classmethod
     def of(cls, text: str) -> TextSize:
         """Measure a text."""
-        is_open = bool(text) and not text.endswith("\n")
-        lines = text.count("\n") + is_open
-        return cls(characters=len(text), words=len(text.split()), lines=lines)
+        return cls(characters=len(text), words=len(text.split()), lines=line_count(text))
 
 
 class UndoResult(Result):

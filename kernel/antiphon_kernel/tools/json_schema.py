@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-COMMON: Final[Mapping[str, str]] = {
+COMMON: Final[dict[str, str]] = {
     "block_id": "The block: full id, `context.name.number`, either with the parts cut short, or a"
     " path that `context.layout` shows.",
     "name": "The block by the names of its parts, like `default.aria.12`.",
@@ -73,7 +73,7 @@ def field_docs(model: type[BaseModel]) -> dict[str, str]:
     return {name: doc for name, doc in docs.items() if name in model.model_fields}
 
 
-def own_field_docs(record: type) -> Mapping[str, str]:
+def own_field_docs(record: type) -> dict[str, str]:
     """Return the docstrings of the fields that a class names itself, each as one line."""
     return _class_docs(record.__module__).get(record.__qualname__, {})
 
@@ -91,13 +91,20 @@ class _DescribedSchema(GenerateJsonSchema):
                 generated["properties"][name].setdefault("description", doc)
         return generated
 
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        generated = super().dataclass_schema(schema)
+        for field, doc in (COMMON | own_field_docs(schema["cls"])).items():
+            if field in generated.get("properties", {}):
+                generated["properties"][field].setdefault("description", doc)
+        return generated
+
 
 _PARSING: Final = threading.Lock()
 """Held while a syntax tree is made: Python 3.11 fails if two threads make one at the same time."""
 
 
 @cache
-def _class_docs(module: str) -> Mapping[str, Mapping[str, str]]:
+def _class_docs(module: str) -> Mapping[str, dict[str, str]]:
     """By class, by field."""
     try:
         source = inspect.getsource(sys.modules[module])

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_invite_as
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.storage import Credential
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.enums import PrincipalKind
@@ -19,10 +19,6 @@ from antiphon_kernel.types.roles import AccessRole, Permission
 
 SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """A text that can be shown in one line."""
-
-
-class KernelInfoParams(Params):
-    """Nothing to say."""
 
 
 class KernelInfoResult(Result):
@@ -46,7 +42,7 @@ class KernelLabelParams(Params):
 
 
 @tool("kernel.info", needs=Permission.READ)
-async def info(call: Call, params: KernelInfoParams) -> KernelInfoResult:
+async def info(call: Call, params: NoParams) -> KernelInfoResult:
     """Say which kernel this is, and who founded it."""
     return _info(call)
 
@@ -66,10 +62,6 @@ def _info(call: Call) -> KernelInfoResult:
         principal=kernel.owner.id,
         username=kernel.owner.username,
     )
-
-
-class MembersParams(Params):
-    """Nothing to say."""
 
 
 class SessionInfo(Result):
@@ -165,7 +157,7 @@ class KickResult(Result):
 
 
 @tool("kernel.members", needs=Permission.READ)
-async def members(call: Call, params: MembersParams) -> MembersResult:
+async def members(call: Call, params: NoParams) -> MembersResult:
     """List everybody whom the kernel knows, with role and open connections."""
     kernel = call.kernel
     found = []
@@ -280,10 +272,6 @@ class InviteResult(Result):
     """The command that joins, for shells that leave `?` alone; absent if it is not served."""
 
 
-class InvitesParams(Params):
-    """Nothing to say."""
-
-
 class InvitationInfo(Result):
     """One invitation."""
 
@@ -371,7 +359,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
 
 
 @tool("kernel.invites", needs=Permission.OWN)
-async def invites(call: Call, params: InvitesParams) -> InvitesResult:
+async def invites(call: Call, params: NoParams) -> InvitesResult:
     """List the invitations, without their tokens, which nobody keeps."""
     found = []
     for one in call.kernel.invitations.all():

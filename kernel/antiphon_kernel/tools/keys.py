@@ -9,7 +9,7 @@ from pydantic import Field
 
 from antiphon_kernel.access import GUEST, IN_THE_KERNEL, VIA_SSH, KeyRequest, check_invite_as
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name
@@ -85,10 +85,6 @@ class KeyInfo(Result):
     """When it stops to let anybody in; absent: never."""
 
 
-class KeyListParams(Params):
-    """Nothing."""
-
-
 class KeyListResult(Result):
     """Every key and authority that was ever added, oldest first."""
 
@@ -149,7 +145,7 @@ async def add_authority(call: Call, params: KeyAuthorityParams) -> KeyInfo:
 
 
 @tool("key.list", needs=Permission.OWN)
-async def list_keys(call: Call, params: KeyListParams) -> KeyListResult:
+async def list_keys(call: Call, params: NoParams) -> KeyListResult:
     """List the SSH keys and authorities that let somebody in, or did."""
     keys = call.kernel.invitations.ssh_keys()
     return KeyListResult(keys=[_info(call, one.fingerprint) for one in keys])

@@ -28,9 +28,10 @@ from antiphon_kernel.layout import (
     PrefixBreak,
     first_break,
 )
+from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
-from antiphon_kernel.tools.usage import UsedTokens, total_usage
+from antiphon_kernel.tools.usage import total_usage
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -336,7 +337,7 @@ class ContextUsageResult(Result):
     """Of those up to the last cache point."""
     types: list[TypeUsage]
     """Most tokens first."""
-    used: UsedTokens
+    used: TokenUsage
     """Tokens that all models have used here so far, as their providers count them."""
 
 
@@ -364,5 +365,5 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
         estimated_tokens=sum(estimates),
         cached_tokens=sum(estimates[: last + 1]),
         types=sorted(types, key=lambda one: -one.tokens),
-        used=UsedTokens.of(total_usage(used)),
+        used=total_usage(used),
     )

@@ -13,7 +13,7 @@ from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Candidate, SearchFilter
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
-from antiphon_kernel.text.search import Found, search_text
+from antiphon_kernel.text.search import Found, Match, search_text
 from antiphon_kernel.tools._common import check_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
@@ -62,27 +62,10 @@ class KernelSearchParams(Params):
     """Go on after this block: the `next` of the previous answer."""
 
 
-class SearchMatch(Result):
-    """One place where it was found."""
-
-    line: int
-    """Number of the line, from 0."""
-    match_start: int
-    """Column where the match starts, in code points from 0."""
-    match_end: int
-    """Column where it ends, exclusive."""
-    content: str
-    """The line, without its newline."""
-    before: list[str]
-    """The lines above it."""
-    after: list[str]
-    """The lines below it."""
-
-
 class BlockSearchResult(Result):
     """Matches in the order of the text."""
 
-    matches: list[SearchMatch]
+    matches: list[Match]
     """In the order of the text."""
     truncated: bool
     """Whether there are more than these."""
@@ -100,7 +83,7 @@ class BlockMatches(Result):
     """The file it is about."""
     version: int
     """The version of the block that was searched."""
-    matches: list[SearchMatch]
+    matches: list[Match]
     """In the order of the text."""
     truncated: bool
     """Whether the block has more matches than these."""
@@ -136,7 +119,9 @@ async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResu
         max_size=context.limits.search_code_points,
     )
     await context.wait_persisted()
-    return BlockSearchResult(matches=_matches(found), truncated=found.truncated, version=version)
+    return BlockSearchResult(
+        matches=list(found.matches), truncated=found.truncated, version=version
+    )
 
 
 @tool("kernel.search", needs=Permission.READ, errors=_ERRORS)
@@ -223,20 +208,6 @@ def _block_matches(call: Call, candidate: Candidate, found: Found) -> BlockMatch
         kind=candidate.kind,
         path=candidate.path,
         version=candidate.version,
-        matches=_matches(found),
+        matches=list(found.matches),
         truncated=found.truncated,
     )
-
-
-def _matches(found: Found) -> list[SearchMatch]:
-    return [
-        SearchMatch(
-            line=one.line,
-            match_start=one.start,
-            match_end=one.end,
-            content=one.content,
-            before=list(one.before),
-            after=list(one.after),
-        )
-        for one in found.matches
-    ]

@@ -7,15 +7,11 @@ from typing import Any
 from pydantic import Field
 
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.tools.kernel import SHOWN
 from antiphon_kernel.types.ids import NAME_LENGTH
 from antiphon_kernel.types.roles import Permission
-
-
-class NoParams(Params):
-    """Nothing to say."""
 
 
 class WhoamiResult(Result):

@@ -12,26 +12,6 @@ from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
 
 
-class UsedTokens(Result):
-    """Tokens and money that have been used."""
-
-    record = TokenUsage
-
-    requests: int
-    """How many there were."""
-    input_tokens: int
-    cached_tokens: int
-    cache_write_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    cost: float
-    unpriced: int
-
-    @classmethod
-    def of(cls, used: TokenUsage) -> UsedTokens:
-        return cls(**{name: getattr(used, name) for name in cls.model_fields})
-
-
 class KernelUsageParams(Params):
     """Part of what has been used."""
 
@@ -51,14 +31,14 @@ class ModelUsage(Result):
     """Username of the model."""
     username: str
     """Name of whoever's messages it answered."""
-    used: UsedTokens
+    used: TokenUsage
     """Sum since the context was made."""
 
 
 class KernelUsageResult(Result):
     """Tokens that have been used, in all and one by one."""
 
-    total: UsedTokens
+    total: TokenUsage
     """Sum of what is listed."""
     sums: list[ModelUsage]
     """Most tokens first."""
@@ -83,9 +63,7 @@ async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResu
         if context in (None, one.context) and whose in (None, one.model, one.asker)
     ]
     found.sort(key=lambda one: -one.used.tokens)
-    return KernelUsageResult(
-        total=UsedTokens.of(total_usage(found)), sums=[_shown(kernel, one) for one in found]
-    )
+    return KernelUsageResult(total=total_usage(found), sums=[_shown(kernel, one) for one in found])
 
 
 def total_usage(sums: Iterable[UsageSum]) -> TokenUsage:
@@ -99,5 +77,5 @@ def _shown(kernel: Kernel, one: UsageSum) -> ModelUsage:
         label=next(row.label for row in kernel.context_rows() if row.id == one.context),
         model=kernel.find_principal(one.model).username,
         username=kernel.find_principal(one.asker).username,
-        used=UsedTokens.of(one.used),
+        used=one.used,
     )

@@ -45,28 +45,6 @@ class ModelListParams(Params):
     """Also say published windows and prices; the first time it takes a moment to read them."""
 
 
-class ModelWindowInfo(Result):
-    """Limits in tokens."""
-
-    record = ModelWindow
-
-    input: int
-    output: int
-    total: int | None = None
-    separate: bool
-
-
-class ModelPriceInfo(Result):
-    """Price in US dollars for a million tokens."""
-
-    record = ModelPrice
-
-    input: float
-    output: float
-    cached: float | None = None
-    cache_write: float | None = None
-
-
 class ModelInfo(Result):
     """One model."""
 
@@ -82,22 +60,12 @@ class ModelInfo(Result):
     """Address of the server, where it is not the provider's own; for owners."""
     key: str | None = None
     """Place that the key comes from; for owners. Absent where it has none."""
-    window: ModelWindowInfo | None = None
+    window: ModelWindow | None = None
     """Limits in tokens, configured or published; absent where nobody knows."""
-    price: ModelPriceInfo | None = None
+    price: ModelPrice | None = None
     """Price for a million tokens, configured or published; absent where nobody knows."""
     tools: list[str] | None = None
     """Names of the tools it may call; all if absent."""
-
-
-class ConfigProblemInfo(Result):
-    """Something in a configuration that is wrong, and is left out."""
-
-    record = ConfigProblem
-
-    file: str
-    line: int | None = None
-    message: str
 
 
 class ModelListResult(Result):
@@ -105,7 +73,7 @@ class ModelListResult(Result):
 
     models: list[ModelInfo]
     """One entry a model."""
-    problems: list[ConfigProblemInfo]
+    problems: list[ConfigProblem]
     """Entries of configuration files that are wrong; for owners."""
     advice: str | None = None
     """One line that says what to do where there is no model."""
@@ -121,10 +89,7 @@ async def list_models(call: Call, params: ModelListParams) -> ModelListResult:
     found = await asyncio.to_thread(lambda: [(name, get(name)) for name in models])
     return ModelListResult(
         models=[_info(models, name, config, is_owner=is_owner) for name, config in found],
-        problems=[
-            ConfigProblemInfo(file=one.file, line=one.line, message=one.message)
-            for one in (models.problems if is_owner else ())
-        ],
+        problems=list(models.problems) if is_owner else [],
         advice=None if found else NO_MODEL,
     )
 
@@ -133,7 +98,6 @@ def _info(models: Models, name: str, config: ModelConfig | None, *, is_owner: bo
     is_default = name == models.default
     if config is None:
         return ModelInfo(name=name, kind=ModelKind.SCRIPTED, default=is_default)
-    window, price = config.window, config.price
     return ModelInfo(
         name=name,
         kind=config.kind,
@@ -142,19 +106,8 @@ def _info(models: Models, name: str, config: ModelConfig | None, *, is_owner: bo
         default=is_default,
         base_url=config.base_url if is_owner else None,
         key=config.key.source if is_owner and config.key is not None else None,
-        window=None
-        if window is None
-        else ModelWindowInfo(
-            input=window.input, output=window.output, total=window.total, separate=window.separate
-        ),
-        price=None
-        if price is None
-        else ModelPriceInfo(
-            input=price.input,
-            output=price.output,
-            cached=price.cached,
-            cache_write=price.cache_write,
-        ),
+        window=config.window,
+        price=config.price,
         tools=None if config.tools is None else list(config.tools),
     )
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.layout import BlockAuthor
+from antiphon_kernel.layout import BlockAuthor, BlockPosition
 from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message
 from antiphon_kernel.providers import ModelConfig, RemoteProvider
 from antiphon_kernel.registry import Params, Result, tool
@@ -52,15 +52,6 @@ class ContextRequestParams(ReadingParams):
     """Limits of the model; if absent its own, or those of a small one if they are not known."""
 
 
-class CacheMark(Result):
-    """Content block up to which a provider is to keep what it has read."""
-
-    message: int
-    """Index of the message."""
-    block: int
-    """Index in its content."""
-
-
 class ContextRequestResult(Result):
     """The messages that a model would be given now."""
 
@@ -72,7 +63,7 @@ class ContextRequestResult(Result):
     recordings, and of one that is not configured here."""
     messages: list[dict[str, Any]]
     """Each with `role` (user, assistant, tool) and `content`, a list of content blocks."""
-    cache_marks: list[CacheMark]
+    cache_marks: list[BlockPosition]
     """In the order of the messages."""
     estimated_tokens: int
     """Of the messages; of a configured model of the whole request, corrected by what its provider
@@ -112,7 +103,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
         model=model.name if model is not None else None,
         payload=payload,
         messages=messages,
-        cache_marks=[CacheMark(message=one.message, block=one.block) for one in conversation.marks],
+        cache_marks=list(conversation.marks),
         estimated_tokens=estimated,
         max_tokens=clamp_max_tokens(wanted, window, estimated),
     )

@@ -99,17 +99,17 @@ def thaw(value: FrozenJson) -> Any:
     return value
 
 
-def canonical_json(value: FrozenJson) -> str:
+def canonical_json(value: FrozenJson | list[Any] | dict[str, Any]) -> str:
     """Return the JSON text that all values equal to this one have in common."""
     return json.dumps(
         _with_whole_numbers(value), ensure_ascii=False, sort_keys=True, separators=(",", ":")
     )
 
 
-def _with_whole_numbers(value: FrozenJson) -> Any:
-    if isinstance(value, JsonObject):
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, Mapping):
         return {key: _with_whole_numbers(member) for key, member in value.items()}
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         return [_with_whole_numbers(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)

@@ -60,8 +60,9 @@ class Member:
     principal: str
     username: str
     kind: PrincipalKind | str
+    """`human`, `model`, or another kind of principal."""
     colour: int
-    """Slot 0 to `COLOUR_SLOTS` - 1."""
+    """Slot of their colour, from 0 to 11."""
 
     def as_json(self) -> str:
         fields = {"name": self.username, "kind": str(self.kind), "colour": self.colour}

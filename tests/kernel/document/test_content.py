@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from antiphon_kernel.document.changes import ContentChange, DocumentChange
 from antiphon_kernel.document.content import read_content, read_value
 from antiphon_kernel.document.content_writes import (
-    canonical,
     plan_append,
     plan_increment,
     plan_insert,
@@ -33,6 +32,7 @@ from antiphon_kernel.document.schema import (
     encode_schema,
 )
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.frozen_json import canonical_json
 from antiphon_kernel.yjs.update import decode_update
 from tests.kernel.document.structured import (
     BLOCK,
@@ -73,7 +73,7 @@ NESTED = CompositeSchema(
 
 
 def same(one: Any, other: Any) -> bool:
-    return canonical(one) == canonical(other)
+    return canonical_json(one) == canonical_json(other)
 
 
 @given(schemas)

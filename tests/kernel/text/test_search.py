@@ -37,7 +37,7 @@ def search(text: str, query: Query, most: int = UNLIMITED, context: int = 2) -> 
 
 
 def spans(found: Found) -> list[tuple[int, int, int]]:
-    return [(one.line, one.start, one.end) for one in found.matches]
+    return [(one.line, one.match_start, one.match_end) for one in found.matches]
 
 
 def refusal(pattern: str) -> AntiphonError:

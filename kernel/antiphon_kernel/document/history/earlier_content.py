@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_kernel.document.content import Content, plain_json
-from antiphon_kernel.document.content_writes import canonical
 from antiphon_kernel.document.counters import as_number
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.container_index import Names
@@ -24,6 +23,7 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.document.schema_validation import violations
+from antiphon_kernel.types.frozen_json import canonical_json
 
 
 def content_at(history: BlockHistory, part: Part, path: str | None, version: int) -> Content:
@@ -82,7 +82,7 @@ def plan_content_at(
         plan = history.plan_count(names, version, client)
     elif _is_single(part) and not is_text(part):
         now, then = history.values(names), history.values(names, version)
-        same = canonical([*map(plain_json, now)]) == canonical([*map(plain_json, then)])
+        same = canonical_json([*map(plain_json, now)]) == canonical_json([*map(plain_json, then)])
         plan = UpdatePlan() if same else history.plan_restore(path_of(names), version)
     else:
         plan = history.plan_restore(path_of(names), version)
