@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ from hypothesis import settings
 # with ANTIPHON_CASES, other examples each time.
 settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" not in os.environ)
 settings.load_profile("tests")
+
+# Every process that a test starts imports the program: it is compiled for the first of them only.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 gc.disable()
 # What one test leaves does not matter before the next ones have made as much.
