@@ -18,9 +18,9 @@ from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.providers.local import packaged_model
+from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.turn_metadata import USAGE
 from tests.e2e.machine import Machine
 from tests.local_model import LIMIT, has_ended, local_servers, looks_into_proc, needs_local_model
 from tests.waiting import until, wait_until

@@ -46,6 +46,7 @@ from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK
 from antiphon.widgets.sidebar import ContextName, participant_rows
 from antiphon.widgets.status import HintLog, LiveText
 from antiphon.widgets.status.participants import participants
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import (
     Activity,
     BlockKind,
@@ -56,7 +57,6 @@ from antiphon_kernel.types.enums import (
 )
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.roles import AccessRole
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import AMY, ARIA, BEN, Sample, aria_writing, ben_at
 from tests.clocks import ManualClock

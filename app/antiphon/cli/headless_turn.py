@@ -16,10 +16,10 @@ from antiphon.cli.stdio import Printer
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.types.block_metadata import ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
-from antiphon_kernel.types.turn_metadata import ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
 
 _EVERY_TOOL: Final = "*"
 _ASKED: Final = "asked"

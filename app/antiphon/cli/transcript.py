@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.text.sequence_diff import changed_ranges
-from antiphon_kernel.types.cut_out import CUT_OUT
+from antiphon_kernel.types.block_metadata import CUT_OUT
 
 REST_SECONDS: Final = 1.0
 """How long nobody has edited a block's printed text before its changes are said."""

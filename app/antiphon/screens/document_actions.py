@@ -46,10 +46,10 @@ from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import WIDE, Sidebar
 from antiphon.widgets.status import FindBar, LiveStrip, UnreadBadge
+from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
-from antiphon_kernel.types.turn_metadata import CAN_RETRY
 
 NO_CELL: Final = "There is no cell yet."
 

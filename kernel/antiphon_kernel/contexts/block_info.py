@@ -14,9 +14,9 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.header import ENUMS, FIELDS, json_object
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_value
 
 R = TypeVar("R", bound=Result)

@@ -62,8 +62,8 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.free_memory import return_free_memory
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.validation import (

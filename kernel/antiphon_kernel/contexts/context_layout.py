@@ -31,10 +31,10 @@ from antiphon_kernel.layout import (
 from antiphon_kernel.messages import CorrelationError
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_of
-from antiphon_kernel.types.collection_pause import without_collection
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
+from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.types.records import BlockHeader
 
 READERS_KEPT: Final = 4

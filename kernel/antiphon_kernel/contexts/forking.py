@@ -31,10 +31,10 @@ from antiphon_kernel.storage import (
     Snapshot,
 )
 from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader, TextSplice
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import without_damage, without_question
 from antiphon_kernel.yjs.merge import FAN_IN, merge
 

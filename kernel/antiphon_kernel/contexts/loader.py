@@ -18,7 +18,7 @@ from antiphon_kernel.storage import (
     Snapshot,
     StoredContext,
 )
-from antiphon_kernel.types.collection_pause import without_collection
+from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update

@@ -36,11 +36,11 @@ from antiphon_kernel.messages import (
     size_metadata,
 )
 from antiphon_kernel.text.graphemes import common_ends
+from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.media_types import PDF, PLAIN_TEXT, media_type_of
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.turn_metadata import CALL_SIGNATURE
 from antiphon_kernel.validation import check_value, reject_long_text
 
 _ROLES: Final = {

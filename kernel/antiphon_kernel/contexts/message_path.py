@@ -39,11 +39,11 @@ from antiphon_kernel.messages import (
     parse_block,
 )
 from antiphon_kernel.messages import Message as AnyMessage
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.media_types import is_media_type, is_sha256, is_text_type
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 MESSAGE: Final = "message"
 """The key of a block's metadata that blocks of one message have in common."""

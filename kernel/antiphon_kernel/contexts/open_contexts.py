@@ -20,8 +20,8 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.types.free_memory import return_free_memory
 from antiphon_kernel.types.ids import ContextId, IdSource, SessionId
+from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)

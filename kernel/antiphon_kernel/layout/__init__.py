@@ -9,8 +9,7 @@ from antiphon_kernel.layout.announce import (
     announcement_text,
 )
 from antiphon_kernel.layout.arrange import arrange
-from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
-from antiphon_kernel.layout.cache_points import CachePoints, cache_points
+from antiphon_kernel.layout.cache_points import CachePoints, cache_points, why_not_hidden
 from antiphon_kernel.layout.compaction import (
     WHOLE_TURNS,
     CompactionError,
@@ -25,8 +24,14 @@ from antiphon_kernel.layout.derived_ids import (
     tool_call_id,
     turn_id,
 )
-from antiphon_kernel.layout.hiding import why_not_hidden
-from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, rounds_of
+from antiphon_kernel.layout.items import (
+    BlockAuthor,
+    ItemType,
+    Layout,
+    LayoutBlock,
+    LayoutItem,
+    rounds_of,
+)
 from antiphon_kernel.layout.model_view import (
     ROUND,
     SIGNATURE,

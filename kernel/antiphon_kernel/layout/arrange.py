@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename
 
-from antiphon_kernel.layout.blocks import LayoutBlock
 from antiphon_kernel.layout.derived_ids import block_hash, tool_call_id, turn_id
-from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn
+from antiphon_kernel.layout.items import ItemType, Layout, LayoutBlock, LayoutItem, LayoutTurn
 from antiphon_kernel.layout.paths import (
     ArtifactName,
     ArtifactPath,
@@ -19,8 +18,8 @@ from antiphon_kernel.layout.paths import (
     SummaryPath,
     is_path,
 )
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, Role
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 
 def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layout:

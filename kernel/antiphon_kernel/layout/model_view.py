@@ -8,8 +8,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import Final
 
-from antiphon_kernel.layout.blocks import LayoutBlock
-from antiphon_kernel.layout.items import ItemType, LayoutItem
+from antiphon_kernel.layout.items import ItemType, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, shortened, tool_name
 from antiphon_kernel.messages import (
     AssistantMessage,
@@ -26,9 +25,9 @@ from antiphon_kernel.messages import (
     estimate_block,
     stated_size,
 )
+from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.media_types import is_text_type
-from antiphon_kernel.types.turn_metadata import CALL_SIGNATURE
 
 SIGNATURE: Final = "signature"
 """Key of `metadata` of a thinking block: what the provider signed it with."""

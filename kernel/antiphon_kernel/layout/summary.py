@@ -12,9 +12,9 @@ from antiphon_kernel.layout.derived_ids import rename_derived
 from antiphon_kernel.layout.items import ItemType, LayoutItem
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.frozen_json import thaw
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 OPENING: Final = (
     "Earlier parts of this conversation, shortened. block.read shows each block by its path."

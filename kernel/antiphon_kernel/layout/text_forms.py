@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
-from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
+from antiphon_kernel.layout.items import BlockAuthor, ItemType, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.paths import BlockPath, is_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind, Role

@@ -31,10 +31,10 @@ from antiphon_kernel.storage import (
     row_number,
     versions_of,
 )
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored

@@ -1,15 +1,5 @@
 """Messages that models read and write: content blocks, their rules, their size in tokens."""
 
-from antiphon_kernel.messages.blocks import (
-    ContentBlock,
-    DocumentBlock,
-    ImageBlock,
-    InputBlock,
-    TextBlock,
-    Thinking,
-    ToolUse,
-    UnknownBlock,
-)
 from antiphon_kernel.messages.coalescing import JOIN, coalesce
 from antiphon_kernel.messages.comparison import comparison_form, message_digest
 from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
@@ -36,9 +26,17 @@ from antiphon_kernel.messages.imported import (
 from antiphon_kernel.messages.loom import read_loom
 from antiphon_kernel.messages.message import (
     AssistantMessage,
+    ContentBlock,
+    DocumentBlock,
+    ImageBlock,
+    InputBlock,
     Message,
     MessageRole,
+    TextBlock,
+    Thinking,
     ToolMessage,
+    ToolUse,
+    UnknownBlock,
     UserMessage,
     is_text_only,
     tool_uses,

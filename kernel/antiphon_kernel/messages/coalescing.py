@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from itertools import chain, groupby
 from typing import Final
 
-from antiphon_kernel.messages.blocks import TextBlock
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     Message,
+    TextBlock,
     ToolMessage,
     UserMessage,
     is_text_only,

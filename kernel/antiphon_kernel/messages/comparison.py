@@ -10,16 +10,17 @@ import hashlib
 import json
 from dataclasses import replace
 
-from antiphon_kernel.messages.blocks import (
+from antiphon_kernel.messages.message import (
     ContentBlock,
     DocumentBlock,
     ImageBlock,
+    Message,
     TextBlock,
     Thinking,
+    ToolMessage,
     ToolUse,
     UnknownBlock,
 )
-from antiphon_kernel.messages.message import Message, ToolMessage
 
 
 def comparison_form(message: Message) -> Message | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antiphon_kernel.messages.blocks import ToolUse
 from antiphon_kernel.messages.errors import CorrelationError, MessageError, MessageProblem
-from antiphon_kernel.messages.message import Message, ToolMessage, tool_uses
+from antiphon_kernel.messages.message import Message, ToolMessage, ToolUse, tool_uses
 from antiphon_kernel.types.quoting import quote
 
 

@@ -11,15 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from antiphon_kernel.messages.blocks import (
-    ContentBlock,
-    InputBlock,
-    TextBlock,
-    Thinking,
-    ToolUse,
-    is_blank,
-    require_visible,
-)
 from antiphon_kernel.messages.correlation import PathCorrelation
 from antiphon_kernel.messages.errors import CorrelationError, MessageError, MessageProblem
 from antiphon_kernel.messages.foreign_parts import (
@@ -34,7 +25,19 @@ from antiphon_kernel.messages.imported import (
     ImportedMessage,
     SystemMessage,
 )
-from antiphon_kernel.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
+from antiphon_kernel.messages.message import (
+    AssistantMessage,
+    ContentBlock,
+    InputBlock,
+    Message,
+    TextBlock,
+    Thinking,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+    is_blank,
+    require_visible,
+)
 from antiphon_kernel.messages.normal_form import (
     freeze_object,
     parse_arguments,

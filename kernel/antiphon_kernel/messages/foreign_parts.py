@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from antiphon_kernel.messages.blocks import (
+from antiphon_kernel.messages.errors import MessageError, MessageProblem
+from antiphon_kernel.messages.message import (
     ContentBlock,
     DocumentBlock,
     ImageBlock,
@@ -22,7 +23,6 @@ from antiphon_kernel.messages.blocks import (
     UnknownBlock,
     require_visible,
 )
-from antiphon_kernel.messages.errors import MessageError, MessageProblem
 from antiphon_kernel.messages.normal_form import (
     freeze_object,
     parse_arguments,

@@ -14,19 +14,19 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final
 
-from antiphon_kernel.messages.blocks import (
-    ContentBlock,
-    DocumentBlock,
-    ImageBlock,
-    Thinking,
-    ToolUse,
-    UnknownBlock,
-)
 from antiphon_kernel.messages.errors import MessageError
 from antiphon_kernel.messages.foreign_conversations import ForeignMessageReader
 from antiphon_kernel.messages.foreign_parts import STATED_TYPE, PartReader, without
 from antiphon_kernel.messages.imported import ImportedMessage, SystemMessage
-from antiphon_kernel.messages.message import ToolMessage
+from antiphon_kernel.messages.message import (
+    ContentBlock,
+    DocumentBlock,
+    ImageBlock,
+    Thinking,
+    ToolMessage,
+    ToolUse,
+    UnknownBlock,
+)
 from antiphon_kernel.messages.normal_form import dump_block
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.media_types import PLAIN_TEXT

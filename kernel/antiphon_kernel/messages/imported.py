@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from antiphon_kernel.messages.blocks import InputBlock
-from antiphon_kernel.messages.message import Message
+from antiphon_kernel.messages.message import InputBlock, Message
 from antiphon_kernel.types.frozen_json import JsonObject
 
 

@@ -1,4 +1,4 @@
-"""Messages of a conversation: immutable values that are valid by construction."""
+"""Messages of a conversation and their content blocks: immutable values, valid by construction."""
 
 from __future__ import annotations
 
@@ -6,15 +6,155 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, TypeAlias, TypeGuard, get_args
 
-from antiphon_kernel.messages.blocks import (
-    ContentBlock,
-    InputBlock,
-    TextBlock,
-    ToolUse,
-    require_visible,
-)
 from antiphon_kernel.messages.errors import MessageError, MessageProblem
+from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.media_types import is_media_type, is_sha256
 from antiphon_kernel.types.quoting import quote
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Text, kept to the character."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        require_text(self.text, "text")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A call of a tool by a model."""
+
+    id: str
+    """Ties the result to the call; unique on a path."""
+    name: str
+    parameters: JsonObject
+    signature: str | None = None
+    """A provider's, which goes back to it with the call."""
+
+    def __post_init__(self) -> None:
+        require_visible(self.id, "id", MessageProblem.BLANK_CALL_ID)
+        require_visible(self.name, "name", MessageProblem.BLANK_TOOL_NAME)
+        require_object(self.parameters, "parameters")
+        if self.signature is not None:
+            require_text(self.signature, "signature")
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Reasoning of a model."""
+
+    text: str
+    signature: str | None = None
+    """A provider's, over exactly this text."""
+
+    def __post_init__(self) -> None:
+        require_text(self.text, "text")
+        if self.signature is not None:
+            require_text(self.signature, "signature")
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredFile:
+    media_type: str
+    """In lower case, without parameters: `image/png`."""
+    hash: str
+    """SHA-256 of the bytes, in lower-case hexadecimal."""
+
+    def __post_init__(self) -> None:
+        require_text(self.media_type, "media_type")
+        if not is_media_type(self.media_type):
+            raise MessageError(
+                MessageProblem.INVALID_VALUE,
+                f"expected a media type such as image/png, found {quote(self.media_type)}",
+                path="media_type",
+            )
+        require_text(self.hash, "hash")
+        if not is_sha256(self.hash):
+            raise MessageError(
+                MessageProblem.INVALID_VALUE,
+                f"expected a SHA-256 in 64 lower-case digits, found {quote(self.hash)}",
+                path="hash",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBlock(_StoredFile):
+    """An image, by the hash of its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBlock(_StoredFile):
+    """A document such as a PDF, by the hash of its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownBlock:
+    """Content of a kind that has no block of its own; round-trips as it came."""
+
+    raw: JsonObject
+
+    def __post_init__(self) -> None:
+        require_object(self.raw, "raw")
+
+
+InputBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock | UnknownBlock
+"""Content of user and tool messages."""
+
+ContentBlock: TypeAlias = InputBlock | ToolUse | Thinking
+"""Content of assistant messages."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has nothing but white space."""
+    return not text or text.isspace()
+
+
+def require_text(value: object, path: str) -> None:
+    """Refuse what is not a string of whole characters.
+
+    Raises:
+        MessageError: with `path`.
+    """
+    if not isinstance(value, str):
+        raise MessageError(
+            MessageProblem.WRONG_SHAPE, f"expected a string, found {quote(value)}", path=path
+        )
+    try:
+        if not value.isascii():
+            value.encode()
+    except UnicodeEncodeError:
+        raise MessageError(
+            MessageProblem.INVALID_VALUE,
+            f"{quote(value)} holds half a surrogate pair; send whole characters",
+            path=path,
+        ) from None
+
+
+def require_visible(value: object, path: str, problem: MessageProblem) -> None:
+    """Refuse what is not a string with something to see in it.
+
+    Raises:
+        MessageError: with `path`, and with `problem` if the string is blank.
+    """
+    require_text(value, path)
+    if isinstance(value, str) and is_blank(value):
+        raise MessageError(
+            problem, f"expected a string that is not blank, found {quote(value)}", path=path
+        )
+
+
+def require_object(value: object, path: str) -> None:
+    """Refuse what is not a frozen JSON object.
+
+    Raises:
+        MessageError: with `path`.
+    """
+    if not isinstance(value, JsonObject):
+        raise MessageError(
+            MessageProblem.WRONG_SHAPE, f"expected a JSON object, found {quote(value)}", path=path
+        )
 
 
 class MessageRole(StrEnum):

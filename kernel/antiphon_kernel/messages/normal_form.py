@@ -12,25 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from antiphon_kernel.messages.blocks import (
+from antiphon_kernel.messages.errors import MessageError, MessageProblem, ToolArgumentParseError
+from antiphon_kernel.messages.message import (
+    AssistantMessage,
     ContentBlock,
     DocumentBlock,
     ImageBlock,
     InputBlock,
-    TextBlock,
-    Thinking,
-    ToolUse,
-    UnknownBlock,
-    is_blank,
-    require_visible,
-)
-from antiphon_kernel.messages.errors import MessageError, MessageProblem, ToolArgumentParseError
-from antiphon_kernel.messages.message import (
-    AssistantMessage,
     Message,
     MessageRole,
+    TextBlock,
+    Thinking,
     ToolMessage,
+    ToolUse,
+    UnknownBlock,
     UserMessage,
+    is_blank,
+    require_visible,
 )
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.json_validation import read_json, unique_names

@@ -17,16 +17,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.messages.blocks import (
+from antiphon_kernel.messages.message import (
     ContentBlock,
     DocumentBlock,
     ImageBlock,
+    Message,
     TextBlock,
     Thinking,
     ToolUse,
     UnknownBlock,
 )
-from antiphon_kernel.messages.message import Message
 from antiphon_kernel.types.frozen_json import FrozenJson, JsonObject, thaw
 
 _MARKED: Final = b"x"

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 from pydantic_core import to_json
 
-from antiphon_kernel.types.collection_pause import without_collection
+from antiphon_kernel.types.memory import without_collection
 
 CONNECTING: Final = 15.0
 """Seconds for a connection, and for what is sent over it."""

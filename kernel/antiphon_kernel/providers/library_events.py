@@ -25,7 +25,7 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.usage import RequestUsage
 
 from antiphon_kernel.messages import ToolArgumentParseError, parse_arguments
-from antiphon_kernel.messages.blocks import is_blank
+from antiphon_kernel.messages.message import is_blank
 from antiphon_kernel.providers.events import (
     End,
     ErrorKind,

@@ -35,7 +35,7 @@ from antiphon_kernel.messages import (
     ToolUse,
     UnknownBlock,
 )
-from antiphon_kernel.messages.blocks import is_blank
+from antiphon_kernel.messages.message import is_blank
 from antiphon_kernel.providers.model_config import ModelConfig
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile
 from antiphon_kernel.providers.signatures import ProviderSignature, SignedPart

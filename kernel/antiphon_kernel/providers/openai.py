@@ -1,4 +1,4 @@
-"""Models asked in the form of OpenAI's Responses."""
+"""Models asked in the forms of OpenAI: Responses and Chat Completions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from openai import AsyncOpenAI
 from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.resources.responses import AsyncResponses
 from pydantic_ai.models import Model
-from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
+from pydantic_ai.models.openai import (
+    OpenAIChatModel,
+    OpenAIChatModelSettings,
+    OpenAIResponsesModel,
+    OpenAIResponsesModelSettings,
+)
+from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from antiphon_kernel.providers.http_clients import hold_back
@@ -83,4 +89,27 @@ class ResponsesModel(LibraryModel):
             settings["openai_reasoning_effort"] = reasoning_effort(self.config.thinking)
         if self._model.profile.get("supports_thinking") and self.config.thinking != 0:
             settings["openai_reasoning_summary"] = "auto"
+        return settings
+
+
+class ChatModel(LibraryModel):
+    """Model behind Chat Completions."""
+
+    def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
+        """Return the library's model."""
+        url = self.config.base_url
+        service = WholeBodyClient(
+            api_key=key, base_url=url or OPENAI_URL, http_client=client, max_retries=0
+        )
+        # Servers of others know `max_tokens` only, and refuse fields that they do not know.
+        profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=url is None)
+        return OpenAIChatModel(
+            self.config.model, provider=OpenAIProvider(openai_client=service), profile=profile
+        )
+
+    def settings(self, prompt: ModelPrompt) -> OpenAIChatModelSettings:
+        """Return the settings of a request."""
+        settings = OpenAIChatModelSettings(max_tokens=prompt.max_tokens)
+        if self.config.thinking is not None:
+            settings["openai_reasoning_effort"] = reasoning_effort(self.config.thinking)
         return settings

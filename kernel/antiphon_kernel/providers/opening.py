@@ -135,7 +135,7 @@ def _model_class(kind: ModelKind) -> type[LibraryModel]:
 
             return ResponsesModel
         case ModelKind.OPENAI_CHAT:
-            from antiphon_kernel.providers.openai_chat import ChatModel
+            from antiphon_kernel.providers.openai import ChatModel
 
             return ChatModel
         case _:

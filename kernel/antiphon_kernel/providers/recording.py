@@ -1,4 +1,4 @@
-"""Recordings of turns: JSON lines that say what a model did and when.
+"""Recordings of turns, JSON lines that say what a model did and when, and their player.
 
 The first line may be a header, ``{"model": NAME, "title": TEXT}``. Every other line is an event,
 ``{"at_ms": N, "type": TYPE, ...}`` with `at_ms` counted since the previous event ended: ``text``
@@ -9,10 +9,11 @@ and `output_tokens`; ``end`` perhaps `stop_reason`; ``error`` carries `message`.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ from antiphon_kernel.providers.events import (
     TurnEvent,
     Usage,
 )
+from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import NAME_LENGTH, is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
 
@@ -169,3 +171,44 @@ class _RecordingLine:
         if not 0 <= value < math.inf:
             raise self.error(f"`{key}`, a number from 0 up", json.dumps(value))
         return value
+
+
+MIN_SPEED = 0.1
+MAX_SPEED = 1000.0
+
+
+class ScriptedProvider:
+    """Plays its recordings in each context, the next one with each turn, and then again.
+
+    `speed` divides all waiting; infinity means none.
+    """
+
+    def __init__(
+        self,
+        recordings: Sequence[Recording],
+        *,
+        speed: float = 1.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        if not recordings:
+            raise ValueError("a scripted model needs at least one recording")
+        if not (MIN_SPEED <= speed <= MAX_SPEED or speed == math.inf):
+            raise ValueError(f"speed is {MIN_SPEED} to {MAX_SPEED:.0f} or inf, not {speed}")
+        self._recordings = tuple(recordings)
+        self._speed = speed
+        self._sleep = sleep
+        self._turns: dict[ContextId, int] = {}
+
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        """One round of the recording that this turn plays."""
+        if request.round == 0:
+            self._turns[request.context_id] = self._turns.get(request.context_id, -1) + 1
+        turn = self._turns.get(request.context_id, 0)
+        rounds = self._recordings[turn % len(self._recordings)].rounds
+        if request.round >= len(rounds):
+            yield End("end_turn")
+            return
+        for step in rounds[request.round]:
+            # Also without waiting the others get their turn between two events.
+            await self._sleep(step.wait_ms / 1000 / self._speed)
+            yield step.event

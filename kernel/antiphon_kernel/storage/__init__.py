@@ -18,6 +18,7 @@ from antiphon_kernel.storage.backup import (
     install,
     open_to_read,
 )
+from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.journal_reader import (
@@ -26,7 +27,6 @@ from antiphon_kernel.storage.journal_reader import (
     JournalReader,
     versions_of,
 )
-from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
     Blob,
     BlockChangeRow,

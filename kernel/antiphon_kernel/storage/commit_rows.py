@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.op_rows import encode_runs, op_id, stored_blocks, stored_operation
-from antiphon_kernel.storage.rows import Commit, ForkOrigin, SessionRow, UndoRow
+from antiphon_kernel.storage.rows import (
+    BlockRow,
+    Commit,
+    ForkOrigin,
+    InheritedRun,
+    SessionRow,
+    UndoRow,
+)
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import snapshot_rows
 from antiphon_kernel.yjs.restored_ids import encode_restored
+
+SEQ_BITS: Final = 32
+
+LAST_SEQ: Final = 2**SEQ_BITS - 1
+"""No `seq` is higher."""
+
+_MOST_FREQUENT: Final = "append"
+
+_BLOCK_BITS: Final = 12
+
+
+def op_id(context: int, seq: int) -> int:
+    """The number of a transaction: those of one context follow each other.
+
+    Args:
+        context: what stands for the context in the journal.
+    """
+    return (context << SEQ_BITS) + seq
+
+
+def stored_operation(operation: str) -> str | None:
+    """Return an operation as it is stored: None for the most frequent one."""
+    return operation if operation != _MOST_FREQUENT else None
+
+
+def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
+    """Encode the blocks a transaction touched, with their versions then: one number, or a text."""
+    if len(blocks) == 1 and blocks[0].number < 2**_BLOCK_BITS:
+        return (blocks[0].version << _BLOCK_BITS) + blocks[0].number
+    return " ".join(f"{block.number}:{block.version}" for block in blocks)
+
+
+def encode_runs(runs: Sequence[InheritedRun]) -> str:
+    """The runs of one text as they are stored."""
+    return json.dumps([[one.start, one.end, one.principal, one.version, one.time] for one in runs])
+
 
 _BLOB: Final = (
     "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET data = excluded.data"

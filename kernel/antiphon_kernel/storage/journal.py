@@ -16,7 +16,6 @@ from antiphon_kernel.storage.commit_rows import commit_rows, session_rows
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
-from antiphon_kernel.storage.pages import Pages
 from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
@@ -25,7 +24,7 @@ from antiphon_kernel.storage.rows import (
     StoredContext,
 )
 from antiphon_kernel.storage.search_table import SearchTable
-from antiphon_kernel.storage.snapshots import Snapshots
+from antiphon_kernel.storage.snapshots import Pages, Snapshots
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal

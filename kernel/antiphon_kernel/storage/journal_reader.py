@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
     Blob,
     BlockChangeRow,

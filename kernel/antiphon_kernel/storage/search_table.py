@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.storage.commit_rows import SEQ_BITS
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.op_rows import SEQ_BITS
 
 _CONTEXT_BITS: Final = 32
 _LONG: Final = 100_000

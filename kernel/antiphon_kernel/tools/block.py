@@ -35,8 +35,8 @@ from antiphon_kernel.tools._common import (
     check_size,
     write,
 )
+from antiphon_kernel.types.block_metadata import CUT_OUT
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.cut_out import CUT_OUT
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader

@@ -1,4 +1,4 @@
-"""Contexts: list, create, rename, archive, fork, export and import."""
+"""Contexts: list, create, rename, archive, fork, export, import, and a page of one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import (
     Context,
+    ContextPage,
     Fork,
     InitialContent,
     read_now,
+    read_page,
     read_version,
     split_surrogates,
     start_fork,
@@ -23,8 +25,10 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageShape
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, CorruptContextError
+from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
@@ -498,3 +502,31 @@ def _too_large(what: str, limit: int, command: str) -> AntiphonError:
         limit=limit,
         limit_name="export_code_points",
     )
+
+
+class ContextPageParams(Params):
+    """Context and place of a page."""
+
+    context: str | None = None
+    around: str | None = None
+    """A block in the middle of the page; the last blocks if absent."""
+
+
+@tool("context.page", needs=Permission.READ, errors=REFERENCES)
+async def page(call: Call, params: ContextPageParams) -> ContextPage:
+    """Read some neighbouring blocks of a context with their texts, as a screen shows them.
+
+    The last blocks of a context that nobody has opened since the kernel was started are read
+    without opening it, so that a long one can be shown at once.
+    """
+    kernel, around = call.kernel, params.around
+    stored = await kernel.stored_page(params.context or DEFAULT_CONTEXT)
+    if stored is not None and (around is None or stored.surrounds(around)):
+        call.check()
+        return stored
+    context = await call.context(params.context)
+    block = await block_in(call, context, around) if around is not None else None
+    context.appends.flush_all()
+    found = read_page(context, block)
+    await context.wait_persisted()
+    return found

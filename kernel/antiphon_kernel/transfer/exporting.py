@@ -33,8 +33,8 @@ from antiphon_kernel.transfer.records import (
     blob_line,
     header_fields,
 )
+from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import BlockHeader, Principal

@@ -42,6 +42,7 @@ from antiphon_kernel.transfer.records import (
     read_line,
     refusal,
 )
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -49,7 +50,6 @@ from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, Principal
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_limit, check_value, without_question
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 

@@ -17,8 +17,7 @@ from antiphon_kernel.config import (
 )
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
-from antiphon_kernel.providers.recording import Recording, load_recording
-from antiphon_kernel.providers.scripted import ScriptedProvider
+from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
 from antiphon_kernel.text.mentions import mentions
 
 _log = logging.getLogger(__name__)

@@ -14,9 +14,8 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import PermissionPolicy, ToolPermit
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
-from antiphon_kernel.turns.call_place import is_harmless
 from antiphon_kernel.turns.shell_call import SHELL
-from antiphon_kernel.types.constants import INTERRUPTED
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
 from antiphon_kernel.types.enums import CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
@@ -395,3 +394,61 @@ def _not_asked(call: str, header: BlockHeader) -> AntiphonError:
         f"Block {call} waits for no decision: {said}. permission.list names the calls that wait.",
         status=str(header.permission or header.status),
     )
+
+
+_GROUPS: Final = frozenset({"block", "source"})
+"""Groups of tools that work on a context, and may also write there without being asked about."""
+
+_NOT_HERE: Final = frozenset({"block.attach"})
+"""Tools that read files of the kernel's host."""
+
+_BLOCKS: Final = frozenset(
+    {"block_id", "parent_id", "after", "before", "after_block", "message", "parent", "summary"}
+)
+"""Parameters that name a block by a reference, wherever they are strings."""
+
+_CONTEXT: Final = "context"
+
+
+async def is_harmless(
+    kernel: Kernel, context_id: str, tool: str, arguments: Mapping[str, Any]
+) -> bool:
+    """Return whether a call reads, or writes blocks, in one context only.
+
+    Args:
+        tool: name of the tool for models.
+    """
+    name = tool.replace("_", ".", 1)
+    if name not in kernel.registry.names or name in _NOT_HERE:
+        return False
+    found = kernel.registry[name]
+    if found.needs is not Permission.READ and name.partition(".")[0] not in _GROUPS:
+        return False
+    takes = found.params.model_fields.keys()
+    references = [
+        value
+        for key, value in arguments.items()
+        if key in _BLOCKS and key in takes and isinstance(value, str)
+    ]
+    stated = arguments.get(_CONTEXT)
+    if _CONTEXT not in takes and not references:
+        return False
+    if _CONTEXT in takes and (stated is not None or not references):
+        if not await _is_context(kernel, context_id, stated or DEFAULT_CONTEXT):
+            return False
+    for reference in references:
+        try:
+            context, _ = await kernel.find_block(reference)
+        except AntiphonError:
+            continue  # the tool says so
+        if context.id != context_id:
+            return False
+    return True
+
+
+async def _is_context(kernel: Kernel, context_id: str, reference: object) -> bool:
+    try:
+        context = await kernel.context(str(reference))
+    except AntiphonError:
+        return True  # the tool says so
+    return context.id == context_id

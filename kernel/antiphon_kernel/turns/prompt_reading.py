@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -31,11 +31,27 @@ from antiphon_kernel.messages import (
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, ToolDefinition
+from antiphon_kernel.providers.model_config import ModelConfig
+from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
-from antiphon_kernel.turns.answering_model import AnsweringModel
-from antiphon_kernel.types.collection_pause import without_collection
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.memory import without_collection
+
+
+@dataclass(eq=False, slots=True)
+class AnsweringModel:
+    """One model that turns are played with."""
+
+    name: str
+    provider: Provider
+    config: ModelConfig | None = None
+    """None of a model that plays recordings."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """Correction of the estimate of tokens, by what its provider has reported."""
+    looked: dict[ContextId, int] = field(default_factory=dict)
+    """For each context, its version when the model last read it."""
+
 
 _ANSWER_SHARE: Final = 4
 """A fourth of the window at most is kept free for the answer."""

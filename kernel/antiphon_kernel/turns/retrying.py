@@ -7,9 +7,9 @@ from typing import Final
 
 from antiphon_kernel.providers.events import ErrorKind, ProviderError
 from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.types.block_metadata import RETRY
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.turn_metadata import RETRY
 
 ATTEMPTS: Final = 4
 """How often a request is sent again at most."""

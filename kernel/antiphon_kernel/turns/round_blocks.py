@@ -13,10 +13,10 @@ from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.shell_call import SHELL, begin_call
 from antiphon_kernel.turns.tool_calls import RoundCall
+from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import truncate
-from antiphon_kernel.types.turn_metadata import CALL_SIGNATURE
 from antiphon_kernel.validation import check_value
 
 

@@ -18,18 +18,18 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, PermissionPolicy, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
-from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.brief import system_text
 from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
-from antiphon_kernel.turns.prompt_reading import PromptReader, instruction_tokens
+from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
 from antiphon_kernel.turns.tool_calls import resumed_calls
 from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings, report_failure
 from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.block_metadata import MAX_ROUNDS
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -37,7 +37,6 @@ from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
-from antiphon_kernel.types.turn_metadata import MAX_ROUNDS
 
 _log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools.message import fork_branch
 from antiphon_kernel.turns.runner import Job, runner_of
+from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.types.turn_metadata import CAN_RETRY
 
 
 class StartTurnParams(Params):

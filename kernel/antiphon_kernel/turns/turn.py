@@ -26,19 +26,18 @@ from antiphon_kernel.providers.events import (
 )
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.providers.token_usage import TokenUsage
-from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.permission import PermissionDesk
-from antiphon_kernel.turns.prompt_reading import PromptReader, ReadPrompt
+from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
 from antiphon_kernel.turns.retrying import RetryNotice, delay_before
 from antiphon_kernel.turns.round_blocks import RoundBlocks
 from antiphon_kernel.turns.tool_calls import RoundCall, ToolCalls
 from antiphon_kernel.turns.turn_limits import NO_LIMITS, TurnLimits
+from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, USAGE
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.turn_metadata import CAN_RETRY, ERROR_KIND, USAGE
 
 _NATURAL_ENDS = (StopReason.END_TURN, StopReason.TOOL_USE)
 

@@ -9,12 +9,12 @@ from antiphon_kernel.access import check_role
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS, json_object
 from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation.errors import denied, tools_only
 from antiphon_kernel.validation.header_values import check_field
 from antiphon_kernel.validation.item_index import ItemLocation

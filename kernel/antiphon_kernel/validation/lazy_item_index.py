@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.collection_pause import without_collection
+from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.state_vector import decode_state_vector

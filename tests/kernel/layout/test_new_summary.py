@@ -29,8 +29,8 @@ from antiphon_kernel.layout import (
 )
 from antiphon_kernel.layout.compaction import MAX_SUMMARY
 from antiphon_kernel.messages import estimate_text
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.frozen_json import JsonObject
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from tests.kernel.layout.random_writing import MODELS, random_blocks
 from tests.kernel.layout.test_random_writing import orphans
 from tests.kernel.layout.written import AMY, BEN, Writing, names, written

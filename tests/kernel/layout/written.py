@@ -10,10 +10,10 @@ from antiphon_kernel.layout import (
     LayoutBlock,
     LayoutItem,
 )
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 AMY = BlockAuthor("1" * 32, "amy")
 BEN = BlockAuthor("2" * 32, "ben")

@@ -6,8 +6,7 @@ import pytest
 
 from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.providers.recording import RecordedStep, Recording
-from antiphon_kernel.providers.scripted import ScriptedProvider
+from antiphon_kernel.providers.recording import RecordedStep, Recording, ScriptedProvider
 from antiphon_kernel.types.ids import ContextId
 
 HERE, THERE = ContextId("0" * 32), ContextId("1" * 32)

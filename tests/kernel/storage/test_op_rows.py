@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.storage import BlockRow
-from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id, stored_blocks, stored_operation
+from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id, stored_blocks, stored_operation
 from antiphon_kernel.storage.schema import MIGRATIONS
 
 BLOCKS = (

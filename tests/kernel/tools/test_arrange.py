@@ -7,7 +7,7 @@ import random
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.cut_out import is_cut_out
+from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole

@@ -19,8 +19,7 @@ from antiphon_kernel.providers import (
     TurnEvent,
 )
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING
-from antiphon_kernel.providers.recording import RecordedStep, Recording
-from antiphon_kernel.providers.scripted import ScriptedProvider
+from antiphon_kernel.providers.recording import RecordedStep, Recording, ScriptedProvider
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings

@@ -18,8 +18,8 @@ from antiphon_kernel.providers import (
 )
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.block_metadata import ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, Role
-from antiphon_kernel.types.turn_metadata import ERROR_KIND
 from tests.kernel.turns.stage import OpenStage, Replying, Stage, remote
 
 DONE = (TextDelta("Done."), End("end_turn"))

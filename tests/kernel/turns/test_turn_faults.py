@@ -22,8 +22,8 @@ from antiphon_kernel.providers import (
 )
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, RETRY
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.turn_metadata import CAN_RETRY, ERROR_KIND, RETRY
 from tests.kernel.turns.stage import Gate, OpenStage, Replying, Stage, remote
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.providers.events import TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.providers.scripted import ScriptedProvider
+from antiphon_kernel.providers.recording import ScriptedProvider
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId

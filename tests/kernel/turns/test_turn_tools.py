@@ -26,10 +26,10 @@ from antiphon_kernel.turns import TURN_TOOLS
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.block_metadata import ERROR_KIND, USAGE
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
-from antiphon_kernel.types.turn_metadata import ERROR_KIND, USAGE
 from tests.errors import raises
 from tests.kernel.turns.stage import Gate, OpenStage, Replying, Stage, recording, remote, scripted
 

@@ -12,8 +12,8 @@ from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.block_metadata import ERROR_KIND, USAGE
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.turn_metadata import ERROR_KIND, USAGE
 from tests.kernel.turns.stage import OpenStage, Stage
 from tests.waiting import until
 from tests.wire.answering import Called, Counted, Said, Thought, answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from antiphon_kernel.providers import End, TextDelta, ToolCallEvent
-from antiphon_kernel.types.turn_metadata import MAX_ROUNDS
+from antiphon_kernel.types.block_metadata import MAX_ROUNDS
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
 
 SPEECH = recording("aria", [TextDelta("Hello."), End("end_turn")])

@@ -20,14 +20,13 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out, stands_for_earlier
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.cut_out import is_cut_out
 from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
 
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import Role, Status
-from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from tests.app.widgets.block_list.sample import AMY, Sample, SampleApp, on_screen
 from tests.waiting import until
 

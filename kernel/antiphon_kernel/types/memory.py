@@ -1,10 +1,22 @@
-"""Pauses of the garbage collector."""
+"""Memory of the process: what is given back to the system, and pauses of the collector."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+def return_free_memory() -> None:
+    """Give the system back what was freed, where the C library keeps it for later (glibc).
+
+    After large buffers that may be a hundred megabytes, for as long as the process lives.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
 
 _pauses = 0
 

@@ -1,0 +1,65 @@
+"""Keys of a block's `metadata` that mean something to the kernel: of turns, cuts and summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.types.records import BlockHeader
+
+MAX_ROUNDS: Final = "max_rounds"
+"""Of a message: rounds that a turn which answers it may have, if fewer than others."""
+
+USAGE: Final = "usage"
+"""Of the last block of a round: the tokens that the provider counted, and their price."""
+
+RETRY: Final = "retry"
+"""Of a block of kind error: the request is sent again; `attempt` of `attempts`, `kind` of the
+error, `seconds` and the time `until` then. The block is pending until the provider answers."""
+
+ERROR_KIND: Final = "error_kind"
+"""Of a block of kind error that ends a turn: kind of the provider's error, or of the limit."""
+
+CAN_RETRY: Final = "can_retry"
+"""Of a block of kind error that ends a turn: true if `turn.retry` may go on with it."""
+
+CALL_SIGNATURE: Final = "call_signature"
+"""Of a call: text of the provider's that has to come back with it."""
+
+
+CUT_OUT: Final = "cut_out"
+"""Key of a block's metadata; it counts while the block is excluded."""
+
+
+def is_cut_out(header: BlockHeader) -> bool:
+    """Return whether a block is cut out."""
+    return header.excluded and header.metadata.get(CUT_OUT) is True
+
+
+SUMMARY_TYPE: Final = "conv.range.summary"
+"""Value of `metadata.type` of a summary."""
+
+
+class SummaryFields(Protocol):
+    """Fields of a block by which a summary is known."""
+
+    @property
+    def role(self) -> Role | str: ...
+    @property
+    def status(self) -> Status | str: ...
+    @property
+    def excluded(self) -> bool: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+def stands_for_earlier(block: SummaryFields, text: str) -> bool:
+    """Return whether models may read from a block with this text on: it is a finished summary."""
+    return (
+        block.role == Role.SYSTEM
+        and block.metadata.get("type") == SUMMARY_TYPE
+        and block.status in (Status.DONE, Status.ERROR)
+        and not block.excluded
+        and bool(text.strip())
+    )
