@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from antiphon.actions import Mode
 from tests.app.opened import Opened, World, opened, through_proxy
+from tests.app.screens.key_effects import noticed
 from tests.waiting import until
 
 
@@ -23,6 +26,8 @@ async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(h
         await there.sees("something")
         await there.edit()
         await there.press("shift+right", "escape")
+        assert there.screen.mode is Mode.EDIT
+        await there.press("escape")
         await there.mode(Mode.NAVIGATE)
         await there.press("escape")
         await there.mode(Mode.WRITE)
@@ -41,6 +46,20 @@ async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(here: World, there
     assert there.screen.cells.focused_cell == cell
     await there.press("i", "!")
     assert there.message == "on!e"
+
+
+@pytest.mark.parametrize(
+    "selecting", [("up", "end", "shift+right"), ("shift+left",)], ids=["line end", "at cursor"]
+)
+async def test_esc_at_a_selected_character_has_a_visible_effect(
+    there: Opened, selecting: tuple[str, ...]
+) -> None:
+    await there.type("one\ntwo")
+    await there.press(*selecting)
+    assert len(there.screen.composer.editor.selected_text) == 1
+    assert await noticed(there, "escape")
+    assert there.screen.mode is Mode.WRITE
+    assert not there.screen.composer.editor.selected_text
 
 
 async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(
@@ -156,10 +175,15 @@ async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
     assert cells.focused_cell == blocks[-2]
     for _ in range(2):
         await there.press("pageup")
-    top = [line for line in there.lines if "number" in line]
+
+    def top_rows() -> list[str]:
+        """Return the rows of the cells, without the scroll bar's marks, which come later."""
+        return [line[:78] for line in there.lines if "number" in line]
+
+    top = top_rows()
     await there.press("enter")
     await there.mode(Mode.EDIT)
-    assert [line for line in there.lines if "number" in line] == top
+    assert top_rows() == top
     await there.press("escape")
     cells.scroll_rows(-20)
     assert cells.viewport.seen_rows(str(cells.focused_cell))

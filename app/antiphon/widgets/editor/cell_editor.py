@@ -66,7 +66,7 @@ class CellEditor(PlainTextArea):
             return self.editor
 
     class Left(EditorMessage):
-        """Esc: the person is done here."""
+        """Esc without a selection: the person is done here."""
 
     class UndoRequested(EditorMessage):
         """Ctrl+Z."""
@@ -266,7 +266,10 @@ class CellEditor(PlainTextArea):
         if event.key == "escape":
             event.stop()
             event.prevent_default()
-            self.post_message(self.Left(self))
+            if self.selection.is_empty:
+                self.post_message(self.Left(self))
+            else:
+                self.move_cursor(self.selection.end)
         elif event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()

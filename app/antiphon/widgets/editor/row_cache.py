@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 512
 
+_SELECTED_CURSOR = Style(underline=True)
+"""Tells the cursor on a selected character from one without a selection."""
+
 
 class RowCache:
     """Draws rows, and keeps those drawn to know what changed."""
@@ -116,15 +119,22 @@ class RowCache:
             selected, tags = self._others(span, places, width)
             marks = [*marks, *self._hits(span, wrap, hits), *selected]
             marks += span.marks(low, high, self._theme.own_selection)
+            least = 0
+            if span.holds_line_end(low, high):
+                least = min(span.column(span.ends[1]), width - 1) + 1
+                marks.append(StyleSpan(least - 1, least, self._theme.own_selection))
             own = None
             if cursor is not None and span.holds(cursor):
                 own = min(span.column(cursor), width - 1)
                 own_place = Offset(own, row - top)
+                least = max(least, own + 1)
+                if cursor == low < high:
+                    marks.append(StyleSpan(own, own + 1, _SELECTED_CURSOR))
             folds = FOLDED.finditer(wrap.document[line]) if wrap.document.labels else ()
             styles = tuple(SourceSpan(*fold.span(), theme.fold) for fold in folds)
             if not styles and source is not None:
                 styles = source.spans(line, theme)
-            shown = _shown(span.text, own, theme.text, span.styles(styles))
+            shown = _shown(span.text, least, theme.text, span.styles(styles))
             lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
         self.flags_above = lines[0].flags if lines and has_row_above else ()
         strips = self._with_flags(lines, width, own_place)
@@ -221,12 +231,11 @@ def _is_same(strip: Strip, other: Strip, column: int) -> bool:
     return strip.crop(column, column + 1) == other.crop(column, column + 1)
 
 
-def _shown(
-    text: str, own: int | None, style: Style, parts: Iterable[tuple[int, int, Style]]
-) -> Strip:
-    """The text of a row, as long as one's own cursor needs it.
+def _shown(text: str, least: int, style: Style, parts: Iterable[tuple[int, int, Style]]) -> Strip:
+    """The text of a row.
 
     Args:
+        least: columns that the row has at least.
         parts: start and end in the text, in order, of what has a style on top of `style`.
     """
     segments: list[Segment] = []
@@ -236,9 +245,7 @@ def _shown(
         at = end
     segments.append(Segment(text[at:], style))
     strip = Strip([one for one in segments if one.text])
-    if own is not None and own >= strip.cell_length:
-        strip = strip.extend_cell_length(own + 1)
-    return strip
+    return strip.extend_cell_length(least) if least else strip
 
 
 class _CachedSpan:
@@ -261,6 +268,10 @@ class _CachedSpan:
         if line != self._line or column < self._start:
             return False
         return column < self._end or (self._is_last and column == self._end)
+
+    def holds_line_end(self, low: Location, high: Location) -> bool:
+        """Return whether a range has the end of the line in it, and this row too."""
+        return self._is_last and low <= self.ends[1] < high
 
     def column(self, place: Location) -> int:
         """Screen column of a place in this row."""
