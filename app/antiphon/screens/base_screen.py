@@ -429,8 +429,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
             return "Private: seen by nobody until sent", shares
         match self.mode:
             case Mode.WRITE:
-                is_owner = self.user.may_run_commands
-                return "Message, or !command" if is_owner else "Message", "Esc to the cells"
+                what = "Message, or !command" if self.user.may_run_commands else "Message"
+                return what, "Esc ends the search" if self._find.is_open else "Esc to the cells"
             case Mode.EDIT:
                 return "Esc leaves the cell", *to_write
             case Mode.NAVIGATE:

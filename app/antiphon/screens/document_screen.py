@@ -228,11 +228,10 @@ class DocumentScreen(DocumentActions):
 
     @on(CellEditor.Left)
     def _editor_left(self, message: CellEditor.Left) -> None:
-        editor = message.editor
-        if editor is not self.composer.editor:
+        if message.editor is not self.composer.editor:
             return
-        if not editor.selection.is_empty:
-            editor.move_cursor(editor.selection.end)
+        if self._find.is_open:
+            self.action_end_find()
         else:
             self.action_navigate()
 

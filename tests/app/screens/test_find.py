@@ -69,6 +69,22 @@ async def test_find_from_the_composer_goes_back_into_it(here: World, there: Open
     assert there.message == "half a message"
 
 
+async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(
+    here: World, there: Opened
+) -> None:
+    await here.cell("needle")
+    await there.sees("needle")
+    await there.press("ctrl+f")
+    await there.type("needle")
+    await there.press("enter", "i")
+    await there.sees("Esc ends the search")
+    await there.press("escape")
+    assert there.screen.mode is Mode.WRITE
+    assert not there.screen.query_one(FindBar).is_open
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+
+
 async def test_find_without_a_hit_says_so(here: World, there: Opened) -> None:
     await here.cell("hay")
     await there.sees("hay")
