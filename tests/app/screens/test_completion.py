@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from tests.app.opened import Opened, World
+from tests.app.screens.key_effects import noticed
 from tests.waiting import until
 
 
@@ -97,3 +98,26 @@ async def test_path_at_the_start_of_a_message_is_sent(here: World, there: Opened
     await there.press("enter")
     await until(lambda: here.aria.prompts == ["/usr/bin is full"], "sent")
     here.aria.end()
+
+
+async def test_enter_runs_a_command_whose_name_begins_the_names_of_others(
+    here: World, there: Opened
+) -> None:
+    await here.cell("something")
+    await there.sees("something")
+    await there.press("up", "i")
+    await there.type("/copy")
+    assert open_list(there) == ["/copy", "/copy-markdown", "/copy-json"]
+    await there.press("enter")
+    await until(lambda: there.app.clipboard == "something", "the copy")
+    assert there.message == ""
+
+
+async def test_up_chooses_the_only_line_and_then_leads_to_the_cells(there: Opened) -> None:
+    await until(lambda: "aria" in there.screen.models.names, "the models")
+    await there.type("@ar")
+    assert await noticed(there, "up")
+    assert (there.screen.mode, open_list(there)) == (Mode.WRITE, ["@aria"])
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    assert there.message == "@ar"

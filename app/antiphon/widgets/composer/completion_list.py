@@ -6,6 +6,7 @@ from rich.cells import cell_len
 from textual.geometry import Size
 from textual.strip import Strip
 
+from antiphon.actions import shown_key
 from antiphon.completion import Completion, CompletionChoice
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.status import StatusSpan, cut_to
@@ -54,12 +55,21 @@ class CompletionList(ThemedWidget):
         self.set_class(completion is not None, "-open")
         self.refresh(layout=True)
 
-    def move(self, step: int) -> None:
-        """Choose the next line, around the ends."""
-        if self.completion is not None:
-            self._at = (self._at + step) % len(self.completion.choices)
-            self.has_moved = True
-            self.refresh()
+    @property
+    def taken_by(self) -> str:
+        """The key that takes the choice."""
+        is_command = self.completion is not None and self.completion.is_command
+        return "enter" if self.has_moved or is_command else "tab"
+
+    def move(self, step: int) -> bool:
+        """Choose the next line, around the ends; False if that changes nothing."""
+        if self.completion is None:
+            return False
+        before = self._at, self.taken_by
+        self._at = (self._at + step) % len(self.completion.choices)
+        self.has_moved = True
+        self.refresh()
+        return (self._at, self.taken_by) != before
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         count = 0 if self.completion is None else len(self.completion.choices)
@@ -85,5 +95,7 @@ class CompletionList(ThemedWidget):
         ]
         more = len(choices) - self.size.height
         is_last = y == self.size.height - 1 and more > 0
-        count = [StatusSpan(f"{self._at + 1}/{len(choices)}", theme.dim)] if is_last else []
-        return fit(left, count, width, ground, margin=self._margin)
+        notes = [shown_key(self.taken_by)] if is_chosen else []
+        notes += [f"{self._at + 1}/{len(choices)}"] if is_last else []
+        right = [StatusSpan(" · ".join(notes), theme.dim)] if notes else []
+        return fit(left, right, width, ground, margin=self._margin)

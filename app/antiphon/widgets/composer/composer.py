@@ -149,16 +149,24 @@ class ComposerEditor(CellEditor):
         if shown.completion is None:
             return False
         if key in ("up", "down"):
-            shown.move(1 if key == "down" else -1)
-        elif key == "escape":
-            self._declined = shown.completion.begun if self._history is None else None
-            self._history = None
-            shown.show(None)
-        elif key == "tab" or (key == "enter" and (shown.has_moved or shown.completion.is_command)):
+            return shown.move(1 if key == "down" else -1)
+        if key == "escape":
+            self._decline(shown.completion)
+        elif key in ("tab", shown.taken_by):
+            if shown.chosen is not None and shown.chosen.text == shown.completion.begun:
+                # It stands there already.
+                self._decline(shown.completion)
+                return key == "tab"
             self._take(shown, is_whole=shown.has_moved or key == "enter")
         else:
             return False
         return True
+
+    def _decline(self, completion: Completion) -> None:
+        """Close the list, until something else is typed."""
+        self._declined = completion.begun if self._history is None else None
+        self._history = None
+        self._completions.show(None)
 
     def _take(self, shown: CompletionList, *, is_whole: bool) -> None:
         """Write the choice, or what all choices begin with, over what has been typed of it."""
