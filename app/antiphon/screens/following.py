@@ -135,7 +135,7 @@ class Following:
             if not cells.viewport.following:
                 cells.to_tail()
         elif state.view is not None and cells.has_cell(state.view.block):
-            cells.pin(state.view.block, state.view.start, 1)
+            cells.pin(state.view.block, state.view.start, cells.viewport.head_rows)
             cells.layout_now()
         if block is None or not is_cell or self._source.is_hidden(block):
             return

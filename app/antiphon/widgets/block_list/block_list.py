@@ -186,7 +186,9 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._move_scroll_bar(width, height)
         # The editor first: names that it has no room for stand in the row above it.
         self._place_editor(height)
-        for run in self._rows.compose_frame(self.viewport.places, self._looks):
+        for run in self._rows.compose_frame(
+            self.viewport.places, self._looks, self.viewport.head_rows
+        ):
             self.refresh(Region(0, run.start, width, len(run)))
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
@@ -239,10 +241,10 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if not self.has_cell(held.block) or self.source.is_hidden(held.block):
             return
         line = self.place_of(held.block, held.offset).line
-        row = self.viewport.row_of(held.block, line)
-        if row is None or row < held.row:
+        row, wanted = self.viewport.row_of(held.block, line), min(held.row, self._page.height - 1)
+        if row is None or row < wanted:
             self._held = None
-            self.viewport.anchor_on(held.block, line, held.row, held.offset)
+            self.viewport.anchor_on(held.block, line, wanted, held.offset)
             self.viewport.layout()
 
     def _follow_held(self, texts: Sequence[TextChange]) -> None:
@@ -427,7 +429,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """
         if self.viewport.following:
             return None
-        for place in self.viewport.places[1:]:
+        for place in self.viewport.places[self.viewport.head_rows :]:
             if place is not None and place.line >= 0 and (text := self.text_of(place)) is not None:
                 return text
         return None

@@ -34,8 +34,14 @@ class FrameBuffer:
     def strip(self, y: int) -> Strip | None:
         return self._strips[y] if 0 <= y < len(self._strips) else None
 
-    def compose_frame(self, places: Sequence[LineRef | None], looks: CellPresenter) -> list[range]:
-        """Draw what is at these places; returns the runs of rows that look different now."""
+    def compose_frame(
+        self, places: Sequence[LineRef | None], looks: CellPresenter, head_rows: int
+    ) -> list[range]:
+        """Draw what is at these places; returns the runs of rows that look different now.
+
+        Args:
+            head_rows: rows that a running head may cover.
+        """
         cells: dict[str, CellPainter] = {}
         strips: list[Strip] = []
         blank = Strip.blank(looks.gutters.columns.width, looks.theme.background)
@@ -47,9 +53,11 @@ class FrameBuffer:
             if cell is None:
                 cell = cells[place.block] = self._rows_of(place.block, looks)
             strips.append(cell.strip(place.line))
-        if places and places[0] is not None and looks.is_head_away(places[0]):
-            strips[0] = self._running_head(places[0].block, looks)
-        self._add_flags(strips, places, cells, looks)
+        top = places[0] if head_rows else None
+        has_head = top is not None and looks.is_head_away(top)
+        if top is not None and has_head:
+            strips[0] = self._running_head(top.block, looks)
+        self._add_flags(strips, places, cells, looks, has_head=has_head)
         changed = _changed(strips, self._strips)
         self._cells, self._strips = cells, strips
         return changed
@@ -66,6 +74,8 @@ class FrameBuffer:
         places: Sequence[LineRef | None],
         cells: Mapping[str, CellPainter],
         looks: CellPresenter,
+        *,
+        has_head: bool,
     ) -> None:
         """Write the names that have no room in their row over the one above, or the one below."""
         editor = looks.editor
@@ -87,7 +97,7 @@ class FrameBuffer:
             if y < len(strips):
                 place = places[y]
                 names_author = place is not None and (
-                    place.line == HEADER_LINE or (y == 0 and looks.is_head_away(place))
+                    place.line == HEADER_LINE or (y == 0 and has_head)
                 )
                 strips[y] = flagged(
                     strips[y], flags, columns.width, left=columns.gutter, keep_text=names_author

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from antiphon.widgets.block_list.anchor import TOP_LINE, Anchor, LineRef
 from antiphon.widgets.block_list.height_index import HeightIndex
+
+_HEAD_FROM: Final = 3
+"""Rows of a view that has room for a running head."""
 
 
 class Measured(NamedTuple):
@@ -70,6 +73,11 @@ class Viewport:
     def margin(self) -> int:
         """Lines around a place that are exact, so that the view can be laid out anywhere near."""
         return 2 * self.height
+
+    @property
+    def head_rows(self) -> int:
+        """Rows that a running head may cover: none of a view that shows only a line or two."""
+        return int(self.height >= _HEAD_FROM)
 
     def _settled_end(self, block: str) -> int:
         """The line below the last one of a cell, of which the end is exact."""
@@ -271,8 +279,7 @@ class Viewport:
 
     def reveal(self, block: str, first: int, last: int) -> None:
         """Move as little as needed to see the lines `first` to `last` of a cell, or the first."""
-        # A running head may cover the first row of the view.
-        head = int(first > -self.measured(block).head)
+        head = self.head_rows if first > -self.measured(block).head else 0
         row = self.row_of(block, first)
         if row is not None and row >= head and self.row_of(block, last) is not None:
             return

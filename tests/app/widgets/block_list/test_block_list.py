@@ -325,3 +325,13 @@ async def test_revealed_line_is_not_below_the_running_head(sample: Sample) -> No
         app.cells.reveal(answer, text.index("line 7"))
         await pilot.pause()
         assert "line 7" in app.screen_text()[1]
+
+
+async def test_view_of_one_row_shows_the_line_that_is_gone_to(sample: Sample) -> None:
+    block = sample.add("\n\n".join(f"line {number}" for number in range(9)))
+    async with on_screen(sample, size=(80, 1)) as (app, pilot):
+        await pilot.pause()
+        app.cells.scroll_rows(-4)
+        app.cells.reveal(block, sample.here.text(block).index("line 3"))
+        await pilot.pause()
+        assert app.row_with("line 3") == 0
