@@ -35,6 +35,8 @@ PLAY_SECONDS: Final = 0.05
 PLAY_STEPS: Final = 200
 """Steps in which all versions are played, unless there are fewer."""
 
+_READING: Final = "The versions are being read."
+
 _OPERATIONS: Final = {"sync": "typed"}
 """Words for changes that came by another way than a tool."""
 
@@ -196,7 +198,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         before = self._at
         self._go(at)
         if self._history is None:
-            self.hint("The versions are being read.")
+            self.hint(_READING)
         elif self._at == before:
             self.hint(f"This is the {'first' if not before else 'last'} version.")
 
@@ -211,7 +213,10 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
 
     def action_play(self) -> None:
         history = self._history
-        if self._playing is not None or history is None:
+        if history is None:
+            self.hint(_READING)
+            return
+        if self._playing is not None:
             self._end_playing()
             return
         if self._at == len(history.steps) - 1:
@@ -234,7 +239,11 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
 
     def action_other(self) -> None:
         self._end_playing()
-        self._block = self._focus_block() if self._block is None else None
+        other = self._focus_block() if self._block is None else None
+        if other == self._block:
+            self.hint("Nothing of the page has changed in this version.")
+            return
+        self._block = other
         self._at = 0
         self._open()
 

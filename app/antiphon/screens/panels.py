@@ -93,6 +93,8 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self._page.reload()
         if text and self._page.max_scroll_y:
             self.hint(text)
+        elif text:
+            self.hints.add(text)
 
     def refresh_entries(self) -> None:
         """Ask the kernel again."""

@@ -106,12 +106,17 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
             self._list.add_option(Option(Content(self._nothing), disabled=True))
 
     def action_move(self, step: int) -> None:
+        before = self._list.highlighted
         if step > 0:
             self._list.action_cursor_down()
         else:
             self._list.action_cursor_up()
+        if self._list.highlighted == before:
+            self.hint(self._nothing if before is None else "There is no other choice.")
 
     def action_choose(self) -> None:
+        if self._list.highlighted is None:
+            self.hint(self._nothing)
         self._list.action_select()
 
     @on(OptionList.OptionSelected)

@@ -27,6 +27,8 @@ FOLD_FROM: Final = 12
 
 _KEYS: Final = (("↑ ↓", "item"), ("Space", "fold"), ("z", "all"), ("Esc", "leave"))
 
+_NOTHING: Final = "There is nothing that a model reads."
+
 Layout = Mapping[str, Any]
 """Result of `context.layout`."""
 
@@ -81,26 +83,34 @@ class ReadingPage(TextPage):
 
     def action_choose(self, step: int) -> None:
         keys = self._keys
-        if keys:
-            index = keys.index(self._chosen) if self._chosen in keys else 0
-            self._choose(keys[min(max(0, index + step), len(keys) - 1)])
+        index = keys.index(self._chosen) if self._chosen in keys else 0
+        self._choose(min(max(0, index + step), len(keys) - 1))
 
     def action_choose_end(self, index: int) -> None:
-        if self._keys:
-            self._choose(self._keys[index])
+        self._choose(index)
 
     def action_fold(self) -> None:
         item = next((one for one in self._items if _key(one) == self._chosen), None)
-        if item is not None:
+        if item is None:
+            self.hint(_NOTHING)
+        elif "\n" not in item["text"]:
+            self.hint("This has only one line.")
+        else:
             self._folds[_key(item)] = not self._is_folded(item)
             self.reload()
 
     def action_fold_all(self) -> None:
+        if not any("\n" in item["text"] for item in self._items):
+            self.hint("There is nothing to fold.")
         fold = not all(map(self._is_folded, self._items))
         self._folds = {_key(item): fold for item in self._items}
         self.reload()
 
-    def _choose(self, key: str) -> None:
+    def _choose(self, index: int) -> None:
+        if not self._keys:
+            self.hint(_NOTHING)
+            return
+        key = self._keys[index]
         if key == self._chosen:
             self.hint(f"This is the {'first' if key == self._keys[0] else 'last'} of them.")
         self._chosen = key

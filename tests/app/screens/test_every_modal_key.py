@@ -151,5 +151,17 @@ async def test_key_without_a_meaning_or_at_an_end_of_a_page_gets_a_hint(
     assert silent == []
 
 
+async def test_key_for_a_choice_of_none_or_one_gets_a_hint(there: Opened) -> None:
+    async def nothing(typed: str) -> list[picker.PickerEntry]:
+        return [picker.PickerEntry("one", "the one")] if typed else []
+
+    there.app.push_screen(picker.PickerModal("Choose", nothing))
+    await there.sees("Nothing is found.")
+    assert [key for key in ("down", "enter") if not await noticed(there, key)] == []
+    await there.type("x")
+    await there.sees("the one")
+    assert await noticed(there, "down")
+
+
 def test_every_page_over_the_document_has_its_keys_pressed() -> None:
     assert set(modal_classes()) == set(COVERS)

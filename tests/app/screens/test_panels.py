@@ -77,6 +77,18 @@ async def test_answer_of_a_panel_that_is_longer_than_the_screen_is_seen(
     await there.sees("Archived contexts are shown.")
 
 
+async def test_answer_that_a_panel_gives_again_is_among_its_hints(here: World) -> None:
+    async with opened(here, as_name="guest") as there:
+        await there.press("f5")
+        await there.sees("(you)")
+        for count in (1, 2):
+            await there.press("i")
+            await there.sees("Not invited")
+            panel = there.app.screen
+            assert isinstance(panel, Panel)
+            await until(lambda: len(list(panel.hints)) == count, "the answer")  # noqa: B023
+
+
 async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
     await there.press("f4")
     await there.sees("▸ default")

@@ -66,3 +66,13 @@ async def test_reading_page_opens_from_the_palette(here: World, there: Opened) -
     await there.sees("What the model reads")
     await there.press("enter")
     await there.sees("[USER MESSAGE]")
+
+
+async def test_item_of_one_line_that_is_to_be_folded_gets_a_hint(
+    here: World, there: Opened
+) -> None:
+    await say(here, "Which files are here?")
+    await open_page(there, "Which files")
+    await there.sees("[TURN turn_")
+    await there.press("g", "space")
+    await there.sees("This has only one line.")
