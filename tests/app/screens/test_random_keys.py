@@ -94,8 +94,9 @@ class Everything:
         for block in change.added:
             self.characters.update(document.peek_text(block))
         for text in change.texts:
-            for splice in text.splices:
-                self.characters.update(splice.inserted)
+            # Of a text that the kernel has not read it is not said how it has changed.
+            new = [one.inserted for one in text.splices] or [document.peek_text(text.block)]
+            self.characters.update(*new)
 
 
 class Player:
