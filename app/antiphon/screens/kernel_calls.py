@@ -109,9 +109,9 @@ class KnownKey:
 
     fingerprint: str
     owner: str
-    """Whom it lets in, in words."""
+    """Those it lets in, in words."""
     title: str
-    """What it is, in words."""
+    """The key or authority in words, as a part of a sentence."""
     added: str
     """ISO 8601, UTC."""
 
