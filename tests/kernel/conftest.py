@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,15 @@ def _install(npm: str, kept: Path) -> None:
     except (subprocess.SubprocessError, OSError) as error:
         shutil.rmtree(fresh, ignore_errors=True)
         pytest.skip(f"the packages of a Yjs client cannot be installed: {error}")
+
+
+@pytest.fixture
+def collection_off() -> Iterator[None]:
+    """Whatever is part of a cycle stays in memory."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

@@ -269,6 +269,7 @@ class Context:
         # Nothing within it refers to the context any more, so that its memory is free at once.
         self.appends.close(refuse)
         self.histories.close(refuse)
+        self.structure.close()
         self.document.close()
 
     # Writing of tools

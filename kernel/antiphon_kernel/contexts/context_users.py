@@ -73,6 +73,7 @@ class UseScope:
     def end(self, _: object = None) -> None:
         """Need none of the contexts any more."""
         self.is_over = True
+        self.task = None  # which keeps this scope in its variables
         for stop in self.used.values():
             stop()
         self.used.clear()

@@ -78,6 +78,8 @@ class HistoryCache:
 
     def close(self, refuse: Callable[..., NoReturn]) -> None:
         """Let go of every history; whoever asks for one calls `refuse`."""
+        for history in self._open.values():
+            history.release()
         self._open.clear()
         self._seq = self._number_of = self._settled = refuse
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Callable
 from math import inf
+from weakref import WeakValueDictionary
 
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
@@ -71,7 +71,8 @@ class OpenContexts:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._closing_idle: asyncio.Task[None] | None = None
         self._is_ending = False
-        self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._opening = WeakValueDictionary[ContextId, asyncio.Lock]()
+        """Held by those who open a context, or wait until somebody else has."""
 
     def get(self, context: ContextId) -> Context | None:
         """None if it is not open; else it stays open until the work that asks is over."""
@@ -86,7 +87,7 @@ class OpenContexts:
 
     async def open(self, context: ContextId) -> Context:
         """A context of the directory, opened if it is not yet; open until the work is over."""
-        async with self._opening[context]:
+        async with self._opening.setdefault(context, asyncio.Lock()):
             found = self._open.get(context) or await self._load(self._directory[context])
             found.users.add_current()
             return found
@@ -185,6 +186,10 @@ class OpenContexts:
 
     async def close_idle(self) -> None:
         """Close the contexts that nobody has used for long, the longest unused first."""
+        if await self._close_all_idle():
+            return_free_memory()
+
+    async def _close_all_idle(self) -> bool:
         has_closed = False
         for context in self._idle():
             try:
@@ -192,8 +197,7 @@ class OpenContexts:
             except Exception:  # noqa: BLE001  whatever it is, the context is as it was
                 _log.exception("context %s stays open: closing it failed", context.label)
                 context.users.touch()
-        if has_closed:
-            return_free_memory()
+        return has_closed
 
     def _idle(self) -> list[Context]:
         limits, used_at = self._limits, self._used_at()

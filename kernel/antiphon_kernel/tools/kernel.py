@@ -158,10 +158,7 @@ class KickResult(Result):
 
 @tool("kernel.members", needs=Permission.READ)
 async def members(call: Call, params: NoParams) -> MembersResult:
-    """List everybody whom the kernel knows, with role and open connections.
-
-    Connections of SSH hosts, by which nobody is here, are left out.
-    """
+    """List everybody whom the kernel knows, with role and open connections."""
     kernel = call.kernel
     found = []
     for one in kernel.members:
@@ -176,7 +173,6 @@ async def members(call: Call, params: NoParams) -> MembersResult:
                 within=open_one.within,
             )
             for open_one in kernel.sessions.of(one.id)
-            if not kernel.ssh.is_host(open_one.session)
         ]
         found.append(
             MemberInfo(

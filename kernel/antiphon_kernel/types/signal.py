@@ -17,7 +17,9 @@ class Signal(Generic[*Values]):
     def listen(self, listener: Callable[[*Values], None]) -> Callable[[], None]:
         """Call `listener` with everything from now on; returns the way to stop."""
         self._listeners.append(listener)
-        return lambda: self._remove(listener)
+        kept = [listener]
+        # Whoever keeps the way to stop does not keep itself alive by it.
+        return lambda: self._remove(kept.pop()) if kept else None
 
     def notify(self, *values: *Values) -> None:
         """Call every listener; those that are added meanwhile are left out."""

@@ -75,6 +75,11 @@ class Container:
         self.written = 0
         """UTF-16 units that have come into a text: never less than there are."""
 
+    def release(self) -> None:
+        """Let its locations refer to it no more."""
+        for location in (self.frame, self.value, self.mark):
+            location.container = OUTSIDE
+
 
 class ItemLocation:
     """Location of items; compared by identity."""
@@ -343,16 +348,21 @@ class ItemIndex:
 
     def _make(self, item: Struct, place: ItemLocation) -> None:
         is_text = item.content is SharedType.TEXT
-        container = self._container_of(item)
         made = OUTSIDE
         if item.parent == BLOCKS and item.key is not None:
             made = self._blocks[item.key] = place.container
-        elif container.block is not None and container.path is None:
+        elif (container := self._container_of(item)).block is not None and container.path is None:
             if item.key == CONTENT:
                 made = Container(container.block, (), is_text=is_text)
         elif container.path is not None and item.key is not None:
             made = Container(container.block, (*container.path, item.key), is_text=is_text)
         self._made[ItemId(item.client, item.clock)] = made
+
+    def release(self) -> None:
+        """Break the links between what is in it, so that its memory is free at once."""
+        self.order.release()
+        for container in self._made.values():
+            container.release()
 
     # Asking
 

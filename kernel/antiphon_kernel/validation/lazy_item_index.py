@@ -134,6 +134,11 @@ class LazyItemIndex:
         known = decode_state_vector(self._document.state_vector())
         return self._item_index.ends() == known
 
+    def close(self) -> None:
+        """Forget the index, so that its memory is free at once; it is not asked any more."""
+        self._item_index.release()
+        self._start_anew()
+
     def _start_anew(self) -> None:
         """Forget what was kept: the document has it all."""
         self._item_index = ItemIndex()

@@ -78,6 +78,10 @@ class TextOrder:
         """Whether nothing is in it only to be checked."""
         return not self._on_trial
 
+    def release(self) -> None:
+        """Break the links between items, so that their memory is free at once."""
+        self._items.release()
+
     def write(self, numbers: list[int]) -> None:
         """Append what is in it to columns of numbers."""
         numbers.append(len(self._texts))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import multiprocessing
 import random
 import signal
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +70,6 @@ def idle(kernel: Kernel, clock: ManualClock, record: OpenContextsRecord) -> Idle
         return closed
 
     return pass_time
-
-
-@pytest.fixture
-def collection_off() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 async def open_at_once(data: Path) -> Kernel:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -10,11 +12,13 @@ import pytest
 
 from antiphon_kernel.contexts import UseScope
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.item_index import Segment
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.validation.item_index import Container, ItemLocation
 from antiphon_kernel.yjs.frames import Ack, SyncUpdate
 from tests.kernel.served import ServedKernel, served_kernel
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 WORDS = 12
 
@@ -66,6 +70,28 @@ async def write_and_leave(served: ServedKernel, block: str, word: str) -> None:
     await client.send(SyncUpdate(updates[0]))
     await client.next(Ack)
     await client.socket.close()
+
+
+def count_indexed() -> int:
+    """Count what the indexes of items and the histories of blocks in memory consist of."""
+    return sum(type(one) in (Container, ItemLocation, Segment) for one in gc.get_objects())
+
+
+async def test_context_that_a_client_wrote_to_is_freed_when_it_is_closed(
+    served: ServedKernel, closed: list[str], collection_off: None
+) -> None:
+    before = count_indexed()
+    block = await served.block("hello")
+    await write_and_leave(served, block, " world")
+    await served.call("block.blame", block_id=block)
+    assert count_indexed() > before
+    with UseScope():
+        context = await served.context()
+        opened, document = weakref.ref(context), weakref.ref(context.document)
+    del context
+    await close_until(served, lambda: closed == ["default"])
+    await until(lambda: opened() is None and document() is None)
+    assert count_indexed() == before
 
 
 async def test_clients_that_join_while_the_context_is_closed_lose_nothing(

@@ -53,8 +53,9 @@ class ServerAwareness:
         self._unwatch = presence.watch(lambda client, _: changed(client))
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching, and notify nobody any more."""
         self._unwatch()
+        self._changed = _ignore
 
     def receive(
         self, connection: SyncConnection, member: Member, entries: Iterable[AwarenessEntry]
@@ -157,3 +158,7 @@ class ServerAwareness:
     def _tick(self) -> int:
         self._clock = max(self._clock + 1, int((time.time() - _CLOCK_ZERO) * 10))
         return self._clock
+
+
+def _ignore(_: int) -> None:
+    """Notify nobody."""
