@@ -117,6 +117,8 @@ class Session:
         self._late_calls = 0
         self.project = options.project or project_root(Path.cwd())
         """Folder of the files that a message may name."""
+        self.is_elsewhere = options.address is not None
+        """Whether the kernel has no data folder here, whose project would name it."""
         self.is_guest = options.is_guest
         """Whether files and programs of this machine are not the person's."""
         self.changed = Signal[()]()

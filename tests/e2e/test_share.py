@@ -178,7 +178,8 @@ def test_share_lists_and_ends_sessions_and_the_log_has_them(project: SharedProje
     with project.guest_terminal("bo") as terminal:
         terminal.wait_for("WRITE")
         listed = json.loads(project.succeed("share", "--list", "--json").stdout)
-        (session,) = [one for one in listed["sessions"] if one["username"] == "bo"]
+        (session,) = listed["sessions"]
+        assert session["username"] == "bo"
         assert (session["role"], session["via"]) == ("editor", "ssh")
         project.share("--end", session["session"][-8:], "--reason", "lunch")
         assert terminal.wait_for_end() == 1

@@ -119,6 +119,7 @@ async def open_scene(
     )
     playing = models or {}
     asking = {name: PermissionPolicy.parse({"block_edit": "ask"}) for name in playing}
+    await kernel.rename("demo")
     turns = TurnRunner(kernel, Models(playing, permissions=asking))
     doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
     try:

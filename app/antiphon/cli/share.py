@@ -252,17 +252,18 @@ def _ended(told: dict[str, Any]) -> str:
 def _list(folder: Path, as_json: bool) -> None:
     from antiphon.ssh.files import running_host
 
-    async def ask(calls: ToolClient) -> tuple[Any, Any]:
+    async def ask(calls: ToolClient) -> tuple[Any, Any, Any]:
         members = (await calls.call("kernel.members", {}))["members"]
-        return members, (await calls.call("key.list", {}))["keys"]
+        own = (await calls.call("session.whoami", {}))["session"]
+        return members, (await calls.call("key.list", {}))["keys"], own
 
-    members, keys = _ask(folder, ask)
+    members, keys, own = _ask(folder, ask)
     here = [
         {"username": one["username"], "role": one["role"], **session}
         for one in members
         if one["kind"] == "human"
         for session in one["sessions"]
-        if "within" not in session
+        if "within" not in session and session["session"] != own
     ]
     running = running_host(folder)
     fields = {

@@ -381,10 +381,18 @@ class DocumentScreen(DocumentActions):
         self._submit_pending()
         self._list_contexts()
         self.run_last_of("models", self._fetch_models)
+        if self._session.is_elsewhere:
+            self.run_last_of("place", self._name_place)
         self._restore_view()
         if self._preview is not None:
             self.cells.draw()
             self.call_after_refresh(self._hide_preview)
+
+    async def _name_place(self) -> None:
+        """Have the project's name in the header instead of an address."""
+        if (name := await self._kernel.name()) is not None:
+            self._frame.header.name_place(name)
+            self._update_participants()
 
     def _identify(self) -> None:
         """The kernel may have said who the person is, or that their role is another."""

@@ -103,6 +103,29 @@ class KnownMember:
             yield plain
 
 
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """An SSH key, or the key of an authority, that lets somebody in."""
+
+    fingerprint: str
+    owner: str
+    """Those it lets in, in words."""
+    title: str
+    """The key or authority in words, as a part of a sentence."""
+    added: str
+    """ISO 8601, UTC."""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> KnownKey:
+        """Return a key as `key.list` tells of it."""
+        owner = displayable_in_a_row(told["username"])
+        if "certifies" not in told:
+            return cls(told["fingerprint"], owner, f"the key of {owner}", told["added"])
+        names = displayable_in_a_row(", ".join(told["certifies"])) or "any name"
+        owner = f"authority for {names}"
+        return cls(told["fingerprint"], owner, f"the {owner}", told["added"])
+
+
 def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:
     """Return a change as the history of a block, or of a context, tells of it."""
     version = one["version"] if block is None else one["context_version"]
@@ -409,6 +432,11 @@ class KernelActions:
                 return first_line(text)
         return ""
 
+    async def name(self) -> str | None:
+        """Return what people call the kernel: its project's name unless it has another one."""
+        found = await self._done("kernel.info", {}, "The kernel does not say its name")
+        return None if found is None else displayable_in_a_row(found["label"])
+
     async def members(self) -> Sequence[KnownMember]:
         """Return the people and programs that the kernel knows; first those who are here."""
         found = await self._done("kernel.members", {}, "The people cannot be listed")
@@ -416,6 +444,17 @@ class KernelActions:
         members = (one for each in told for one in KnownMember.all_of(each))
         here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
         return sorted(here, key=lambda one: (not one.since, one.name, one.since))
+
+    async def keys(self) -> Sequence[KnownKey]:
+        """Return the SSH keys and authorities that let somebody in."""
+        found = await self._done("key.list", {}, "The keys cannot be listed")
+        told = [] if found is None else found["keys"]
+        return [KnownKey.of(one) for one in told if one["state"] == "good"]
+
+    async def revoke(self, key: KnownKey) -> bool:
+        """Take back a key, and end what came in with it; whether that was done."""
+        params = {"fingerprint": key.fingerprint}
+        return await self._done("key.revoke", params, "Not revoked") is not None
 
     async def invite(self, role: str) -> str | None:
         """Make an invitation for a day; return the command that joins, None if refused."""

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.kernel_calls import KernelActions, KnownMember
+from antiphon.screens.kernel_calls import KernelActions, KnownKey, KnownMember
 from antiphon.screens.modals import ConfirmModal, HintingModal, LineModal, TextPage, wrapped
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.sidebar import ContextName, context_entries
@@ -119,6 +119,11 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         """Return the rows of an entry."""
 
+    def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        """Return the rows above an entry that begins another part of the list."""
+        del index, theme
+        return []
+
     @property
     def chosen(self) -> str | None:
         """The id of the chosen entry; None if there is none."""
@@ -151,6 +156,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         rows = [[StatusSpan(self.heading, theme.heading_2)], []]
         chosen, self.chosen_rows = self.chosen, range(0)
         for index, entry in enumerate(self.ids):
+            rows += self.head_rows(index, theme)
             more = self.entry_rows(index, width, theme)
             if entry == chosen:
                 self.chosen_rows = range(len(rows), len(rows) + len(more))
@@ -288,7 +294,10 @@ class ContextsPanel(Panel):
 
 
 class PeoplePanel(Panel):
-    """Everybody whom the kernel knows: who is here, since when, and with which role."""
+    """Everybody whom the kernel knows: who is here, since when, and with which role.
+
+    Below them owners see the SSH keys and authorities that let somebody in.
+    """
 
     heading = "People"
     own_keys = (
@@ -299,7 +308,7 @@ class PeoplePanel(Panel):
         ("v", "make viewer"),
         ("o", "make owner"),
         ("d", "end the session"),
-        ("x", "kick"),
+        ("x", "kick, revoke a key"),
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -334,15 +343,29 @@ class PeoplePanel(Panel):
         self._follow = follow
         self._copy = copy
         self._members: Sequence[KnownMember] = ()
+        self._keys: Sequence[KnownKey] = ()
 
     async def fetch(self) -> None:
         self._members = await self.kernel.members()
+        mine = {one.role for one in self._members if one.principal == self._me}
+        self._keys = await self.kernel.keys() if AccessRole.OWNER in mine else ()
 
     @property
     def ids(self) -> Sequence[str]:
-        return [one.key for one in self._members]
+        return [*(one.key for one in self._members), *(one.fingerprint for one in self._keys)]
+
+    def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        is_first_key = index == len(self._members)
+        return [[], [StatusSpan("SSH keys", theme.heading_2)], []] if is_first_key else []
 
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        if index >= len(self._members):
+            key = self._keys[index - len(self._members)]
+            added = f"  added {format_absolute(key.added)}"
+            return [
+                [StatusSpan(f"  {key.owner}".ljust(20), theme.text), StatusSpan(added, theme.dim)],
+                [StatusSpan(f"    {key.fingerprint}", theme.dim)],
+            ]
         one = self._members[index]
         style = theme.author(self._colour(one.principal))
         you = " (you)" if one.principal == self._me else ""
@@ -359,12 +382,19 @@ class PeoplePanel(Panel):
         return [[name, role, StatusSpan(stands, theme.dim)]]
 
     @property
-    def _chosen(self) -> KnownMember | None:
+    def _chosen_key(self) -> KnownKey | None:
+        chosen = self.chosen
+        return next((one for one in self._keys if one.fingerprint == chosen), None)
+
+    def _chosen_member(self) -> KnownMember | None:
+        """Return the chosen person or program; None if it is a key, which is said then."""
+        if self._chosen_key is not None:
+            self.notify_person("This is a key: x revokes it.")
         chosen = self.chosen
         return next((one for one in self._members if one.key == chosen), None)
 
     def action_follow(self) -> None:
-        if (chosen := self._chosen) is None:
+        if (chosen := self._chosen_member()) is None:
             return
         if self._follow(chosen.principal):
             self.dismiss(None)
@@ -379,7 +409,7 @@ class PeoplePanel(Panel):
 
     @work(exit_on_error=False)
     async def action_role(self, role: str) -> None:
-        chosen = self._chosen
+        chosen = self._chosen_member()
         if chosen is None:
             return
         if chosen.role == role:
@@ -395,7 +425,7 @@ class PeoplePanel(Panel):
 
     @work(exit_on_error=False)
     async def action_end(self) -> None:
-        chosen = self._chosen
+        chosen = self._chosen_member()
         if chosen is None:
             return
         if not chosen.since:
@@ -412,7 +442,10 @@ class PeoplePanel(Panel):
 
     @work(exit_on_error=False)
     async def action_kick(self) -> None:
-        chosen = self._chosen
+        if (key := self._chosen_key) is not None:
+            await self._revoke(key)
+            return
+        chosen = self._chosen_member()
         if chosen is None:
             return
         question = f"End every connection of {chosen.name}, and keep it out for ten minutes?"
@@ -420,4 +453,12 @@ class PeoplePanel(Panel):
             return
         if await self.kernel.kick(chosen.principal):
             self.notify_person(f"{displayable_in_a_row(chosen.name)} is out.")
+        await self._refresh()
+
+    async def _revoke(self, key: KnownKey) -> None:
+        question = f"Revoke {key.title}, and end every connection that came in by it?"
+        if not await self.app.push_screen_wait(ConfirmModal(question)):
+            return
+        if await self.kernel.revoke(key):
+            self.notify_person(f"Revoked: {key.title} lets nobody in any more.")
         await self._refresh()

@@ -64,6 +64,8 @@ class KernelLink:
             AntiphonError: no_kernel.
         """
         self._host = str((await self._watch.call("session.whoami", {}))["session"])
+        for calls in (self._watch, self._calls):  # which tells the kernel that this is a host
+            await calls.call("ssh.ended", {})
         self.project = str((await self._calls.call("kernel.info", {}))["label"])
 
     async def close(self) -> None:

@@ -74,6 +74,10 @@ class SshSessions:
             self._forget(actor)
         return actor
 
+    def is_host(self, session: SessionId) -> bool:
+        """Return whether a session is that of an SSH host, which has asked for ended ones."""
+        return session in self._hosts
+
     def remove_host(self, host: SessionId) -> list[Actor]:
         """Take out all sessions of a host that has gone."""
         known = self._hosts.pop(host, None)

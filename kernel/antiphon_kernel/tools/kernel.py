@@ -158,7 +158,10 @@ class KickResult(Result):
 
 @tool("kernel.members", needs=Permission.READ)
 async def members(call: Call, params: NoParams) -> MembersResult:
-    """List everybody whom the kernel knows, with role and open connections."""
+    """List everybody whom the kernel knows, with role and open connections.
+
+    Connections of SSH hosts, by which nobody is here, are left out.
+    """
     kernel = call.kernel
     found = []
     for one in kernel.members:
@@ -173,6 +176,7 @@ async def members(call: Call, params: NoParams) -> MembersResult:
                 within=open_one.within,
             )
             for open_one in kernel.sessions.of(one.id)
+            if not kernel.ssh.is_host(open_one.session)
         ]
         found.append(
             MemberInfo(

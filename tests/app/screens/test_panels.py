@@ -194,6 +194,24 @@ async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: O
     assert [one["session"] for one in bo["sessions"]] == sessions[:1]
 
 
+async def test_keys_and_authorities_are_listed_and_revoked_after_a_question(
+    here: World, there: Opened
+) -> None:
+    await here.call("key.add", key=key_of("cy"), name="cy")
+    await here.call("key.authority", key=f"cert-authority {key_of('hq')}")
+    await there.press("f5")
+    await there.sees("SSH keys")
+    await there.sees("authority for any name")
+    assert there.shows(fingerprint("cy"))
+    await there.press("G", "f")
+    await there.sees("This is a key")
+    await there.press("x", "y")
+    await there.sees("Revoked: the authority for any name")
+    await until(lambda: not there.shows(fingerprint("hq")), "it is gone")
+    states = [one["state"] for one in (await here.call("key.list"))["keys"]]
+    assert states == ["good", "revoked"]
+
+
 async def test_end_of_every_connection_of_somebody_lets_them_come_again(here: World) -> None:
     async with opened(here, as_name="bo") as other, opened(here) as there:
         await there.press("f5")

@@ -260,10 +260,12 @@ async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
 ) -> None:
     async with opened(here) as owners:
         made = await here.call("kernel.invite", role="viewer", name="vera")
+        await here.call("kernel.label", label="chorus")
         guests = invited(address_of(here), made["token"], tmp_path)
         async with guests.run_test(size=(120, 40)) as pilot:
             there = Opened(guests, pilot)
             await there.sees("viewer · live")
+            await there.sees("chorus · default")
             await until(lambda: "vera has joined as a viewer" in hint(owners), "the owner is told")
             await here.call("kernel.revoke", invitation=made["invitation"])
             await there.sees("refused: amy revoked the invitation")

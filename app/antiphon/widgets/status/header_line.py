@@ -29,6 +29,10 @@ class HeaderLine(StatusLine):
         self._standing = SessionStatus(ConnectionStatus.CONNECTING)
         self._use = ""
 
+    def name_place(self, place: str) -> None:
+        """Call the kernel so from now on."""
+        self._place = place
+
     @property
     def context(self) -> str:
         """Label of the context."""
@@ -48,7 +52,7 @@ class HeaderLine(StatusLine):
         """
         self._label, self._people, self._standing = context, people, standing
         self._use = use
-        self.update_spans((context, tuple(people), standing, use))
+        self.update_spans((self._place, context, tuple(people), standing, use))
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme = self.cell_theme
