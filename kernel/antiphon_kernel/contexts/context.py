@@ -76,6 +76,7 @@ from antiphon_kernel.validation import (
 )
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import DecodedUpdate
 
 _ORDER: Final = frozenset({"order"})
 
@@ -441,11 +442,20 @@ class Context:
     # Raw updates of connected clients
 
     def apply_update(
-        self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
+        self,
+        actor: Actor,
+        update: bytes,
+        source: object,
+        *,
+        decoded: DecodedUpdate | None = None,
+        catching_up: bool = False,
     ) -> asyncio.Future[None]:
         """Check and apply a raw update of a connected client; the future ends when it is on disk.
 
         Whoever waits for it has to shield it: others wait for the same.
+
+        Args:
+            decoded: what it says, if that is known.
 
         Raises:
             AntiphonError: what `validate` refuses; permission_denied, if the session has been
@@ -462,6 +472,7 @@ class Context:
             self._client_owners,
             self.structure.item_index,
             self.limits,
+            decoded=decoded,
             catching_up=catching_up,
         )
         if validated.placed is None:

@@ -139,20 +139,21 @@ class TextOrder:
         They stay part of the order until the next check; `adopt` keeps them.
         """
         self._drop_fitting()
-        client = items[0][0].client
-        if client in self._on_trial:
+        (first, begin), last = items[0], items[-1][0]
+        client = first.client
+        if client in self._on_trial or self._end(client) > begin:
             return False
-        for count, (item, start) in enumerate(items, 1):
+        for item, start in items:
             neighbour = self._neighbour(item)
-            if neighbour is None or self._end(client) > start:
+            if neighbour is None:
                 break
             text = cast("_Text", neighbour.sequence)
             if not self._fits(text, item, start, neighbour):
                 break
-            if count == len(items):
-                self._fitting = items if count > 1 else ()
+            if item is last:
+                self._fitting = items if item is not first else ()
                 return True
-            self._on_trial.setdefault(client, start)
+            self._on_trial[client] = begin
             self._place(text, item, start)
         self._withdraw(client)
         return False

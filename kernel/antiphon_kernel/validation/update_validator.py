@@ -71,6 +71,7 @@ def validate(
     item_index: ItemIndex,
     limits: Limits,
     *,
+    decoded: DecodedUpdate | None = None,
     catching_up: bool = False,
 ) -> ValidatedUpdate:
     """Check one raw update.
@@ -78,6 +79,7 @@ def validate(
     Args:
         owners: CRDT client id to the principal that writes with it.
         item_index: where everything is that the document holds.
+        decoded: what the update says, if that is known.
         catching_up: whether it is the first of its connection, which may be larger.
 
     Raises:
@@ -86,7 +88,7 @@ def validate(
     """
     reject_long(update, limits, catching_up=catching_up)
     try:
-        decoded = decode_update(update)
+        decoded = decoded or decode_update(update)
     except ValueError as error:
         raise unreadable(error) from error
     typed = place_typed_text(document, actor, decoded, owners, item_index, limits)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.update import (
     MAX_CLOCK,
     ContentKind,
+    DecodedUpdate,
     ItemId,
     Struct,
     decode_single,
@@ -29,14 +30,21 @@ _PLACES: Final = 8
 """Places from which on they are joined: fewer are undone one by one."""
 
 
-def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
+class MergedUpdate(NamedTuple):
+    """Update that stands for several."""
+
+    update: bytes
+    updates: int = 1
+    """For how many it stands."""
+    decoded: DecodedUpdate | None = None
+    """All that it says, if that is known."""
+
+
+def merge_insertions(updates: Sequence[bytes]) -> MergedUpdate:
     """An update that says what the first of `updates` says, and those behind it that go on typing.
 
     Where the client types on is mostly where the one before stopped. If there are so many other
     places that no person has typed them, these are one update too.
-
-    Returns:
-        the update, and for how many of `updates` it stands: one at least.
     """
     runs: list[_TypedRun] = []
     for update in updates:
@@ -65,9 +73,12 @@ def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
         del runs[1:]
     count = sum(1 + len(run.texts) for run in runs)
     if count < 2 or runs[-1].end > MAX_CLOCK:
-        return updates[0], 1
+        return MergedUpdate(updates[0])
+    for run in runs:
+        run.join()
     begin = map(write_var_uint, (1, len(runs), runs[0].first.client, runs[0].first.clock))
-    return b"".join((*begin, *[run.joined() for run in runs], _NONE)), count
+    update = b"".join((*begin, *[run.written for run in runs], _NONE))
+    return MergedUpdate(update, count, DecodedUpdate(tuple([run.first for run in runs]), ()))
 
 
 @dataclass(slots=True)
@@ -76,7 +87,7 @@ class _TypedRun:
 
     first: Struct
     written: bytes
-    """The first struct as it came."""
+    """The first struct as it stands in an update."""
     end: int
     texts: list[str] = field(default_factory=list)
     """The texts behind the first."""
@@ -86,13 +97,13 @@ class _TypedRun:
         self.texts.append(text)
         self.end += utf16_length(text)
 
-    def joined(self) -> bytes:
-        """Return the bytes of one struct for all of it."""
-        if not self.texts:
-            return self.written
-        first = self.first
-        content = "".join((str(first.content), *self.texts))
-        return encode_struct(first._replace(length=self.end - first.clock, content=content))
+    def join(self) -> None:
+        """Make the first struct one for all of it."""
+        if self.texts:
+            content = "".join((str(self.first.content), *self.texts))
+            length = self.end - self.first.clock
+            self.first = self.first._replace(length=length, content=content)
+            self.written = encode_struct(self.first)
 
 
 def _continuation(update: bytes, first: Struct, end: int) -> str | None:

@@ -99,4 +99,4 @@ def test_bundle_keeps_order_of_other_messages() -> None:
     made = list(coalesce(messages))
     assert [message for one in made for message in one.messages] == messages
     assert [len(one.messages) for one in made] == [1, 2, 1, 1, 1, 3]
-    assert [one.update is not None for one in made] == [False, True, False, True, False, True]
+    assert [one.merged is not None for one in made] == [False, True, False, True, False, True]

@@ -8,7 +8,7 @@ from typing import Any
 import pycrdt
 import pytest
 
-from antiphon_kernel.yjs.merge_insertions import merge_insertions
+from antiphon_kernel.yjs.merge_insertions import MergedUpdate, merge_insertions
 from antiphon_kernel.yjs.update import decode_update
 
 WORDS = ("a", "bc ", "é", "漢字", "😀", "\n", "a longer word ")
@@ -55,7 +55,8 @@ def test_merge_insertions_yields_equal_document_in_fewer_updates(seed: int) -> N
     one_by_one.apply_update(start)
     at = applied = 0
     while at < len(updates):
-        joined, count = merge_insertions(updates[at:])
+        joined, count, decoded = merge_insertions(updates[at:])
+        assert decoded in (None, decode_update(joined))
         assert 1 <= count <= len(updates) - at
         if count == 1:
             assert joined == updates[at]
@@ -81,7 +82,7 @@ def test_typing_on_at_one_place_is_one_update() -> None:
     doc.observe(lambda event: updates.append(event.update))
     for at, letter in enumerate("thirty letters in the middle."):
         text.insert(1 + at, letter)
-    joined, count = merge_insertions(updates)
+    joined, count, _ = merge_insertions(updates)
     assert count == len(updates) == 29
     [struct] = decode_update(joined).structs
     assert struct.content == "thirty letters in the middle."
@@ -102,7 +103,7 @@ def scattered(letters: str) -> tuple[bytes, list[bytes]]:
 
 def test_merge_insertions_joins_many_places_into_one_update() -> None:
     start, updates = scattered("abcdefghij")
-    joined, count = merge_insertions(updates)
+    joined, count, _ = merge_insertions(updates)
     assert count == len(updates) == len(decode_update(joined).structs)
     replica: pycrdt.Doc[Any] = pycrdt.Doc()
     replica.apply_update(start)
@@ -112,7 +113,7 @@ def test_merge_insertions_joins_many_places_into_one_update() -> None:
 
 def test_merge_insertions_keeps_few_places_apart() -> None:
     _, updates = scattered("abc")
-    assert merge_insertions(updates) == (updates[0], 1)
+    assert merge_insertions(updates) == MergedUpdate(updates[0])
 
 
 def test_merge_insertions_of_many_places_ends_before_gap() -> None:
@@ -128,8 +129,8 @@ def test_merge_insertions_leaves_other_updates_unchanged(wrong: bytes) -> None:
     doc.observe(lambda event: updates.append(event.update))
     text += "a"
     text += "b"
-    assert merge_insertions([wrong, *updates]) == (wrong, 1)
-    assert merge_insertions([updates[0], wrong, updates[1]]) == (updates[0], 1)
+    assert merge_insertions([wrong, *updates]) == MergedUpdate(wrong)
+    assert merge_insertions([updates[0], wrong, updates[1]]) == MergedUpdate(updates[0])
     assert merge_insertions([updates[0], updates[1] + wrong])[1] == (1 if wrong else 2)
     for end in range(len(updates[1])):
         assert merge_insertions([updates[0], updates[1][:end]])[1] == 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.yjs.merge_insertions import merge_insertions
+from antiphon_kernel.yjs.merge_insertions import MergedUpdate, merge_insertions
 from antiphon_kernel.yjs.varint import read_var_uint
 
 _RUN: Final = 100
@@ -24,14 +24,15 @@ class UpdateBatch:
     """Messages that belong together."""
 
     messages: Sequence[bytes]
-    update: bytes | None = None
+    merged: MergedUpdate | None = None
     """All of them as one update; None if it is one message that is large or no update."""
 
 
 def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
     """All of `messages`, in order; a run of typing is one bundle, anything else one each."""
     if len(messages) == 1:
-        yield UpdateBatch(messages, _update(messages[0]))
+        update = _update(messages[0])
+        yield UpdateBatch(messages, MergedUpdate(update) if update is not None else None)
         return
     updates = [_update(message) for message in messages]
     at = 0
@@ -41,8 +42,9 @@ def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
             if update is None:
                 break
             run.append(update)
-        update, count = merge_insertions(run) if len(run) > 1 else (updates[at], 1)
-        yield UpdateBatch(messages[at : at + count], update)
+        merged = merge_insertions(run) if run else None
+        count = merged.updates if merged is not None else 1
+        yield UpdateBatch(messages[at : at + count], merged)
         at += count
 
 

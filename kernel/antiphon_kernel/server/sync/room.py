@@ -201,10 +201,11 @@ class Room:
     def _receive_bundle(self, client: SyncConnection, bundle: UpdateBatch) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
         context = self.context
-        if bundle.update is None or not client.joined or not context.structure.ready:
+        if bundle.merged is None or not client.joined or not context.structure.ready:
             return False
         try:
-            future = context.apply_update(client.actor, bundle.update, client)
+            update, _, decoded = bundle.merged
+            future = context.apply_update(client.actor, update, client, decoded=decoded)
         except AntiphonError:
             return False
         client.caught_up = True
