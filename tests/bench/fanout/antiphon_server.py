@@ -6,6 +6,7 @@ python -m tests.bench.fanout.antiphon_server FOLDER BLOCKS
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ async def run(folder: Path, blocks: int) -> None:
         params = {"context": label, "kind": "file"}
         rooms.append([label, (await kernel.call(me, "block.create", params))["block_id"]])
     said = {"port": doors.port, "token": doors.token, "socket": str(doors.socket), "rooms": rooms}
+    gc.freeze()  # as the daemon does
     print(json.dumps(said), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await doors.close()
