@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.quoting import LISTED, truncate
 
 _LOOKED_AT: Final = 1_000
@@ -83,9 +84,9 @@ def half_surrogate_error(tool: str, sent: Mapping[str, Any]) -> AntiphonError | 
         inner: list[tuple[str, object]] = []
         is_half = False
         if isinstance(value, str):
-            is_half = _has_half_surrogate(value)
+            is_half = not has_whole_characters(value)
         elif isinstance(value, Mapping):
-            is_half = any(_has_half_surrogate(str(name)) for name in value)
+            is_half = not all(has_whole_characters(str(name)) for name in value)
             inner = [(str(name), one) for name, one in value.items()]
         elif isinstance(value, list | tuple):
             inner = [(str(index), one) for index, one in enumerate(value)]
@@ -100,14 +101,6 @@ def half_surrogate_error(tool: str, sent: Mapping[str, Any]) -> AntiphonError | 
             )
         waiting += [(f"{field}.{name}" if field else name, one) for name, one in reversed(inner)]
     return None
-
-
-def _has_half_surrogate(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,6 @@ from antiphon_kernel.access.permissions import (
     check_update,
 )
 from antiphon_kernel.access.sessions import Dismissal, Sessions
-from antiphon_kernel.access.ssh_sessions import VIA_SSH, SshSessions
+from antiphon_kernel.access.ssh_sessions import VIA_SSH, EndedSession, SshSessions
 from antiphon_kernel.access.tool_permissions import ToolPermissions, canonical_arguments
 from antiphon_kernel.access.write_guard import WriteGuard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Collection
@@ -21,6 +20,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 JOINS_KEPT: Final = 100
@@ -69,7 +69,7 @@ class AccessControl:
         self._sessions = sessions
         self._clock = clock
         self._joins: deque[Join] = deque(maxlen=JOINS_KEPT)
-        self._join = asyncio.Event()
+        self._news = News()
         self._last_here: dict[PrincipalId, int] = {}
         self._expiry: asyncio.TimerHandle | None = None
 
@@ -122,15 +122,12 @@ class AccessControl:
         if number > self.last_join:
             number = 0
         if self.last_join <= number:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._join.wait()
+            await self._news.wait(seconds)
         return [one for one in self._joins if one.number > number]
 
     def wake_waiters(self) -> None:
         """The kernel is closing: nobody waits for arrivals any longer."""
-        self._join.set()
-        self._join = asyncio.Event()
+        self._news.announce()
 
     def on_session_opened(self, actor: Actor) -> bool:
         """Report a session that has begun; whether its principal has joined with it.

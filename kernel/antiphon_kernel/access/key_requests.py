@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +11,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.public_keys import PublicKey
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.types.signal import News
 
 WAITING_AT_ONCE: Final = 8
 """Requests that wait; more are turned away, so that nobody fills an owner's screen."""
@@ -44,7 +44,7 @@ class KeyRequests:
         self._clock = clock
         self._waiting: dict[int, _PendingRequest] = {}
         self._last = 0
-        self._news = asyncio.Event()
+        self._news = News()
 
     @property
     def last(self) -> int:
@@ -121,12 +121,9 @@ class KeyRequests:
         if number > self._last:
             number = 0
         if not any(one.number > number for one in self.waiting()):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
+            await self._news.wait(seconds)
         return [one for one in self.waiting() if one.number > number]
 
     def wake_waiters(self) -> None:
         """Let whoever waits for news look: there is some, or the kernel is closing."""
-        self._news.set()
-        self._news = asyncio.Event()
+        self._news.announce()

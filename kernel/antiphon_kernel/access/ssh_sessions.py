@@ -7,8 +7,6 @@ of a host end with the host.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import secrets
 from collections import deque
 from dataclasses import dataclass, field
@@ -18,16 +16,19 @@ from antiphon_kernel.access.invitations import TOKEN_BYTES, fingerprint_of
 from antiphon_kernel.access.sessions import Dismissal, Sessions
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.signal import News
 
 VIA_SSH: Final = "ssh"
 
 
 @dataclass(frozen=True, slots=True)
 class EndedSession:
-    """A session that the kernel has dismissed."""
+    """A session that the kernel has ended."""
 
-    session: SessionId
+    session: str
+    """Id of the session."""
     reason: str
+    """Why, as the person is told."""
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class _Host:
 
     open: dict[SessionId, Actor] = field(default_factory=dict)
     ended: deque[EndedSession] = field(default_factory=deque)
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    news: News = field(default_factory=News)
 
 
 class SshSessions:
@@ -57,7 +58,7 @@ class SshSessions:
         def dismissed(dismissal: Dismissal) -> None:
             self._forget(actor)
             known.ended.append(EndedSession(actor.session, dismissal.reason))
-            known.news.set()
+            known.news.announce()
 
         self._sessions.on_dismissal(actor, dismissed)
         return token
@@ -93,10 +94,7 @@ class SshSessions:
         """
         known = self._hosts.setdefault(host, _Host())
         if not known.ended:
-            known.news.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await known.news.wait()
+            await known.news.wait(seconds)
         ended = list(known.ended)
         known.ended.clear()
         return ended
@@ -104,7 +102,7 @@ class SshSessions:
     def wake_waiters(self) -> None:
         """Let nobody wait any longer: the kernel is closing."""
         for known in self._hosts.values():
-            known.news.set()
+            known.news.announce()
 
     def _forget(self, actor: Actor) -> None:
         for token in [key for key, one in self._by_token.items() if one is actor]:

@@ -13,6 +13,7 @@ import click
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import has_whole_characters
 
 _PLAINER = (
     ("is not a valid integer range", "is not a whole number"),
@@ -81,10 +82,8 @@ class CommandGroup(click.Group):
 
 def _require_text(argument: str) -> None:
     """Raises UsageError for an argument that was no UTF-8: no database and no JSON can hold it."""
-    try:
-        argument.encode()
-    except UnicodeEncodeError as error:
-        raise click.UsageError(f"{argument!r} is not UTF-8: give a name or text that is") from error
+    if not has_whole_characters(argument):
+        raise click.UsageError(f"{argument!r} is not UTF-8: give a name or text that is")
 
 
 @contextmanager

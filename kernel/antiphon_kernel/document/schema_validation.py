@@ -21,6 +21,7 @@ from antiphon_kernel.document.schema import (
     TextSchema,
     ValueSchema,
 )
+from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.quoting import quote
 
 EXACT_INTEGER: Final = 2**53 - 1
@@ -257,11 +258,8 @@ def _json(value: Any, path: str | None, depth: int) -> Iterator[Violation]:
 
 
 def _half_characters(value: object, path: str | None) -> Iterator[Violation]:
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            yield Violation(path, Rule.TYPE, "a text", "half a surrogate pair")
+    if isinstance(value, str) and not has_whole_characters(value):
+        yield Violation(path, Rule.TYPE, "a text", "half a surrogate pair")
 
 
 def _of_type(fits: bool, expected: str, value: object, path: str | None) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ from typing import ClassVar, Final, TypeAlias, TypeGuard, get_args
 
 from antiphon_kernel.messages.errors import MessageError, MessageProblem
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.media_types import is_media_type, is_sha256
 from antiphon_kernel.types.quoting import quote
 
@@ -121,15 +122,12 @@ def require_text(value: object, path: str) -> None:
         raise MessageError(
             MessageProblem.WRONG_SHAPE, f"expected a string, found {quote(value)}", path=path
         )
-    try:
-        if not value.isascii():
-            value.encode()
-    except UnicodeEncodeError:
+    if not has_whole_characters(value):
         raise MessageError(
             MessageProblem.INVALID_VALUE,
             f"{quote(value)} holds half a surrogate pair; send whole characters",
             path=path,
-        ) from None
+        )
 
 
 def require_visible(value: object, path: str, problem: MessageProblem) -> None:

@@ -103,9 +103,16 @@ def check_hiding(context: Context, block: str, principal: Principal) -> None:
         )
 
 
-def check_size(context: Context, code_points: int) -> None:
-    """Raises AntiphonError too_large if a block's text would become longer than allowed."""
-    reject_long_text(context.limits, code_points)
+def check_context_version(context: Context, version: int, named: int, field: str) -> None:
+    """Raises AntiphonError invalid_params if a context whose version is known has not `named`."""
+    if named > version:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Context {context.label} has the version {version}, there is none numbered"
+            f" {quote(named)}: name one that a call has returned.",
+            field=field,
+            current_version=version,
+        )
 
 
 def check_value_size(context: Context, value: Any, added: int = 0) -> None:
@@ -126,7 +133,7 @@ def check_content_size(context: Context, value: Any, added: int = 0) -> None:
         added: code points that defaults add to it.
     """
     size = len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    check_size(context, size + added)
+    reject_long_text(context.limits, size + added)
 
 
 def check_items(context: Context, count: int) -> None:

@@ -8,13 +8,14 @@ from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.tools._common import (
     WRITING,
     WriteResult,
-    check_size,
     check_writable,
     wait_persisted,
 )
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import reject_long_text
 
 
 class AppendParams(Params):
@@ -55,7 +56,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         )
     context, block = await _find_open_block(call, params.block_id, section)
     context.appends.flush(block)
-    check_size(context, context.document.length(block, section) + len(params.text))
+    reject_long_text(context.limits, context.document.length(block, section) + len(params.text))
     written = context.append(call.actor, block, params.text, section)
     result = await wait_persisted(context, block, written)
     return AppendResult(version=result.version, context_version=result.context_version)
@@ -73,15 +74,13 @@ async def append_streamed(
     Raises:
         AntiphonError: whatever block.append can fail with.
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    if not has_whole_characters(text):
         message = "The text has half a surrogate pair: append whole characters."
-        raise AntiphonError(ErrorCode.INVALID_PARAMS, message, field="text") from error
+        raise AntiphonError(ErrorCode.INVALID_PARAMS, message, field="text")
     context, block = await _find_open_block(call, reference, section)
     appends = context.appends
     waiting = appends.unflushed(block, section) + len(text)
-    check_size(context, context.document.length(block, section) + waiting)
+    reject_long_text(context.limits, context.document.length(block, section) + waiting)
     unflushed = appends.add(call.actor, block, text, section)
     if unflushed and not context.document.tail_is_live(block, section):
         # The end is known now; its history may be let go of before the timer comes.

@@ -32,7 +32,6 @@ from antiphon_kernel.tools._common import (
     check_content_size,
     check_hiding,
     check_schema_size,
-    check_size,
     write,
 )
 from antiphon_kernel.types.block_metadata import CUT_OUT
@@ -41,7 +40,7 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation import check_value
+from antiphon_kernel.validation import check_value, reject_long_text
 
 
 class CreateParams(Params):
@@ -100,7 +99,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     role = check_role(params.role, params.kind, call.actor.principal)
     document, schema, content = context.document, params.block_schema, params.content
     text = content if isinstance(content, str) and schema == TEXT else ""
-    check_size(context, len(text))
+    reject_long_text(context.limits, len(text))
     check_schema_size(context, schema)
     check_defaults(schema)
     if parent is not None:

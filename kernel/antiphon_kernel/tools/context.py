@@ -25,7 +25,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageShape
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, CorruptContextError
-from antiphon_kernel.tools._common import block_in
+from antiphon_kernel.tools._common import block_in, check_context_version
 from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -252,14 +252,7 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     context = await call.context(params.context)
     context.appends.flush_all()
     at = context.seq if params.at is None else params.at
-    if at > context.seq:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"Context {context.label} has the version {context.seq}, there is none numbered"
-            f" {quote(at)}: name one that a call has returned.",
-            field="at",
-            current_version=context.seq,
-        )
+    check_context_version(context, context.seq, at, "at")
     kernel, client = call.kernel, call.kernel.ids.client_id()
     if at == context.seq:
         document = await read_now(context, client)

@@ -18,7 +18,6 @@ from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.tools._common import (
     WRITING,
     WriteResult,
-    check_size,
     check_version,
     check_writable,
     write,
@@ -26,7 +25,7 @@ from antiphon_kernel.tools._common import (
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation import check_limit
+from antiphon_kernel.validation import check_limit, reject_long_text
 
 
 class InsertOperation(Params):
@@ -116,7 +115,7 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     with AntiphonError.with_details(version=context.version(block)):
         splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
-    check_size(context, len(text) + grown)
+    reject_long_text(context.limits, len(text) + grown)
 
     def change() -> None:
         context.document.splice_all(block, splices, section)
@@ -180,7 +179,7 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
     if carried is not None:
         offset = _map_splice(carried, offset, params.delete_count, context.version(block))
         length = len(carried.now)
-    check_size(context, length - params.delete_count + len(params.insert))
+    reject_long_text(context.limits, length - params.delete_count + len(params.insert))
 
     def change() -> None:
         if now[offset : offset + params.delete_count] != params.insert:
@@ -240,7 +239,9 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     places = len(splices)
     what = f"The patch changes {places} places"
     check_limit(places, limits, "splices_per_patch", what, "split it")
-    check_size(context, len(text) + sum(len(one.inserted) - one.deleted for one in splices))
+    reject_long_text(
+        context.limits, len(text) + sum(len(one.inserted) - one.deleted for one in splices)
+    )
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
 

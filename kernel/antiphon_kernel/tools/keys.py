@@ -7,7 +7,14 @@ from typing import Final, Literal, TypeVar
 
 from pydantic import Field
 
-from antiphon_kernel.access import GUEST, IN_THE_KERNEL, VIA_SSH, KeyRequest, check_invite_as
+from antiphon_kernel.access import (
+    GUEST,
+    IN_THE_KERNEL,
+    VIA_SSH,
+    EndedSession,
+    KeyRequest,
+    check_invite_as,
+)
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.types.clock import iso_time, iso_time_if
@@ -365,19 +372,10 @@ class SshEndedParams(Params):
     """Seconds to wait for the end of a session, if none has been ended since."""
 
 
-class SshEndedInfo(Result):
-    """A session that the kernel has ended."""
-
-    session: str
-    """Id of the session."""
-    reason: str
-    """Why, as the person is told."""
-
-
 class SshEndedResult(Result):
     """Sessions of this host that the kernel has ended since the call before this one."""
 
-    ended: list[SshEndedInfo]
+    ended: list[EndedSession]
     """One entry a session."""
 
 
@@ -465,10 +463,7 @@ async def ended_ssh(call: Call, params: SshEndedParams) -> SshEndedResult:
 
     An SSH host asks so in the session that it names as `host`.
     """
-    ended = await call.kernel.ssh.ended(call.actor.session, params.wait)
-    return SshEndedResult(
-        ended=[SshEndedInfo(session=one.session, reason=one.reason) for one in ended]
-    )
+    return SshEndedResult(ended=await call.kernel.ssh.ended(call.actor.session, params.wait))
 
 
 @tool("ssh.close", needs=Permission.OWN)

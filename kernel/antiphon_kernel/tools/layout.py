@@ -31,6 +31,7 @@ from antiphon_kernel.layout import (
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
+from antiphon_kernel.tools._common import check_context_version
 from antiphon_kernel.tools.usage import total_usage
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -157,7 +158,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     await context.wait_persisted()
     changed = None
     if params.since is not None:
-        _check_since(context, version, params.since, "since")
+        check_context_version(context, version, params.since, "since")
         changed = await _changed(call, context, now, reading.reader.model, params)
     return ContextLayoutResult(
         context_version=version,
@@ -216,17 +217,6 @@ def _models(layout: Layout) -> list[BlockAuthor]:
 
 def _id_of(model: BlockAuthor | None) -> str | None:
     return model.id if model is not None else None
-
-
-def _check_since(context: Context, version: int, since: int, field: str) -> None:
-    if since > version:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"Context {context.label} has the version {version}, there is none numbered"
-            f" {quote(since)}: name one that a call has returned.",
-            field=field,
-            current_version=version,
-        )
 
 
 async def _changed(
@@ -308,7 +298,7 @@ async def _with_tail(
     sources, since = shown_sources(context.document), params.announce_since
     announcement = None
     if since is not None:
-        _check_since(context, context.seq, since, "announce_since")
+        check_context_version(context, context.seq, since, "announce_since")
         now, model = call.kernel.clock.now_ms(), reading.reader.model
         announcement = await read_announcement(context, model, reading.items, now, since)
     return replace(reading, tail=LayoutTail(sources, announcement))

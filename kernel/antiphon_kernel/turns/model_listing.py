@@ -24,9 +24,7 @@ from antiphon_kernel.providers import (
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.runner import runner_of
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.quoting import join_names, quote
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 CHECK_SECONDS: Final = 60.0
@@ -148,13 +146,8 @@ async def check_models(call: Call, params: ModelCheckParams) -> ModelCheckResult
     models = runner_of(call.kernel).models
     await models.looked()
     names = list(models) if params.model is None else [params.model]
-    if params.model is not None and params.model not in list(models):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"There is no model {quote(params.model)}; there are: {join_names(models)}.",
-            field="model",
-            allowed=list(models),
-        )
+    if params.model is not None:
+        models.check_known(params.model)
     return ModelCheckResult(models=await asyncio.gather(*(_check(models, one) for one in names)))
 
 

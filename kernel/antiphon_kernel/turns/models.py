@@ -19,6 +19,8 @@ from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recordin
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
 from antiphon_kernel.text.mentions import mentions
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import LISTED, join_names, quote
 
 _log = logging.getLogger(__name__)
 
@@ -133,6 +135,16 @@ class Models:
         if name not in self._providers and config is not None:
             self._providers[name] = self._open_provider(config)
         return self._providers[name]
+
+    def check_known(self, name: str) -> None:
+        """Raises AntiphonError invalid_params if there is no model of a name."""
+        if name not in self._configs:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"There is no model {quote(name)}; there are: {join_names(self)}.",
+                field="model",
+                allowed=list(self)[:LISTED],
+            )
 
     def configured(self, name: str) -> ModelConfig | None:
         """Return the configuration of a model, with the limits and prices that are known of it.

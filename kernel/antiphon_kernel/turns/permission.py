@@ -20,6 +20,7 @@ from antiphon_kernel.types.enums import CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.signal import News
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 
@@ -79,17 +80,13 @@ class PermissionDesk:
         self._waiting: dict[str, _Waiting] = {}
         """By block of the call."""
         self._is_closing = False
-        self._changed = asyncio.Event()
-        """Set when a turn begins to wait, or a call waits no longer."""
+        self._changed = News()
+        """Announced when a turn begins to wait, or a call waits no longer."""
 
     def close(self) -> None:
         """Keep what is undecided: the turns end with the process, the calls still wait."""
         self._is_closing = True
-        self._notify()
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed.announce()
 
     def is_waited_for(self, context: str, username: str) -> bool:
         """Return whether a model's turn in a context waits for a person's decision."""
@@ -211,7 +208,7 @@ class PermissionDesk:
         """Withdraw a call that was asked about before the kernel was started again, and end it."""
         if self._is_closing or self._stored.take(stored.call) is None:
             return
-        self._notify()
+        self._changed.announce()
         context = await self._kernel.context(stored.context)
         await run_uninterrupted(self._forget(context, stored))
         call, document = stored.call, context.document
@@ -234,7 +231,7 @@ class PermissionDesk:
                 )
             )
         self._waiting[request.call_block] = waiting
-        self._notify()
+        self._changed.announce()
         if context.document.header(request.call_block).permission != CallPermission.ASKED:
             self._note(
                 context,

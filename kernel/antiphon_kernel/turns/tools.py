@@ -17,7 +17,7 @@ from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import LISTED, join_names, quote
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 
 
@@ -260,14 +260,8 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     """Choose the model that answers messages which name none, for everybody in a context."""
     context = await call.context(params.context)
     runner, document, named = runner_of(call.kernel), context.document, params.model
-    models = list(runner.models)
-    if named is not None and named not in models:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"There is no model {quote(named)}; there are: {join_names(models) or 'none'}.",
-            field="model",
-            allowed=models[:LISTED],
-        )
+    if named is not None:
+        runner.models.check_known(named)
     if named is not None and named != document.default_model:
         written = context.write(
             call.actor, "model", lambda: document.set_meta(model=named), blocks=(), undo=None
@@ -278,7 +272,7 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     return ContextModelResult(
         context_version=context.seq,
         model=model,
-        models=models,
+        models=list(runner.models),
         instruction_tokens=await runner.instruction_tokens(context, model) if model else 0,
     )
 

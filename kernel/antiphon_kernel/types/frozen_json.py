@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from antiphon_kernel.types.json_validation import MAX_NESTING
+from antiphon_kernel.types.json_validation import MAX_NESTING, has_whole_characters
 from antiphon_kernel.types.quoting import quote
 
 FrozenJson: TypeAlias = "bool | int | float | str | tuple[FrozenJson, ...] | JsonObject | None"
@@ -132,9 +132,6 @@ def _finite_number(value: float) -> float:
 
 
 def _whole_characters(text: str) -> str:
-    try:
-        if not text.isascii():
-            text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{quote(text)} holds half a surrogate pair") from None
+    if not has_whole_characters(text):
+        raise ValueError(f"{quote(text)} holds half a surrogate pair")
     return text

@@ -88,6 +88,16 @@ def unique_names(pairs: _Pairs) -> dict[str, Any]:
     return found
 
 
+def has_whole_characters(text: str) -> bool:
+    """Return whether a text has no half of a surrogate pair, which nothing could store."""
+    try:
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):

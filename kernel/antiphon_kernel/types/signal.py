@@ -1,7 +1,9 @@
-"""Signals: listeners, and how they are notified."""
+"""Signals: listeners and waiters, and how they are told."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Generic, TypeVarTuple
 
@@ -33,3 +35,21 @@ class Signal(Generic[*Values]):
     def clear(self) -> None:
         """Notify nobody any more."""
         self._listeners.clear()
+
+
+class News:
+    """Wakes whoever waits for something to have changed."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def announce(self) -> None:
+        """Let everybody look who waits now."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Return at the next announcement, or after so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
