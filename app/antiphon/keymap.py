@@ -147,7 +147,7 @@ class KeyMap:
                 action.keys
                 and action.keys[0] not in named
                 and situation.mode in action.modes
-                and action.footer is not None
+                and action.words
                 and action.enabled(situation)
                 and action.footer(situation)
                 and not (action.mutates and situation.reading)
@@ -158,7 +158,7 @@ class KeyMap:
     def palette_actions(self, situation: ActionContext) -> Iterator[Action]:
         """Yield the actions that are available now."""
         for action in self.actions:
-            if action.title is None or (action.mutates and situation.reading):
+            if not action.title or (action.mutates and situation.reading):
                 continue
             if action.enabled(situation):
                 yield action
