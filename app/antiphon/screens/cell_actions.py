@@ -75,19 +75,11 @@ class CellActions(BaseScreen):
     def _beginning(self, block: str) -> str:
         return " ".join(self.source.text(block)[: 4 * BEGINNING].split())[:BEGINNING]
 
-    async def _call(self, tool: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a tool's result; None if it failed, which is said."""
-        try:
-            return await self._session.call(tool, dict(params))
-        except AntiphonError as error:
-            self.hint(error.message)
-            return None
-
     # Undo
 
     async def _arrange(self, arrangement: Arrangement) -> bool:
         for call in arrangement.calls:
-            if await self._call(call.tool, call.params) is None:
+            if await self._kernel.call(call.tool, call.params) is None:
                 return False
         self._arranged, self._disarranged = arrangement, None
         return True
@@ -99,7 +91,7 @@ class CellActions(BaseScreen):
             return False
         self._arranged = None
         for call in last.back:
-            if await self._call(call.tool, call.params) is None:
+            if await self._kernel.call(call.tool, call.params) is None:
                 return True
         self._disarranged = last
         if last.focus is not None and self.cells.has_cell(last.focus):
@@ -184,7 +176,7 @@ class CellActions(BaseScreen):
         if block is None:
             return
         for one in (block, *self._results_of(block)):
-            if await self._call("block.exclude", _excluding(one, False).params) is None:
+            if await self._kernel.call("block.exclude", _excluding(one, False).params) is None:
                 return
         await self._until_shown(block)
         self.cells.focus_cell(block)
@@ -299,7 +291,7 @@ class CellActions(BaseScreen):
             self.hint("This is the first line: put the cursor on one below it.")
             return
         version = await self._version(block)
-        split = await self._call("message.split", {"message": block, "at": at})
+        split = await self._kernel.call("message.split", {"message": block, "at": at})
         if version is None or split is None:
             return
         created = split["created"][0]
@@ -320,7 +312,7 @@ class CellActions(BaseScreen):
         self.hint("Split in two · <key:undo> makes it one cell again")
 
     async def _version(self, block: str) -> int | None:
-        read = await self._call("block.get", {"block_id": block})
+        read = await self._kernel.call("block.get", {"block_id": block})
         return None if read is None else int(read["version"])
 
     # Copy
@@ -337,7 +329,7 @@ class CellActions(BaseScreen):
         block = self._chosen_cell("copy", finished=False)
         if block is None:
             return
-        read = await self._call("block.read", {"block_id": block})
+        read = await self._kernel.call("block.read", {"block_id": block})
         if read is not None:
             await self._copy(json.dumps(read, ensure_ascii=False, indent=2) + "\n")
 
@@ -368,7 +360,7 @@ class CellActions(BaseScreen):
         if version is None:
             return ()
         params = {"block_id": block, "after_version": max(0, version - count), "limit": count}
-        history = await self._call("block.history", params)
+        history = await self._kernel.call("block.history", params)
         return () if history is None else history["versions"]
 
     @requires_write
@@ -397,7 +389,7 @@ class CellActions(BaseScreen):
         if version is None:
             return
         params = {"block_id": block, "version": int(version)}
-        if await self._call("block.restore", params) is not None:
+        if await self._kernel.call("block.restore", params) is not None:
             self.hint(f"Restored version {version} · <key:undo> takes that back")
 
     @requires_write
@@ -408,7 +400,9 @@ class CellActions(BaseScreen):
             return
         context = self._session.document.context
         last = (block, *self._results_of(block))[-1]
-        fork = await self._call("context.fork", {"context": context, "blocks": {"last": last}})
+        fork = await self._kernel.call(
+            "context.fork", {"context": context, "blocks": {"last": last}}
+        )
         if fork is not None:
             self._switch_context(fork["context_id"], None)
 
@@ -454,7 +448,7 @@ class CellActions(BaseScreen):
             "max_blocks": FOUND_BLOCKS,
             "max_matches_per_block": FOUND_IN_A_BLOCK,
         }
-        found = await self._call("kernel.search", params)
+        found = await self._kernel.call("kernel.search", params)
         if found is None:
             return ()
         choices: list[PickerEntry] = []
@@ -489,7 +483,7 @@ class CellActions(BaseScreen):
             self.hint("No editor is set: give its command in the variable VISUAL or EDITOR.")
             return
         self.area.leave()
-        read = await self._call("block.read", {"block_id": block})
+        read = await self._kernel.call("block.read", {"block_id": block})
         if read is not None:
             await self._edit_in(command, block, read["content"], read["version"])
 

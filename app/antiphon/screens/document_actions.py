@@ -754,14 +754,11 @@ class DocumentActions(CellActions):
         if role is None:
             return
         self._key_requests.forget(key.request)
-        try:
-            asked = {"request": key.request, "role": role}
-            decided = await self._session.call("key.decide", asked)
-        except AntiphonError as error:
-            self.hint(error.message)
-            return
-        name = decided.get("username")
-        self.hint(f"{name} may come in as {role}." if name else "Turned away.")
+        asked = {"request": key.request, "role": role}
+        decided = await self._kernel.call("key.decide", asked)
+        if decided is not None:
+            name = decided.get("username")
+            self.hint(f"{name} may come in as {role}." if name else "Turned away.")
 
     @work(exit_on_error=False)
     async def action_join_again(self) -> None:

@@ -25,6 +25,8 @@ STEPS_KEPT: Final = 20_000
 
 STEPS_A_CALL: Final = 1_000
 
+_NO_HISTORY: Final = "The history cannot be read"
+
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 NOBODY_FOR_GUESTS = "No model is here to answer: whoever shares this sets one up, on their machine."
 
@@ -203,6 +205,20 @@ class KernelActions:
         self.nobody = NOBODY_FOR_GUESTS if session.is_guest else NOBODY
         """One line for who has written a message that no model answers."""
 
+    async def call(
+        self, tool: str, params: Mapping[str, Any], failed: str = ""
+    ) -> Mapping[str, Any] | None:
+        """Return the answer of a tool; None, with a hint, if it fails.
+
+        Args:
+            failed: the words before the reason.
+        """
+        try:
+            return await self._session.call(tool, params)
+        except AntiphonError as error:
+            self._hint(f"{failed}: {error.message}" if failed else error.message)
+            return None
+
     async def undo(self, block: str, place: str = "") -> bool:
         """Take back my last edit of a block, and say so; whether anything changed.
 
@@ -265,57 +281,38 @@ class KernelActions:
         """Return the authors of a block's text by range; None if the kernel does not say."""
         if not is_text(self._session.document.schema(block)):
             return []
-        try:
-            result = await self._session.call("block.blame", {"block_id": block})
-        except AntiphonError as error:
-            self._hint(f"Who wrote what cannot be shown: {error.message}")
-            return None
-        return merge_runs(result["runs"])
+        failed = "Who wrote what cannot be shown"
+        result = await self.call("block.blame", {"block_id": block}, failed)
+        return None if result is None else merge_runs(result["runs"])
 
     async def layout(self, model: str | None, last: int) -> Mapping[str, Any] | None:
         """Return the last items that a model reads of this context; None if it is not said."""
-        params = {"context": self._session.document.context, "last": last}
-        try:
-            named = {"model": model} if model is not None else {}
-            return await self._session.call("context.layout", {**params, **named})
-        except AntiphonError as error:
-            self._hint(f"What models read cannot be shown: {error.message}")
-            return None
+        params: dict[str, Any] = {"context": self._session.document.context, "last": last}
+        if model is not None:
+            params["model"] = model
+        return await self.call("context.layout", params, "What models read cannot be shown")
 
-    async def interrupt(self, target: InterruptTarget) -> bool:
-        """Stop a model, a command or all of them; whether anything was running."""
+    async def interrupt(self, target: InterruptTarget) -> None:
+        """Stop a model, a command or all of them."""
         params: dict[str, Any] = {"context": self._session.document.context}
         if target.principal is not None:
             params["principal"] = target.principal
-        try:
-            result = await self._session.call("turn.interrupt", params)
-        except AntiphonError as error:
-            self._hint(f"Not stopped: {error.message}")
-            return False
-        if not result.get("stopped"):
+        result = await self.call("turn.interrupt", params, "Not stopped")
+        if result is not None and not result.get("stopped"):
             self._hint("Nothing is running. <key:quit> quits.")
-        return bool(result.get("stopped"))
 
     async def decide(self, block: str, decision: str, reason: str = "") -> bool:
         """Decide about a call that waits: `once`, `always` or `no`; whether that was possible."""
         params = {"block_id": block, "decision": decision}
         if reason:
             params["reason"] = reason
-        try:
-            await self._session.call("permission.decide", params)
-        except AntiphonError as error:
-            self._hint(f"Not decided: {error.message}")
-            return False
-        return True
+        return await self.call("permission.decide", params, "Not decided") is not None
 
     async def branches(self) -> Mapping[tuple[str, ...], Siblings] | None:
         """Return the siblings of each message that has some, by its blocks; None if not said."""
-        try:
-            result = await self._session.call(
-                "message.branches", {"context": self._session.document.context}
-            )
-        except AntiphonError as error:
-            self._hint(f"The branches cannot be listed: {error.message}")
+        params = {"context": self._session.document.context}
+        result = await self.call("message.branches", params, "The branches cannot be listed")
+        if result is None:
             return None
         return {
             tuple(one["blocks"]): Siblings(one["position"], tuple(map(_location, one["siblings"])))
@@ -324,35 +321,23 @@ class KernelActions:
 
     async def edit_message(self, block: str, text: str) -> MessageLocation | None:
         """Give a message another text, in a branch if something follows it; None if refused."""
-        try:
-            params = {"message": block, "content": text}
-            return _location(await self._session.call("message.edit", params))
-        except AntiphonError as error:
-            self._hint(f"Not sent: {error.message}")
-            return None
+        edited = await self.call("message.edit", {"message": block, "content": text}, "Not sent")
+        return None if edited is None else _location(edited)
 
     async def start_turn(self, block: str) -> MessageLocation | None:
         """Have a message, or what an answer answers, answered again; None if nobody answers."""
-        try:
-            result = await self._session.call("turn.start", {"message": block})
-        except AntiphonError as error:
-            self._hint(f"Not answered: {error.message}")
-            return None
-        if not result["models"]:
+        result = await self.call("turn.start", {"message": block}, "Not answered")
+        if result is not None and not result["models"]:
             self._hint(self.nobody)
             return None
-        return _location(result)
+        return None if result is None else _location(result)
 
     async def retry_turn(self, block: str) -> bool:
         """Let a turn go on that has ended with an error; whether it does."""
-        try:
-            result = await self._session.call("turn.retry", {"message": block})
-        except AntiphonError as error:
-            self._hint(f"Not asked again: {error.message}")
-            return False
-        if result.get("model") is None:
+        result = await self.call("turn.retry", {"message": block}, "Not asked again")
+        if result is not None and result.get("model") is None:
             self._hint(self.nobody)
-        return result.get("model") is not None
+        return result is not None and result.get("model") is not None
 
     async def steps(self, block: str | None) -> Sequence[HistoryStep] | None:
         """Return the changes of a block, or the latest ones of the context, in order.
@@ -366,10 +351,8 @@ class KernelActions:
             tool = "context.history"
         after: int | None = 0
         while after is not None:
-            try:
-                page = await self._session.call(tool, {**params, "after_version": after})
-            except AntiphonError as error:
-                self._hint(f"The history cannot be read: {error.message}")
+            page = await self.call(tool, {**params, "after_version": after}, _NO_HISTORY)
+            if page is None:
                 return None
             found += (_step(one, block) for one in page["versions"])
             after = page.get("next")
@@ -382,10 +365,8 @@ class KernelActions:
             # Structured content is shown as it is now.
             now = TimelineText(render(document, block), document.header(block).author, 1)
             return Timeline((now,), 1)
-        try:
-            result = await self._session.call("block.timeline", {"block_id": block})
-        except AntiphonError as error:
-            self._hint(f"The history cannot be read: {error.message}")
+        result = await self.call("block.timeline", {"block_id": block}, _NO_HISTORY)
+        if result is None:
             return None
         texts = (
             TimelineText(one["text"], one["principal"], one["since"], one.get("until"))
@@ -396,30 +377,30 @@ class KernelActions:
     async def restore(self, block: str, version: int) -> bool:
         """Give a block the text of an earlier version; whether it has it."""
         params = {"block_id": block, "version": version}
-        return await self._done("block.restore", params, "Not restored") is not None
+        return await self.call("block.restore", params, "Not restored") is not None
 
     async def fork(self, context: str | None, at: int | None = None) -> str | None:
         """Copy a context, as it was at a version; return the copy's id, None if refused."""
         params: dict[str, Any] = {"context": context}
         if at is not None:
             params["at"] = at
-        made = await self._done("context.fork", params, "Not forked")
+        made = await self.call("context.fork", params, "Not forked")
         return None if made is None else str(made["context_id"])
 
     async def create_context(self, label: str) -> str | None:
         """Make a context; return its id, None if refused."""
-        made = await self._done("context.create", {"label": label}, "Not made")
+        made = await self.call("context.create", {"label": label}, "Not made")
         return None if made is None else str(made["context_id"])
 
     async def rename_context(self, label: str, context: str | None = None) -> None:
         """Give a context another label; this one if none is named."""
         params = {"context": context or self._session.document.context, "label": label}
-        await self._done("context.rename", params, "Not renamed")
+        await self.call("context.rename", params, "Not renamed")
 
     async def archive_context(self, context: str, *, archived: bool) -> bool:
         """Put a context out of the way, or bring it back; whether that was done."""
         params = {"context": context, "archived": archived}
-        return await self._done("context.archive", params, "Not archived") is not None
+        return await self.call("context.archive", params, "Not archived") is not None
 
     async def last_words(self, context: str) -> str:
         """Return the first line of the text that was written last in a context, if there is any."""
@@ -439,7 +420,7 @@ class KernelActions:
 
     async def members(self) -> Sequence[KnownMember]:
         """Return the people and programs that the kernel knows; first those who are here."""
-        found = await self._done("kernel.members", {}, "The people cannot be listed")
+        found = await self.call("kernel.members", {}, "The people cannot be listed")
         told = [] if found is None else found["members"]
         members = (one for each in told for one in KnownMember.all_of(each))
         here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
@@ -458,17 +439,17 @@ class KernelActions:
 
     async def invite(self, role: str) -> str | None:
         """Make an invitation for a day; return the command that joins, None if refused."""
-        made = await self._done("kernel.invite", {"role": role}, "Not invited")
+        made = await self.call("kernel.invite", {"role": role}, "Not invited")
         return None if made is None else str(made.get("join") or made["token"])
 
     async def set_role(self, principal: str, role: str) -> bool:
         """Give somebody another role; whether it is so."""
         params = {"principal": principal, "role": role}
-        return await self._done("kernel.role", params, "Not changed") is not None
+        return await self.call("kernel.role", params, "Not changed") is not None
 
     async def kick(self, principal: str) -> bool:
         """End every connection of somebody; whether that was done."""
-        return await self._done("kernel.kick", {"principal": principal}, "Not kicked") is not None
+        return await self.call("kernel.kick", {"principal": principal}, "Not kicked") is not None
 
     async def end(self, member: KnownMember, reason: str) -> bool:
         """End a session over SSH, or every connection of somebody; whether that was done."""
@@ -476,27 +457,13 @@ class KernelActions:
         tool = "kernel.kick"
         if member.session:
             tool, params = "session.end", {"session": member.session, "reason": reason}
-        return await self._done(tool, params, "Not ended") is not None
-
-    async def _done(
-        self, tool: str, params: Mapping[str, Any], failed: str
-    ) -> Mapping[str, Any] | None:
-        """Return the answer of a tool; None, with a hint, if it fails."""
-        try:
-            return await self._session.call(tool, dict(params))
-        except AntiphonError as error:
-            self._hint(f"{failed}: {error.message}")
-            return None
+        return await self.call(tool, params, "Not ended") is not None
 
     async def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""
         params = {"context": self._session.document.context, "model": name}
-        try:
-            await self._session.call("context.model", params)
-        except AntiphonError as error:
-            self._hint(f"Not chosen: {error.message}")
-            return
-        self._hint(f"{name} answers here now, unless a message names another.")
+        if await self.call("context.model", params, "Not chosen") is not None:
+            self._hint(f"{name} answers here now, unless a message names another.")
 
     async def models(self) -> ModelsHere | None:
         """Return the models that answer here; None if the kernel does not say."""
@@ -540,11 +507,7 @@ class KernelActions:
             archived: whether archived ones are among them.
         """
         params: dict[str, Any] = {"seen": dict(seen), "archived": archived}
-        try:
-            result = await self._session.call("context.list", params)
-        except AntiphonError as error:
-            self._hint(f"The contexts cannot be listed: {error.message}")
-            return []
+        result = await self.call("context.list", params, "The contexts cannot be listed")
         return [
             ContextName(
                 one["context_id"],
@@ -555,5 +518,5 @@ class KernelActions:
                 changed_at=one["last_change"],
                 is_archived="archived" in one,
             )
-            for one in result["contexts"]
+            for one in ([] if result is None else result["contexts"])
         ]

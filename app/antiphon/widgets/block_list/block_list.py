@@ -80,13 +80,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     unread_lines: reactive[int] = reactive(0, init=False, repaint=False)
     """Lines below the view that came since the tail was left."""
 
-    class CellFocused(Message):
-        """Another cell has the focus now."""
-
-        def __init__(self, block: str | None) -> None:
-            super().__init__()
-            self.block = block
-
     class EditRequested(Message):
         """A cell was double-clicked at a place of its text."""
 
@@ -494,14 +487,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def focus_cell(self, block: str | None, *, reveal: bool = True) -> None:
         """Give a cell the focus and scroll to it."""
-        changed = block != self.focused_cell
         self.focused_cell = block
         self._looks.focused = block
         if block is not None and reveal:
             self.reveal(block)
         self._request_frame()
-        if changed:
-            self.post_message(self.CellFocused(block))
 
     def _focus_seen(self, *, at_end: bool = False) -> None:
         """Give the focus to a cell on the screen if scrolling has left it behind.

@@ -42,9 +42,8 @@ class DocumentView(Widget):
     class Refused(Message):
         """A cell cannot be edited; `reason` is a sentence."""
 
-        def __init__(self, block: str, reason: str) -> None:
+        def __init__(self, reason: str) -> None:
             super().__init__()
-            self.block = block
             self.reason = reason
 
     def __init__(self, source: CellModel) -> None:
@@ -78,7 +77,7 @@ class DocumentView(Widget):
         why_not = self.source.no_editor_reason if to_read else self.source.edit_denied_reason
         reason = why_not(block)
         if reason is not None:
-            self.post_message(self.Refused(block, reason))
+            self.post_message(self.Refused(reason))
             return False
         self._close()
         self.cells.focus_cell(block, reveal=False)
@@ -196,7 +195,7 @@ class DocumentView(Widget):
             self.edit(block)
         else:
             where = "below" if event.direction > 0 else "above"
-            self.post_message(self.Refused(event.block, f"There is no cell to edit {where}."))
+            self.post_message(self.Refused(f"There is no cell to edit {where}."))
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

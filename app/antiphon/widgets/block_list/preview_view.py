@@ -24,8 +24,8 @@ class PreviewView(DocumentView):
     def edit(
         self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
     ) -> bool:
-        del offset, to_read
-        self.post_message(self.Refused(block or "", NOT_YET))
+        del block, offset, to_read
+        self.post_message(self.Refused(NOT_YET))
         return False
 
     def hand_over(self, cells: BlockList) -> None:

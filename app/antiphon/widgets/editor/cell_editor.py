@@ -89,22 +89,13 @@ class CellEditor(PlainTextArea):
             self.reason = reason
 
     class CursorMoved(EditorMessage):
-        """Own cursor and other end of the selection, in code points; also moved by others' text.
-
-        `anchor` is None without a selection.
-        """
-
-        def __init__(self, editor: CellEditor, offset: int, anchor: int | None) -> None:
-            super().__init__(editor)
-            self.offset = offset
-            self.anchor = anchor
+        """Own cursor or other end of the selection has moved; also by others' text."""
 
     class Edited(EditorMessage):
-        """The person changed the text: `deleted` code points went, `inserted` came."""
+        """The person changed the text: `inserted` code points came."""
 
-        def __init__(self, editor: CellEditor, deleted: int, inserted: int) -> None:
+        def __init__(self, editor: CellEditor, inserted: int) -> None:
             super().__init__(editor)
-            self.deleted = deleted
             self.inserted = inserted
 
     class Refolded(EditorMessage):
@@ -181,7 +172,7 @@ class CellEditor(PlainTextArea):
         else:
             self._select([shift_offset(at, splice, stick="right") for at in kept])
         self.record_cursor_width()
-        self.post_message(self.Edited(self, splice.deleted, len(inserted)))
+        self.post_message(self.Edited(self, len(inserted)))
         self._changed(by_person=True)
         return EditResult(done.new_end, replaced)
 
@@ -257,7 +248,7 @@ class CellEditor(PlainTextArea):
         if place == self._told:
             return False
         self._told = place
-        self.post_message(self.CursorMoved(self, *place))
+        self.post_message(self.CursorMoved(self))
         return True
 
     # Keys

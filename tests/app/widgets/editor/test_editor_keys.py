@@ -23,7 +23,7 @@ async def test_tool_call_is_refused_with_a_reason(sample: Sample) -> None:
         assert not app.area.edit(block)
         await pilot.pause()
         (refused,) = heard.of(DocumentView.Refused)
-        assert refused.block == block and "composer" in refused.reason
+        assert "composer" in refused.reason
 
 
 async def test_keys_that_are_not_text_become_messages(sample: Sample) -> None:
@@ -41,9 +41,9 @@ async def test_keys_that_are_not_text_become_messages(sample: Sample) -> None:
         editor = app.area.editor
         assert editor is not None and editor.block == first
         (edited,) = heard.of(CellEditor.Edited)
-        assert (edited.deleted, edited.inserted) == (0, 1)
-        moved = heard.of(CellEditor.CursorMoved)[-1]
-        assert (moved.block, moved.offset, moved.anchor) == (first, 0, None)
+        assert edited.inserted == 1
+        moved = heard.of(CellEditor.CursorMoved)[-1].editor
+        assert (moved.block, moved.cursor_offset, moved.anchor_offset) == (first, 0, None)
         await pilot.press("escape")
         await pilot.pause()
         assert app.area.editor is None
