@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from antiphon.cli.errors import CommandError
-from antiphon.cli.kernel_option import AS_KIND, KernelTarget, kernel_options, run_with_kernel
+from antiphon.cli.kernel_option import (
+    AS_KIND,
+    KernelTarget,
+    kernel_options,
+    print_result,
+    run_with_kernel,
+)
 from antiphon.cli.signals import default_sigint
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
@@ -80,8 +86,6 @@ def send(
     Exit codes: 0 sent, 1 the kernel refused, 2 wrong arguments or nothing to send, 3 no kernel
     could be reached or started.
     """
-    from antiphon.cli.call import dump_json_line
-
     message = {
         "role": "user",
         "kind": "text",
@@ -94,8 +98,7 @@ def send(
         return await calls.call("block.create", message)
 
     sent = run_with_kernel(kernel, create, as_json=as_json, as_name=as_name, as_kind=as_kind)
-    if as_json:
-        click.echo(dump_json_line(sent))
+    print_result(sent, as_json)
 
 
 def read_message(command: str) -> str:
@@ -121,6 +124,3 @@ def read_message(command: str) -> str:
             ExitCode.USAGE,
         )
     return text
-
-
-COMMANDS = (tail, send)

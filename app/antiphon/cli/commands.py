@@ -25,6 +25,7 @@ from antiphon.cli.kernel_option import (
     is_typed,
     kernel_options,
     own_kernel,
+    print_result,
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
@@ -118,12 +119,13 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
         return
 
 
-for _room in (chat, run, models, transfer, inspect, keys, maintenance):
-    for _command in _room.COMMANDS:
-        antiphon.add_command(_command)
-antiphon.add_command(invite)
-antiphon.add_command(share)
-antiphon.add_command(bench)
+for _command in (
+    *(chat.tail, chat.send, run.run, models.models, transfer.export, transfer.import_),
+    *(inspect.blame, inspect.history, inspect.layout, keys.keys),
+    *(maintenance.backup, maintenance.restore, maintenance.doctor),
+    *(maintenance.log, maintenance.trust, invite, share, bench),
+):
+    antiphon.add_command(_command)
 
 
 @antiphon.command()
@@ -321,7 +323,6 @@ async def _call(
 
 def _print_address(data: Path | None) -> None:
     """Print the kernel's id and socket as one line; of several kernels that of this folder."""
-    from antiphon.cli.call import dump_json_line
     from antiphon.cli.launcher import ensure_kernel
     from antiphon_kernel.client.address import read_address
     from antiphon_kernel.client.discovery import running_kernels
@@ -334,7 +335,7 @@ def _print_address(data: Path | None) -> None:
         address = read_address(ensure_kernel(folder))
     except AntiphonError as error:
         raise CommandError(error.message, exit_code(error)) from error
-    click.echo(dump_json_line({"kernel": address.kernel, "socket": address.socket}))
+    print_result({"kernel": address.kernel, "socket": address.socket}, True)
 
 
 def _join_over_ssh(url: str, context: str | None, as_name: str | None) -> None:

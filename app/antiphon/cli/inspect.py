@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
+from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
 from antiphon.time_format import to_the_second
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
@@ -40,7 +40,8 @@ def blame(block: str, as_json: bool, kernel: KernelTarget) -> None:
             found["content"] = read["content"]
         return found
 
-    _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, blame_rows)
+    found = run_with_kernel(kernel, ask, as_json=as_json)
+    print_result(found, as_json, blame_rows(found))
 
 
 @click.command()
@@ -67,7 +68,8 @@ def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
             after = found.get("next")
         return {"versions": versions}
 
-    _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, history_rows)
+    found = run_with_kernel(kernel, ask, as_json=as_json)
+    print_result(found, as_json, history_rows(found))
 
 
 @click.command()
@@ -89,7 +91,8 @@ def layout(context: str | None, model: str | None, as_json: bool, kernel: Kernel
     async def ask(calls: ToolClient) -> dict[str, Any]:
         return await calls.call("context.layout", params)
 
-    _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, layout_rows)
+    found = run_with_kernel(kernel, ask, as_json=as_json)
+    print_result(found, as_json, layout_rows(found))
 
 
 def layout_rows(found: dict[str, Any]) -> Iterator[str]:
@@ -145,19 +148,3 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
     for one in versions:
         when = to_the_second(one["time"])
         yield f"v{one['version']:<{last}}  {when}  {one['username']:{wide}}  {one['operation']}"
-
-
-def _show(
-    found: dict[str, Any], as_json: bool, rows: Callable[[dict[str, Any]], Iterator[str]]
-) -> None:
-    from antiphon.cli.call import dump_json_line
-    from antiphon_kernel.text.sanitize import sanitize
-
-    if as_json:
-        click.echo(dump_json_line(found))
-        return
-    for row in rows(found):
-        click.echo(sanitize(row))
-
-
-COMMANDS = (blame, history, layout)

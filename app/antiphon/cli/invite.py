@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from antiphon.cli.errors import call_error
-from antiphon.cli.kernel_option import DATA
-from antiphon.cli.signals import run
+from antiphon.cli.kernel_option import DATA, own_kernel, print_result, run_with_kernel
 from antiphon.time_format import to_the_minute
+
+if TYPE_CHECKING:
+    from antiphon_kernel.client.tool_client import ToolClient
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
@@ -76,40 +78,25 @@ def invite(
     Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    from antiphon.cli.call import dump_json_line
-    from antiphon.cli.launcher import ensure_kernel
-    from antiphon_kernel.types.errors import AntiphonError
-
     params: dict[str, Any] = {"role": role, "minutes": minutes}
     params |= {"name": name} if name is not None else {}
     params |= {"uses": uses} if uses is not None else {}
-    try:
-        folder = ensure_kernel(data)
-        made = run(lambda: _invite(folder, params))
-    except AntiphonError as error:
-        raise call_error(error, as_json=as_json) from error
+
+    async def ask(calls: ToolClient) -> dict[str, Any]:
+        return await calls.call("kernel.invite", params)
+
+    made = run_with_kernel(own_kernel(data), ask, as_json=as_json)
     if as_json:
-        click.echo(dump_json_line(made))
+        print_result(made, as_json)
         return
     click.echo(_shown(str(made["join"])))
     until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
-    take_back = json_argument({"invitation": made["invitation"]})
+    take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
     click.echo(
         f"antiphon: lets in {made['username']}, {_described(role)}, {until};"
         f" antiphon call kernel.revoke {take_back} takes it back.",
         err=True,
     )
-
-
-async def _invite(data: Path, params: dict[str, Any]) -> dict[str, Any]:
-    from antiphon_kernel.client.address import read_address
-    from antiphon_kernel.client.tool_client import ToolClient
-
-    calls = ToolClient(lambda: read_address(data))
-    try:
-        return await calls.call("kernel.invite", params)
-    finally:
-        await calls.close()
 
 
 def _shown(line: str) -> str:
@@ -118,13 +105,6 @@ def _shown(line: str) -> str:
         return line
     *command, url = line.split()
     return " ".join([*command, shlex.quote(url)])
-
-
-def json_argument(fields: dict[str, Any]) -> str:
-    """Parameters as a shell takes them."""
-    import json
-
-    return shlex.quote(json.dumps(fields))
 
 
 def _described(role: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -104,6 +104,18 @@ def run_with_kernel(
         return run(asked, grace=grace)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
+
+
+def print_result(result: Mapping[str, Any], as_json: bool, lines: Iterable[str] = ()) -> None:
+    """Print the result of a command as one line of JSON, else as lines that drive no terminal."""
+    from antiphon.cli.call import dump_json_line
+    from antiphon_kernel.text.sanitize import sanitize
+
+    if as_json:
+        click.echo(dump_json_line(result))
+        return
+    for line in lines:
+        click.echo(sanitize(line))
 
 
 def _chosen(data: Path | None, url: str | None) -> KernelTarget:

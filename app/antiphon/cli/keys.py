@@ -48,6 +48,3 @@ def _lines(actions: tuple[Action, ...]) -> Iterator[str]:
         where = "anywhere" if len(action.modes) == len(Mode) else modes
         listed = ", ".join(f'"{key}"' for key in action.keys)
         yield f"{action.name} = [{listed}]  # {where}: {action.help}"
-
-
-COMMANDS = (keys,)

@@ -97,6 +97,3 @@ def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool
     line += [*arguments, "--"] if command in ("log", "trust") else ["--", *arguments]
     sys.stdout.flush()
     os.execv(sys.executable, line)
-
-
-COMMANDS = (backup, restore, doctor, log, trust)

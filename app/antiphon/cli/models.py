@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
+from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
 from antiphon_kernel.types.constants import ExitCode
 
 if TYPE_CHECKING:
@@ -38,16 +38,11 @@ def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
     listed, checked = run_with_kernel(kernel, ask, as_json=as_json, once=not check)
     answers = {one["name"]: one for one in checked["models"]} if checked is not None else {}
     if as_json:
-        from antiphon.cli.call import dump_json_line
-
-        click.echo(
-            dump_json_line({**listed, **({"checked": checked["models"]} if checked else {})})
-        )
+        print_result({**listed, **({"checked": checked["models"]} if checked else {})}, True)
     else:
         from antiphon_kernel.text.sanitize import sanitize
 
-        for line in _lines(listed, answers):
-            click.echo(sanitize(line))
+        print_result(listed, False, _lines(listed, answers))
         for problem in listed["problems"]:
             place = problem["file"] + (f":{problem['line']}" if "line" in problem else "")
             click.echo(sanitize(f"antiphon: {place}: {problem['message']}"), err=True)
@@ -83,6 +78,3 @@ def _cells(model: Mapping[str, Any]) -> Sequence[str]:
         f"{window['input']:,}" if window else "-",
         f"{price['input']:g}/{price['output']:g}" if price else "-",
     )
-
-
-COMMANDS = (models,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -86,6 +86,3 @@ def run(
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     sys.exit(code)
-
-
-COMMANDS: tuple[Any, ...] = (run,)

@@ -12,7 +12,7 @@ import click
 
 from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.invite import Duration
-from antiphon.cli.kernel_option import DATA
+from antiphon.cli.kernel_option import DATA, print_result
 from antiphon.cli.signals import run
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
@@ -133,11 +133,13 @@ def share(
         elif kick is not None:
             ended = _ask(folder, lambda calls: calls.call("kernel.kick", {"principal": kick} | why))
             again = to_the_minute(ended["barred_until"])
-            _print(ended, as_json, [f"{ended['username']} is out until {again}. {_ended(ended)}"])
+            print_result(
+                ended, as_json, [f"{ended['username']} is out until {again}. {_ended(ended)}"]
+            )
         elif session is not None:
             params = {"session": session} | why
             ended = _ask(folder, lambda calls: calls.call("session.end", params))
-            _print(ended, as_json, [_ended(ended)])
+            print_result(ended, as_json, [_ended(ended)])
         elif lists:
             _list(folder, as_json)
         else:
@@ -188,7 +190,7 @@ def _share(
         **address.model_dump(exclude_none=True),
         "keys": [one for one in keys if one["state"] == "good"],
     }
-    _print(fields, as_json, _described(address, line, good))
+    print_result(fields, as_json, _described(address, line, good))
 
 
 def _line(address: SshAddress, added: list[dict[str, Any]]) -> str:
@@ -233,7 +235,7 @@ def _stop(folder: Path, as_json: bool) -> None:
 
     stopped = stop_host(folder)
     words = "Not shared any more." if stopped else "It was not shared."
-    _print({"stopped": stopped}, as_json, [words])
+    print_result({"stopped": stopped}, as_json, [words])
 
 
 def _set_role(folder: Path, name: str, role: str, as_json: bool) -> None:
@@ -242,7 +244,7 @@ def _set_role(folder: Path, name: str, role: str, as_json: bool) -> None:
     params = {"principal": name, "role": role}
     changed = _ask(folder, lambda calls: calls.call("kernel.role", params))
     stands = f"{changed['username']} is {AccessRole(changed['role']).described()} now."
-    _print(changed, as_json, [f"{stands} {_ended(changed)}"])
+    print_result(changed, as_json, [f"{stands} {_ended(changed)}"])
 
 
 def _ended(told: dict[str, Any]) -> str:
@@ -285,7 +287,7 @@ def _list(folder: Path, as_json: bool) -> None:
             away = f"kicked, may come again {to_the_minute(until)}" if until else "away"
             lines.append(f"{one['username']:{wide}}  {one['role']:6}  {away}")
     lines += [f"{one['fingerprint']}  {_whose(one)}  {one['state']}" for one in keys]
-    _print(fields, as_json, lines)
+    print_result(fields, as_json, lines)
 
 
 def _certified_by(authority: dict[str, Any]) -> str:
@@ -368,17 +370,6 @@ def _require_library() -> None:
         raise CommandError(
             "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'.",
         )
-
-
-def _print(fields: dict[str, Any], as_json: bool, lines: list[str]) -> None:
-    from antiphon.cli.call import dump_json_line
-    from antiphon_kernel.text.sanitize import sanitize
-
-    if as_json:
-        click.echo(dump_json_line(fields))
-        return
-    for line in lines:
-        click.echo(sanitize(line))
 
 
 def _count(number: int, what: str) -> str:

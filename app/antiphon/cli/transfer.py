@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from antiphon.cli.errors import call_error
-from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
+from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def import_(
     if format_ == "messages":
         _import_messages(file, label, kernel, as_json)
         return
-    from antiphon.cli.call import dump_json_line
     from antiphon_kernel.client.transfers import import_context
     from antiphon_kernel.types.errors import AntiphonError
 
@@ -107,16 +106,11 @@ def import_(
             made = import_context(kernel.find()(), iter(lambda: source.read(_PIECE), b""), params)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
-    if as_json:
-        click.echo(dump_json_line(made))
-        return
     blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
-    click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")
+    print_result(made, as_json, [f"{made['label']}: {blocks}, context {made['context_id']}."])
 
 
 def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_json: bool) -> None:
-    from antiphon.cli.call import dump_json_line
-
     params = _read_conversations(file)
     if label is not None:
         params["label"] = label
@@ -125,13 +119,13 @@ def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_jso
         return await calls.call("message.import", params)
 
     made = run_with_kernel(kernel, ask, as_json=as_json)
-    if as_json:
-        click.echo(dump_json_line(made))
-        return
-    for one in made["conversations"]:
-        said = "1 message" if one["messages"] == 1 else f"{one['messages']} messages"
-        forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
-        click.echo(f"{one['label']}: {said}{forks}, context {one['context_id']}.")
+    print_result(made, as_json, map(_imported, made["conversations"]))
+
+
+def _imported(one: dict[str, Any]) -> str:
+    said = "1 message" if one["messages"] == 1 else f"{one['messages']} messages"
+    forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
+    return f"{one['label']}: {said}{forks}, context {one['context_id']}."
 
 
 def _read_conversations(file: Path) -> dict[str, Any]:
@@ -144,6 +138,3 @@ def _read_conversations(file: Path) -> dict[str, Any]:
             return {"format": "messages", "text": source.read().decode("utf-8")}
     except (OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"{file} cannot be read: {error}.") from error
-
-
-COMMANDS = (export, import_)
