@@ -84,5 +84,6 @@ def complete_address(
     found = complete_mention(before, known, root)
     if found is None:
         return None
-    choices = (CompletionChoice(f"@{one}", known.get(one, "file")) for one in found.choices)
-    return Completion(f"@{found.begun}", tuple(choices))
+    begun, offered = found
+    choices = (CompletionChoice(f"@{one}", known.get(one, "file")) for one in offered)
+    return Completion(f"@{begun}", tuple(choices))

@@ -6,7 +6,6 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,24 +46,12 @@ def read_mentioned(root: Path, paths: Iterable[str]) -> list[dict[str, Any]]:
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class MentionCompletion:
-    """Names or paths that a beginning can stand for."""
+def complete_mention(
+    before: str, names: Iterable[str], root: Path
+) -> tuple[str, tuple[str, ...]] | None:
+    """Return the `@…` at the end of a text, without the `@`, and what it can stand for.
 
-    begun: str
-    """The beginning, without the `@`."""
-    choices: tuple[str, ...]
-    """Whole names, or paths up to the next slash."""
-
-    @property
-    def common(self) -> str:
-        """The beginning that all of them have; what stands there if that is no longer."""
-        shared = os.path.commonprefix(self.choices)
-        return shared if shared.startswith((self.begun, f"./{self.begun}")) else self.begun
-
-
-def complete_mention(before: str, names: Iterable[str], root: Path) -> MentionCompletion | None:
-    """Return what can stand for the `@…` at the end of a text; None if there is none.
+    That is whole names, or paths up to the next slash. None if no `@…` is at the end.
 
     People and models come first: files are offered where no name begins like it, and behind the
     names where nothing has been typed yet.
@@ -80,7 +67,7 @@ def complete_mention(before: str, names: Iterable[str], root: Path) -> MentionCo
     begun = found[1]
     named = sorted(one for one in names if one.startswith(begun))
     files = [] if named and begun else _files(root, begun)
-    return MentionCompletion(begun, (*named, *files))
+    return begun, (*named, *files)
 
 
 def _files(root: Path, begun: str) -> Sequence[str]:

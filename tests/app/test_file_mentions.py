@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.file_mentions import complete_mention, mentioned_paths, read_mentioned
+from antiphon.completion import complete_address
+from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon_kernel.types.errors import AntiphonError
 
 
@@ -58,17 +59,17 @@ def project(tmp_path: Path) -> Path:
         ("@", "", ("ma", "mb", "./Makefile", "docs/", "main.py", "out/")),
     ],
 )
-def test_complete_mention_offers_names_first_and_then_files(
+def test_complete_address_offers_names_first_and_then_files(
     project: Path, before: str, common: str, choices: tuple[str, ...]
 ) -> None:
-    found = complete_mention(before, ["ma", "mb"], project)
-    assert found is not None
-    assert (found.common, found.choices) == (common, choices)
+    found = complete_address(before, ["ma"], ["mb"], project)
+    assert found is not None and found.common == f"@{common}"
+    assert [one.text for one in found.choices] == [f"@{one}" for one in choices]
 
 
 @pytest.mark.parametrize("before", ["", "@a ", "me@a", "no mention"])
-def test_complete_mention_away_from_one_offers_nothing(project: Path, before: str) -> None:
-    assert complete_mention(before, ["amy"], project) is None
+def test_complete_address_away_from_one_offers_nothing(project: Path, before: str) -> None:
+    assert complete_address(before, ["amy"], [], project) is None
 
 
 def test_read_mentioned_takes_the_files_or_says_which_it_cannot(project: Path) -> None:

@@ -9,7 +9,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_lines import CodeCutter, file_cell
-from antiphon.render.collapsed import SEEN, FoldedOutput, summary
+from antiphon.render.collapsed import SEEN, folded_output, summary
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.highlight import LONGEST_COLOURED, language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
@@ -144,8 +144,15 @@ class CellRenderer:
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
         if view.collapsed:
-            fold = FoldedOutput(self._wide, style, self._theme, lead, self._sgr)
-            cell = fold.draw(view.text, FOLDED_RESULT_LINES, from_end=not _went_well(view))
+            cell = folded_output(
+                view.text,
+                FOLDED_RESULT_LINES,
+                self._wide,
+                self._theme,
+                lead,
+                self._sgr,
+                from_end=not _went_well(view),
+            )
         else:
             cell = self._plain(view.text, style, lead, is_output=True)
         return cell.framed(foot=foot)

@@ -7,7 +7,6 @@ from typing import Final
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
@@ -20,62 +19,52 @@ from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
 
 
-class FoldedOutput:
-    """Output of which a few lines are shown, and how many are not."""
+def folded_output(
+    text: str,
+    keep: int,
+    width: int,
+    theme: CellTheme,
+    lead: WrapPiece,
+    styles: SgrStyles,
+    *,
+    from_end: bool,
+) -> RenderedCell:
+    """The last lines, or the first ones and the last; all if only one would be hidden.
 
-    def __init__(
-        self, width: int, style: Style, theme: CellTheme, lead: WrapPiece, styles: SgrStyles
-    ) -> None:
-        """`lead` stands before the first row, and as many spaces before the others."""
-        self._width = width
-        self._style = style
-        self._theme = theme
-        self._lead = lead
-        self._styles = styles
+    `lead` stands before the first row, and as many spaces before the others.
+    """
+    total = line_count(text)
+    if total <= keep + 1:
+        first, last = total, 0
+    elif from_end:
+        first, last = 0, keep
+    else:
+        first, last = keep - 1, 1
+    spans, tail = list(_first_lines(text, first)), list(_last_lines(text, last))
+    rows = [_output_row(text, *line, styles) for line in spans]
+    if tail:
+        start, end = spans[-1][1] + 1 if spans else 0, tail[0][0]
+        more = f"▸ {count_of(total - first - last, 'earlier line' if from_end else 'more line')}"
+        hidden = WrapPiece("", theme.fold, start, end - start)
+        rows.append([WrapPiece(more, theme.fold), hidden])
+    rows += [_output_row(text, *line, styles) for line in tail]
+    indent = len(lead.text)
+    before = [lead, *[WrapPiece(" " * indent, theme.dim)] * len(rows)]
+    return RenderedCell.of_lines(
+        [
+            compose([first_piece, *clipped(pieces, width - indent, theme.dim)])
+            for first_piece, pieces in zip(before, rows, strict=False)
+        ]
+    )
 
-    def draw(self, text: str, keep: int, *, from_end: bool) -> RenderedCell:
-        """The last lines, or the first ones and the last; all if only one would be hidden."""
-        total = line_count(text)
-        if total <= keep + 1:
-            first, last = total, 0
-        elif from_end:
-            first, last = 0, keep
-        else:
-            first, last = keep - 1, 1
-        rows: list[RenderedLine] = []
-        spans = list(_first_lines(text, first))
-        start = spans[-1][1] + 1 if spans else 0
-        tail = list(_last_lines(text, last))
-        for line in spans:
-            rows.append(self._row(text, *line, is_first=not rows))
-        if tail:
-            end = tail[0][0]
-            more = (
-                f"▸ {count_of(total - first - last, 'earlier line' if from_end else 'more line')}"
-            )
-            mark = [
-                WrapPiece(more, self._theme.fold),
-                WrapPiece("", self._theme.fold, start, end - start),
-            ]
-            rows.append(self._composed(mark, is_first=not rows))
-        for line in tail:
-            rows.append(self._row(text, *line, is_first=not rows))
-        return RenderedCell.of_lines(rows)
 
-    def _row(self, text: str, start: int, end: int, *, is_first: bool) -> RenderedLine:
-        """One row of the line from `start` to `end`."""
-        end -= text[end - 1 : end] == "\r"
-        start, end = _seen(text, start, end)
-        raw = text[start:end]
-        state = state_near(text, start)
-        shown = sanitize_for_display(raw)
-        pieces, _ = TerminalDecoder(self._styles).pieces(raw, shown, start, state)
-        return self._composed(pieces, is_first=is_first)
-
-    def _composed(self, pieces: list[WrapPiece], *, is_first: bool) -> RenderedLine:
-        indent = len(self._lead.text)
-        before = self._lead if is_first else WrapPiece(" " * indent, self._style)
-        return compose([before, *clipped(pieces, self._width - indent, self._theme.dim)])
+def _output_row(text: str, start: int, end: int, styles: SgrStyles) -> list[WrapPiece]:
+    """Return the pieces of the line from `start` to `end`, of which one row is made."""
+    end -= text[end - 1 : end] == "\r"
+    start, end = _seen(text, start, end)
+    raw = text[start:end]
+    shown = sanitize_for_display(raw)
+    return TerminalDecoder(styles).pieces(raw, shown, start, state_near(text, start))[0]
 
 
 def _first_lines(text: str, count: int) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Final, NamedTuple, Protocol, overload
+from typing import Final, NamedTuple, overload
 
 from textual.strip import Strip
 
@@ -61,36 +61,6 @@ class RenderedLine(NamedTuple):
         )
 
 
-class LineGroup(Protocol):
-    """Consecutive lines of a cell whose runs count offsets from `start`."""
-
-    start: int
-    first_line: int
-
-    @property
-    def end_line(self) -> int:
-        """Number of the line below the last one."""
-
-    @property
-    def drawn_count(self) -> int:
-        """Lines that there is a picture of."""
-
-    def line(self, number: int) -> RenderedLine:
-        """Return a line, counted from the first one."""
-
-    def strip(self, number: int) -> Strip:
-        """Return the picture of a line."""
-
-    def moved(self, start: int, first_line: int) -> LineGroup:
-        """Return the same lines at another place of the text and the cell."""
-
-    def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
-        """Return the last run that starts at or before `offset`, with its line."""
-
-    def first_run(self) -> tuple[int, SourceRun] | None:
-        """Return the first run of all, with its line."""
-
-
 class LineChunk:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
@@ -105,16 +75,20 @@ class LineChunk:
 
     @property
     def end_line(self) -> int:
+        """Number of the line below the last one."""
         return self.first_line + len(self.lines)
 
     @property
     def drawn_count(self) -> int:
+        """Lines that there is a picture of."""
         return len(self.lines)
 
     def line(self, number: int) -> RenderedLine:
+        """Return a line, counted from the first one."""
         return self.lines[number]
 
     def strip(self, number: int) -> Strip:
+        """Return the picture of a line."""
         return self.lines[number].strip
 
     def moved(self, start: int, first_line: int) -> LineChunk:
@@ -153,7 +127,7 @@ class RenderedCell:
 
     def __init__(
         self,
-        live: Sequence[LineGroup],
+        live: Sequence[LineChunk | CellChunk],
         frozen: list[LineChunk] | None = None,
         frozen_count: int = 0,
         head: Sequence[RenderedLine] = (),
@@ -235,7 +209,9 @@ class RenderedCell:
                 return self._placed(section, found)
         return None
 
-    def _placed(self, section: LineGroup, found: tuple[int, SourceRun]) -> tuple[int, SourceRun]:
+    def _placed(
+        self, section: LineChunk | CellChunk, found: tuple[int, SourceRun]
+    ) -> tuple[int, SourceRun]:
         line, run = found
         line += len(self._head) + section.first_line
         return line, run._replace(offset=run.offset + section.start)
@@ -292,7 +268,7 @@ class RenderedCell:
         return cell.settled(cell.place_of(offset)[0], rows)
 
     @staticmethod
-    def _draw(chunks: list[LineGroup], at: int) -> bool:
+    def _draw(chunks: list[LineChunk | CellChunk], at: int) -> bool:
         """Draw a chunk if it is not drawn."""
         chunk = chunks[at]
         if not isinstance(chunk, CellChunk) or chunk.cell is not None:
@@ -319,12 +295,12 @@ class RenderedCell:
     def _section_count(self) -> int:
         return self._frozen_count + len(self._live)
 
-    def _section(self, index: int) -> LineGroup:
+    def _section(self, index: int) -> LineChunk | CellChunk:
         if index < self._frozen_count:
             return self._frozen[index]
         return self._live[index - self._frozen_count]
 
-    def _find_line(self, line: int) -> tuple[LineGroup, int]:
+    def _find_line(self, line: int) -> tuple[LineChunk | CellChunk, int]:
         """The section that holds a line below the head, and which of its lines it is."""
         if not len(self._head) <= line < self.line_count:
             raise IndexError(f"line {line} of a cell of {self.line_count} lines")
@@ -408,7 +384,7 @@ _MOST_DRAWN: Final = 24
 """Parts of a text that stay drawn although they are not near any more."""
 
 
-def _release_far(chunks: list[LineGroup], low: int, high: int) -> None:
+def _release_far(chunks: list[LineChunk | CellChunk], low: int, high: int) -> None:
     """Let go of the pictures that are farthest from those between two places."""
     drawn = [
         at
