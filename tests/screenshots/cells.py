@@ -161,9 +161,9 @@ class CellsApp(App[None]):
         """Show what the document screen shows around the cells in this mode."""
         frame = self.frame
         word = PRIVATE if self.draft.is_private else mode.value
-        frame.footer.show(ActionContext(mode=mode, mode_word=word, live=True, **fields))
-        frame.notice.show_mode(word)
-        frame.composer.show_placeholder((placeholder,))
+        frame.footer.situation = ActionContext(mode=mode, mode_word=word, live=True, **fields)
+        frame.notice.mode = word
+        frame.composer.editor.says = (placeholder,)
         me = PresenceState(AMY, "amy", PrincipalKind.HUMAN, 0, "m", None, None, None, "typing")
         people = participants(me, self.present.values())
         frame.header.show("default", people, SessionStatus(ConnectionStatus.LIVE))

@@ -376,11 +376,11 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     def _update(self) -> None:
         situation = self.situation
-        self._frame.footer.show(situation)
-        self._frame.notice.show_mode(situation.mode_word)
-        self.composer.show_placeholder(self._placeholder())
+        self._frame.footer.situation = situation
+        self._frame.notice.mode = situation.mode_word
+        self.composer.editor.says = self._placeholder()
         self._suggest()
-        self._frame.first_page.show(self._first_page())
+        self._frame.first_page.content = self._first_page()
 
     def _first_page(self) -> FirstPageContent | None:
         """Return what an empty context says; None if there is something in this one."""

@@ -281,7 +281,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         content = (self._block, self._at, count, self._playing is not None)
         self._top.show(content, lambda width: self._top_spans(step, count))
         self._slider.show(content, lambda width: (self._slider_spans(width, count), []))
-        self._keys.show(self._named_keys())
+        self._keys.keys = self._named_keys()
         self._page.reload()
         self._page.scroll_to(
             y=max(0, self._changed_row - self._page.size.height // 3), animate=False

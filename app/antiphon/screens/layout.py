@@ -167,13 +167,12 @@ class DocumentLayout(Container):
         margin = 0 if columns.is_wide else 1
         self._body.styles.padding = (0, beside)
         self._main.styles.padding = (0, 0, 0, 1 - margin)
-        self.footer.set_margin(beside + 1)
+        self.footer.margin = beside + 1
         self.composer.set_gutter(columns.gutter)
-        self.notice.set_gutter(columns.gutter)
-        self.composer.completions.set_margin(max(0, columns.gutter - 2))
-        self.live.set_margin(margin, columns.gutter)
-        for line in (self.header, self.drafts, self.find):
-            line.set_margin(margin)
+        self.notice.indent = self.live.indent = columns.gutter
+        self.composer.completions.margin = max(0, columns.gutter - 2)
+        self.header.margin = self.live.margin = self.drafts.margin = margin
+        self.find.set_margin(margin)
         return changed
 
     def toggle_sidebar(self, size: Size) -> bool:

@@ -209,7 +209,7 @@ class _QuestionLines(KeyLines):
     def rows(self, width: int) -> list[list[StatusSpan]]:
         theme = self.cell_theme
         *above, last = [*wrapped(self._hint, width), *wrapped(self._question, width)]
-        keys = key_rows(self._keys, width, theme, [StatusSpan(last, theme.unread)])
+        keys = key_rows(self.keys, width, theme, [StatusSpan(last, theme.unread)])
         return [*([StatusSpan(line, theme.unread)] for line in above), *keys]
 
 
@@ -338,7 +338,7 @@ class CommandModal(HintingModal[bool]):
         if is_laid_out and page.max_scroll_y <= round(page.scroll_y):
             self._is_read = True
         first = ("Ctrl+R", "run it") if self._is_read else ("Space", "more of it, to its end")
-        self._answers.show((first, ("Esc", "do not run it")))
+        self._answers.keys = (first, ("Esc", "do not run it"))
 
     def action_run(self) -> None:
         if self._is_read:

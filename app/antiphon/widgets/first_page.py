@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
+from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
@@ -38,23 +39,18 @@ class FirstPage(ThemedWidget):
     FirstPage.-shown { display: block; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._content: FirstPageContent | None = None
+    content: reactive[FirstPageContent | None] = reactive(None)
+    """None: something has been written, and the page is not there."""
 
-    def show(self, content: FirstPageContent | None) -> None:
-        """Show the page; None: something has been written."""
-        if content != self._content:
-            self._content = content
-            self.set_class(content is not None, "-shown")
-            self.refresh()
+    def watch_content(self, content: FirstPageContent | None) -> None:
+        self.set_class(content is not None, "-shown")
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
         page = self.cell_theme.background
-        if self._content is None:
+        if self.content is None:
             return Strip.blank(width, page)
-        rows = list(_rows(self._content, min(WIDTH, width - 4), self.cell_theme))
+        rows = list(_rows(self.content, min(WIDTH, width - 4), self.cell_theme))
         row = y - max(0, (height - len(rows)) // 2)
         spans = rows[row] if 0 <= row < len(rows) else ()
         margin = max(2, (width - WIDTH) // 2)

@@ -97,7 +97,7 @@ async def test_hint_wraps_or_can_be_read_again(here: World, width: int) -> None:
 async def test_footer_names_whole_keys_only(there: Opened, mode: Mode) -> None:
     footer = there.screen.query_one(FooterLine)
     for situation in situations(mode):
-        footer.show(situation)
+        footer.situation = situation
         labels = [
             (shown_key(action.keys[0]), f" {action.label(situation)}")
             for action in KeyMap().footer_actions(situation)

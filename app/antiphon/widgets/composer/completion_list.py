@@ -32,7 +32,8 @@ class CompletionList(ThemedWidget):
         self.has_moved = False
         """Whether the person has chosen a line; else the first is only the likely one."""
         self._at = 0
-        self._margin = 1
+        self.margin = 1
+        """The column in which it begins."""
 
     @property
     def is_open(self) -> bool:
@@ -42,10 +43,6 @@ class CompletionList(ThemedWidget):
     def chosen(self) -> CompletionChoice | None:
         """The choice that Tab takes."""
         return None if self.completion is None else self.completion.choices[self._at]
-
-    def set_margin(self, margin: int) -> None:
-        """Begin in this column."""
-        self._margin = margin
 
     def show(self, completion: Completion | None) -> None:
         """Show the choices; None if there are none."""
@@ -87,7 +84,7 @@ class CompletionList(ThemedWidget):
         text = displayable_in_a_row(choice.text.rstrip())
         gap = " " * max(2, _DETAIL_COLUMN - cell_len(text))
         mark = "▸ " if is_chosen else "  "
-        room = width - self._margin - 1
+        room = width - self.margin - 1
         left = [
             StatusSpan(mark, theme.focus),
             StatusSpan(cut_to(text, room - 2), theme.focus if is_chosen else theme.text),
@@ -98,4 +95,4 @@ class CompletionList(ThemedWidget):
         notes = [shown_key(self.taken_by)] if is_chosen else []
         notes += [f"{self._at + 1}/{len(choices)}"] if is_last else []
         right = [StatusSpan(" · ".join(notes), theme.dim)] if notes else []
-        return fit(left, right, width, ground, margin=self._margin)
+        return fit(left, right, width, ground, margin=self.margin)

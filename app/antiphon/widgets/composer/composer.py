@@ -12,6 +12,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.completion import Completion, CompletionChoice
@@ -50,6 +51,9 @@ class ComposerEditor(CellEditor):
     STICK: ClassVar[Literal["left", "right"]] = "right"
     """Right: text that comes into one's own message is one's own, as of a restored draft."""
 
+    says: reactive[Sequence[str]] = reactive(())
+    """What an empty message says; only the first part where there is little room."""
+
     class SendRequested(CellEditor.EditorMessage):
         """Enter."""
 
@@ -66,13 +70,6 @@ class ComposerEditor(CellEditor):
         self._history: Sequence[str] | None = None
         """Messages that are offered for the whole text."""
         self._fitted = 1
-        self._placeholder: Sequence[str] = ()
-
-    def show_placeholder(self, parts: Sequence[str]) -> None:
-        """Set what an empty message says; the first part is left where there is little room."""
-        if parts != self._placeholder:
-            self._placeholder = parts
-            self.refresh()
 
     @property
     def ground(self) -> Style:
@@ -209,7 +206,7 @@ class ComposerEditor(CellEditor):
     def render_line(self, y: int) -> Strip:
         if y or self.text:
             return super().render_line(y)
-        parts = self._placeholder
+        parts = self.says
         words = cut_to(" · ".join(parts), self.size.width)
         if words.endswith("…"):
             words = cut_to("".join(parts[:1]), self.size.width)
@@ -232,55 +229,36 @@ class PromptMark(ThemedWidget):
     PromptMark { width: 3; height: 100%; }
     """
 
+    is_command: reactive[bool] = reactive(False)
+    asks: reactive[bool] = reactive(False)
+    """Enter asks before it runs the command."""
+    is_private: reactive[bool] = reactive(False)
+    """Nobody else sees the message."""
+    addressed: reactive[str] = reactive("")
+    """Who is to answer the message, if it says so."""
+    colour: reactive[int | None] = reactive(None)
+    """The colour slot of the person who writes here."""
+
     def __init__(self, user: LocalUser) -> None:
         super().__init__()
         self._user = user
-        self._shell = False
-        self._asks = False
-        self._private = False
-        self._addressed = ""
-        self._colour: int | None = None
-
-    def set_colour(self, slot: int) -> None:
-        """The colour slot of the person who writes here."""
-        if slot != self._colour:
-            self._colour = slot
-            self.refresh()
-
-    def set_width(self, width: int) -> None:
-        """As wide as the gutter of the cells."""
-        if self.styles.width is None or self.styles.width.cells != width:
-            self.styles.width = width
-            self.refresh()
-
-    def show_purpose(self, *, shell: bool, asks: bool, addressed: str) -> None:
-        """Set whether the message is a command, whether Enter asks first, and who is to answer."""
-        if (shell, asks, addressed) != (self._shell, self._asks, self._addressed):
-            self._shell, self._asks, self._addressed = shell, asks, addressed
-            self.refresh()
-
-    def show_private(self, private: bool) -> None:
-        """Set whether nobody else sees the message."""
-        if private != self._private:
-            self._private = private
-            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         theme, room = self.cell_theme, self.size.width - len(PROMPT)
         ground = theme.background + theme.composer
         if y:
             return Strip.blank(self.size.width, ground)
-        author = theme.dim if self._colour is None else theme.author(self._colour)
+        author = theme.dim if self.colour is None else theme.author(self.colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
-        style, prompt = theme.mode_write, PRIVATE_PROMPT if self._private else PROMPT
-        if self._shell and self._asks:
+        style, prompt = theme.mode_write, PRIVATE_PROMPT if self.is_private else PROMPT
+        if self.is_command and self.asks:
             style, prompt = theme.unread, ASKING_PROMPT
-        elif self._shell:
+        elif self.is_command:
             style, prompt = theme.tool_prompt, SHELL_PROMPT
-        elif self._addressed:
-            prompt = PRIVATE_PROMPT if self._private else ADDRESS_PROMPT
+        elif self.addressed:
+            prompt = PRIVATE_PROMPT if self.is_private else ADDRESS_PROMPT
             author = theme.mode_write if name else author
-            name = cut_to(f"@{self._addressed}", room - 1) if name else ""
+            name = cut_to(f"@{self.addressed}", room - 1) if name else ""
         style = theme.dim if self._user.denial is not None else style
         return Strip(
             [
@@ -320,11 +298,7 @@ class Composer(Horizontal):
 
     def set_colour(self, slot: int) -> None:
         """The colour slot of the person who writes here."""
-        self._mark.set_colour(slot)
-
-    def show_placeholder(self, parts: Sequence[str]) -> None:
-        """Set what an empty message says; the first part is left where there is little room."""
-        self.editor.show_placeholder(parts)
+        self._mark.colour = slot
 
     def show_role(self) -> None:
         """Redraw what depends on whether the person may write, and who sees it."""
@@ -353,7 +327,7 @@ class Composer(Horizontal):
 
     def set_gutter(self, width: int) -> None:
         """Set the column at which the text begins: in line with the text of the cells."""
-        self._mark.set_width(width)
+        self._mark.styles.width = width
 
     def on_resize(self) -> None:
         self._fit()
@@ -372,12 +346,9 @@ class Composer(Horizontal):
         self.styles.height = rows
 
     def _show_purpose(self) -> None:
-        draft = self.draft
+        draft, mark = self.draft, self._mark
         asks = (self.is_mounted and self._is_long) or not draft.is_typed_here
-        self._mark.show_private(draft.is_private)
         addressed = _ADDRESS.match(draft.text)
-        self._mark.show_purpose(
-            shell=draft.text.startswith(SHELL_MARK),
-            asks=asks,
-            addressed=displayable_in_a_row(addressed[1]) if addressed else "",
-        )
+        mark.is_private, mark.asks = draft.is_private, asks
+        mark.is_command = draft.text.startswith(SHELL_MARK)
+        mark.addressed = displayable_in_a_row(addressed[1]) if addressed else ""

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.render.display import sanitize_for_display
@@ -36,16 +37,12 @@ class DraftPreview(ThemedWidget):
     DraftPreview { height: auto; width: 1fr; }
     """
 
+    margin: reactive[int] = reactive(1)
+    """Blank columns at the left."""
+
     def __init__(self) -> None:
         super().__init__()
         self._drafts: tuple[Draft, ...] = ()
-        self._margin = 1
-
-    def set_margin(self, margin: int) -> None:
-        """Stand in line with what is above or below."""
-        if margin != self._margin:
-            self._margin = margin
-            self.refresh()
 
     def show(self, drafts: Sequence[Draft]) -> None:
         """The drafts with something in them, the latest ones if there are many."""
@@ -69,7 +66,7 @@ class DraftPreview(ThemedWidget):
         draft = self._drafts[y]
         # What is being typed is at the end: the end is what is shown.
         text = " ".join(sanitize_for_display(draft.text[-4 * width :]).split())
-        name = f"{draft.username} ".ljust(NAME_COLUMNS if not self._margin else 0)
+        name = f"{draft.username} ".ljust(NAME_COLUMNS if not self.margin else 0)
         text = end_of(text, max(8, width - cell_len(name) - 4))
         return fit(
             [
@@ -80,5 +77,5 @@ class DraftPreview(ThemedWidget):
             (),
             width,
             theme.background,
-            margin=self._margin,
+            margin=self.margin,
         )

@@ -8,6 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.reactive import reactive
 from textual.widgets import Input
 
 from antiphon.widgets.status.line import StatusLine, StatusSpan
@@ -30,13 +31,7 @@ class _FindCount(StatusLine):
     _FindCount { width: 24; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.words = ""
-
-    def show(self, words: str) -> None:
-        self.words = words
-        self.update_spans(words)
+    words: reactive[str] = reactive("")
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         return (), [StatusSpan(self.words, self.cell_theme.dim)]
@@ -103,11 +98,11 @@ class FindBar(Horizontal):
 
     def set_margin(self, margin: int) -> None:
         """Stand in line with what is above or below."""
-        self._sign.set_margin(margin)
+        self._sign.margin = margin
         self._sign.styles.width = margin + 2
 
     def show_count(self, words: str) -> None:
-        self._count.show(words)
+        self._count.words = words
 
     @on(Input.Changed)
     def _query_changed(self, event: Input.Changed) -> None:

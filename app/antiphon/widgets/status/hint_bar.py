@@ -11,6 +11,7 @@ from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.timer import Timer
 
@@ -58,6 +59,11 @@ class HintBar(StatusLine):
     HintBar { height: auto; }
     """
 
+    mode: reactive[str] = reactive("")
+    """Word of the mode, whose colour the rule has."""
+    indent: reactive[int] = reactive(3)
+    """Columns before the words: in line with the text of the cells."""
+
     def __init__(self, log: HintLog | None = None) -> None:
         """`log` takes every hint, also those that another one keeps from the screen."""
         super().__init__()
@@ -68,20 +74,6 @@ class HintBar(StatusLine):
         self._timer: Timer | None = None
         self._is_weighty = False
         self._weighty: deque[str] = deque()
-        self._mode = ""
-        self._gutter = 3
-
-    def show_mode(self, word: str) -> None:
-        """Have the colour of a mode."""
-        if word != self._mode:
-            self._mode = word
-            self.refresh()
-
-    def set_gutter(self, width: int) -> None:
-        """Begin the words in line with the text of the cells."""
-        if width != self._gutter:
-            self._gutter = width
-            self.refresh()
 
     @property
     def hint(self) -> str | None:
@@ -136,16 +128,16 @@ class HintBar(StatusLine):
         return len(self._rows(width)) + (self._attempt is not None) or 1
 
     def _rows(self, width: int) -> list[str]:
-        rows = _wrap(self._hint or "", max(width - self._gutter - 1, 1))
+        rows = _wrap(self._hint or "", max(width - self.indent - 1, 1))
         return [*rows[: MAX_ROWS - 1], " ".join(rows[MAX_ROWS - 1 :])] if rows[MAX_ROWS:] else rows
 
     def render_line(self, y: int) -> Strip:
         width, theme = self.size.width, self.cell_theme
-        rule = Style(color=theme.mode(self._mode).color)
+        rule = Style(color=theme.mode(self.mode).color)
         words = self._words(y)
         if not words:
             return Strip([Segment("─" * width, theme.background + rule)])
-        lead = "─" * (self._gutter - 1) if y == 0 else " " * (self._gutter - 1)
+        lead = "─" * (self.indent - 1) if y == 0 else " " * (self.indent - 1)
         strip = fit([StatusSpan(f"{lead} ", rule), *words], (), width, theme.background, margin=0)
         end = cell_len(strip.text.rstrip()) + 1
         if y == 0 and end < width:

@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len
 from textual.geometry import Size
+from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
@@ -46,19 +47,16 @@ class KeyLines(ThemedWidget):
     KeyLines { height: auto; width: 1fr; dock: bottom; }
     """
 
+    keys: reactive[Keys] = reactive((), layout=True)
+    """The keys that work now."""
+
     def __init__(self, keys: Keys = ()) -> None:
         super().__init__()
-        self._keys = keys
-
-    def show(self, keys: Keys) -> None:
-        """Set the keys that work now."""
-        if keys != self._keys:
-            self._keys = keys
-            self.refresh(layout=True)
+        self.set_reactive(KeyLines.keys, keys)
 
     def rows(self, width: int) -> list[list[StatusSpan]]:
         """Return the rows in this width."""
-        return key_rows(self._keys, width, self.cell_theme)
+        return key_rows(self.keys, width, self.cell_theme)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self.rows(width - _MARGINS))

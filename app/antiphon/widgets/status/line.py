@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.widgets.themed import ThemedWidget
@@ -80,17 +81,12 @@ class StatusLine(ThemedWidget):
     StatusLine { height: 1; width: 1fr; }
     """
 
+    margin: reactive[int] = reactive(1)
+    """Blank columns at the left."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.margin = 1
-        """Blank columns at the left."""
         self._shown: object = None
-
-    def set_margin(self, margin: int) -> None:
-        """Stand in line with what is above or below."""
-        if margin != self.margin:
-            self.margin = margin
-            self.refresh()
 
     def update_spans(self, content: object) -> None:
         """Redraw if `content`, whatever the pieces are made from, has changed."""

@@ -10,6 +10,7 @@ from rich.style import Style
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.render.display import sanitize_for_display
@@ -92,17 +93,14 @@ class LiveStrip(ThemedWidget):
     LiveStrip { height: auto; width: 1fr; }
     """
 
+    margin: reactive[int] = reactive(1)
+    """Blank columns at the left."""
+    indent: reactive[int] = reactive(0)
+    """Columns of the cells' gutter, in which names stand: the text stands behind it."""
+
     def __init__(self) -> None:
         super().__init__()
         self.live: LiveText | None = None
-        self._margin = 1
-        self._gutter = 0
-
-    def set_margin(self, margin: int, gutter: int) -> None:
-        """Stand in line with the cells: with the text behind names that stand in their gutter."""
-        if (margin, gutter) != (self._margin, self._gutter):
-            self._margin, self._gutter = margin, gutter
-            self.refresh()
 
     def show(self, live: LiveText | None) -> None:
         """Show this text, or nothing."""
@@ -129,8 +127,8 @@ class LiveStrip(ThemedWidget):
         if live is None or y >= self._row_count:
             return Strip.blank(width, ground)
         name = cut_to(live.name, _NAME_COLUMNS)
-        lead = max(cell_len(name) + 2, 0 if self._margin else self._gutter)
-        room = max(8, width - self._margin - lead - _SIDE_COLUMNS - 1)
+        lead = max(cell_len(name) + 2, 0 if self.margin else self.indent)
+        room = max(8, width - self.margin - lead - _SIDE_COLUMNS - 1)
         # A column is left for the cursor behind a full row.
         rows = last_rows(live.before, room - 1, self._row_count, is_markdown=live.is_markdown)
         rows = [""] * (self._row_count - len(rows)) + rows
@@ -144,7 +142,7 @@ class LiveStrip(ThemedWidget):
             left = room - cell_len(rows[y]) - 1
             behind = cut_to(sanitize_for_display(live.behind.expandtabs(_TAB)), left)
             spans.append(StatusSpan(behind, theme.dim))
-        return fit(spans, side, width, ground, margin=self._margin)
+        return fit(spans, side, width, ground, margin=self.margin)
 
     def _side(self, y: int) -> list[StatusSpan]:
         live, theme = self.live, self.cell_theme
