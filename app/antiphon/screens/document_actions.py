@@ -543,7 +543,7 @@ class DocumentActions(CellActions):
         if author == self.source.me:
             self.hint("This cell is yours: u takes back your own edit.")
             return
-        there = await self._kernel.preview_undo_theirs(block, author, name)
+        there = await self._kernel.apply_undo("block.undo", block, author, name, preview=True)
         if there is None:
             return
         what = f"{there.amount} by {name}, {there.age}?"
@@ -554,7 +554,8 @@ class DocumentActions(CellActions):
         if self._is_streaming(author):
             await self._kernel.interrupt(InterruptTarget(author, name))
         self.source.flash(block)
-        if await self._kernel.undo_theirs(block, author, name, self._place_name(block)):
+        place = self._place_name(block)
+        if await self._kernel.undo(block, place, principal=author, name=name):
             self._undone_theirs = (block, author)
 
     @on(CellEditor.RedoRequested)
@@ -570,7 +571,7 @@ class DocumentActions(CellActions):
         self.source.flash(block)
         if theirs is not None and theirs[0] == block:
             name, _ = self.source.name(theirs[1])
-            await self._kernel.redo_theirs(block, theirs[1], name)
+            await self._kernel.redo(block, principal=theirs[1], name=name)
         elif not await self._redo_arrangement(block):
             await self._kernel.redo(block, self._place_name(block))
 
@@ -612,9 +613,11 @@ class DocumentActions(CellActions):
             made = await self._kernel.fork(document.context, choice.version)
             if made is not None:
                 self._switch_context(made, None)
-        elif await self._kernel.restore(choice.block, choice.version):
-            place = f"¶{numbers.get(choice.block, 0)}"
-            self.hint(f"{place} is as in its version {choice.version}; u takes that back.")
+        else:
+            params = {"block_id": choice.block, "version": choice.version}
+            if await self._kernel.call("block.restore", params, "Not restored") is not None:
+                place = f"¶{numbers.get(choice.block, 0)}"
+                self.hint(f"{place} is as in its version {choice.version}; u takes that back.")
 
     def action_reading(self) -> None:
         block, model = self.cells.focused_cell, None

@@ -219,41 +219,32 @@ class KernelActions:
             self._hint(f"{failed}: {error.message}" if failed else error.message)
             return None
 
-    async def undo(self, block: str, place: str = "") -> bool:
-        """Take back my last edit of a block, and say so; whether anything changed.
+    async def undo(
+        self, block: str, place: str = "", *, principal: str | None = None, name: str | None = None
+    ) -> bool:
+        """Take back the last edit of a block, and say so; whether anything changed.
 
         Args:
             place: the cell in words, for what is said.
+            principal: whose edit it is; the person's own if absent.
+            name: the username of that principal.
         """
-        undone = await self._apply_undo("block.undo", block)
-        if undone is not None:
-            self._hint(undone.report(None, place))
-        return undone is not None
-
-    async def redo(self, block: str, place: str = "") -> None:
-        """Do again what I undid last, and say so."""
-        redone = await self._apply_undo("block.redo", block)
-        if redone is not None:
-            self._hint(redone.report_again(place))
-
-    async def preview_undo_theirs(self, block: str, author: str, name: str) -> UndoneText | None:
-        """Return what `undo_theirs` would take back; None if nothing, which is said then."""
-        return await self._apply_undo("block.undo", block, author, name, preview=True)
-
-    async def undo_theirs(self, block: str, author: str, name: str, place: str = "") -> bool:
-        """Take back somebody else's last edit of a block, and say so; whether it changed."""
-        undone = await self._apply_undo("block.undo", block, author, name)
+        undone = await self.apply_undo("block.undo", block, principal, name)
         if undone is not None:
             self._hint(undone.report(name, place))
         return undone is not None
 
-    async def redo_theirs(self, block: str, author: str, name: str) -> None:
-        """Bring back what `undo_theirs` took back."""
-        redone = await self._apply_undo("block.redo", block, author, name)
-        if redone is not None:
+    async def redo(
+        self, block: str, place: str = "", *, principal: str | None = None, name: str | None = None
+    ) -> None:
+        """Do again what was undone last, and say so; arguments as of `undo`."""
+        redone = await self.apply_undo("block.redo", block, principal, name)
+        if redone is not None and name is not None:
             self._hint(f"{redone.restored or redone.amount} of {name} came back.")
+        elif redone is not None:
+            self._hint(redone.report_again(place))
 
-    async def _apply_undo(
+    async def apply_undo(
         self,
         tool: str,
         block: str,
@@ -262,6 +253,11 @@ class KernelActions:
         *,
         preview: bool = False,
     ) -> UndoneText | None:
+        """Return what a tool takes back, or would with `preview`; None if nothing, which is said.
+
+        Args:
+            principal, name: as of `undo`.
+        """
         what = tool.removeprefix("block.")
         params: dict[str, Any] = {"block_id": block, "preview": preview}
         if principal is not None:
@@ -374,11 +370,6 @@ class KernelActions:
         )
         return Timeline(tuple(texts), result["version"])
 
-    async def restore(self, block: str, version: int) -> bool:
-        """Give a block the text of an earlier version; whether it has it."""
-        params = {"block_id": block, "version": version}
-        return await self.call("block.restore", params, "Not restored") is not None
-
     async def fork(self, context: str | None, at: int | None = None) -> str | None:
         """Copy a context, as it was at a version; return the copy's id, None if refused."""
         params: dict[str, Any] = {"context": context}
@@ -387,20 +378,10 @@ class KernelActions:
         made = await self.call("context.fork", params, "Not forked")
         return None if made is None else str(made["context_id"])
 
-    async def create_context(self, label: str) -> str | None:
-        """Make a context; return its id, None if refused."""
-        made = await self.call("context.create", {"label": label}, "Not made")
-        return None if made is None else str(made["context_id"])
-
     async def rename_context(self, label: str, context: str | None = None) -> None:
         """Give a context another label; this one if none is named."""
         params = {"context": context or self._session.document.context, "label": label}
         await self.call("context.rename", params, "Not renamed")
-
-    async def archive_context(self, context: str, *, archived: bool) -> bool:
-        """Put a context out of the way, or bring it back; whether that was done."""
-        params = {"context": context, "archived": archived}
-        return await self.call("context.archive", params, "Not archived") is not None
 
     async def last_words(self, context: str) -> str:
         """Return the first line of the text that was written last in a context, if there is any."""
@@ -441,23 +422,6 @@ class KernelActions:
         """Make an invitation for a day; return the command that joins, None if refused."""
         made = await self.call("kernel.invite", {"role": role}, "Not invited")
         return None if made is None else str(made.get("join") or made["token"])
-
-    async def set_role(self, principal: str, role: str) -> bool:
-        """Give somebody another role; whether it is so."""
-        params = {"principal": principal, "role": role}
-        return await self.call("kernel.role", params, "Not changed") is not None
-
-    async def kick(self, principal: str) -> bool:
-        """End every connection of somebody; whether that was done."""
-        return await self.call("kernel.kick", {"principal": principal}, "Not kicked") is not None
-
-    async def end(self, member: KnownMember, reason: str) -> bool:
-        """End a session over SSH, or every connection of somebody; whether that was done."""
-        params: dict[str, Any] = {"principal": member.principal, "minutes": 0, "reason": reason}
-        tool = "kernel.kick"
-        if member.session:
-            tool, params = "session.end", {"session": member.session, "reason": reason}
-        return await self.call(tool, params, "Not ended") is not None
 
     async def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""

@@ -263,7 +263,8 @@ class ContextsPanel(Panel):
     @work(exit_on_error=False)
     async def action_new(self) -> None:
         if label := await self.ask_line(_LABEL_ASKED):
-            self._open(await self.kernel.create_context(label))
+            made = await self.kernel.call("context.create", {"label": label}, "Not made")
+            self._open(None if made is None else made["context_id"])
 
     @work(exit_on_error=False)
     async def action_fork(self) -> None:
@@ -281,7 +282,8 @@ class ContextsPanel(Panel):
     @work(exit_on_error=False)
     async def action_archive(self) -> None:
         if (chosen := self._chosen) is not None:
-            if await self.kernel.archive_context(chosen.id, archived=not chosen.is_archived):
+            params = {"context": chosen.id, "archived": not chosen.is_archived}
+            if await self.kernel.call("context.archive", params, "Not archived") is not None:
                 done = "is back" if chosen.is_archived else "is archived; z shows archived ones"
                 self.notify_person(f"{chosen.label} {done}.")
             await self._refresh()
@@ -419,7 +421,8 @@ class PeoplePanel(Panel):
             question = f"Make {chosen.name} an owner, who may do everything that you may?"
             if not await self.app.push_screen_wait(ConfirmModal(question)):
                 return
-        if await self.kernel.set_role(chosen.principal, role):
+        params = {"principal": chosen.principal, "role": role}
+        if await self.kernel.call("kernel.role", params, "Not changed") is not None:
             self.notify_person(f"{chosen.name} is {AccessRole(role).described()} now.")
         await self._refresh()
 
@@ -434,8 +437,12 @@ class PeoplePanel(Panel):
         what = "this session" if chosen.session else "every connection"
         asked = f"Why? {chosen.name} reads it. Enter ends {what} · Esc leaves it"
         reason = await self.ask_line(asked, longest=LONGEST_WHY)
-        if reason is not None and await self.kernel.end(chosen, reason):
-            self.notify_person(f"Ended {what} of {chosen.name}, who may come again.")
+        if reason is not None:
+            tool, params = "kernel.kick", {"principal": chosen.principal, "minutes": 0}
+            if chosen.session:
+                tool, params = "session.end", {"session": chosen.session}
+            if await self.kernel.call(tool, {**params, "reason": reason}, "Not ended") is not None:
+                self.notify_person(f"Ended {what} of {chosen.name}, who may come again.")
         await self._refresh()
         self.choose_id(chosen.principal)
         self._page.reload()
@@ -451,7 +458,8 @@ class PeoplePanel(Panel):
         question = f"End every connection of {chosen.name}, and keep it out for ten minutes?"
         if not await self.app.push_screen_wait(ConfirmModal(question)):
             return
-        if await self.kernel.kick(chosen.principal):
+        params = {"principal": chosen.principal}
+        if await self.kernel.call("kernel.kick", params, "Not kicked") is not None:
             self.notify_person(f"{displayable_in_a_row(chosen.name)} is out.")
         await self._refresh()
 
