@@ -18,7 +18,7 @@ from antiphon.widgets.block_list import (
 )
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import FindBar
-from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.text.transform import shift_through
 
 PAUSE_SECONDS: Final = 0.001
 """Between two slices of a search, for keys and frames."""
@@ -250,7 +250,5 @@ class FindView:
         """The hit stays where its text is."""
         for text in change.texts:
             if self._place is not None and text.block == self._place.block:
-                offset = self._place.offset
-                for splice in text.splices:
-                    offset = shift_offset(offset, splice, stick="right")
+                offset = shift_through(self._place.offset, text.splices, stick="right")
                 self._place = self._place._replace(offset=offset)

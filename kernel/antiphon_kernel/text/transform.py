@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from antiphon_kernel.types.records import TextSplice
@@ -23,3 +24,12 @@ def shift_offset(offset: int, splice: TextSplice, *, stick: Literal["left", "rig
     if offset <= start:
         return offset
     return offset - splice.deleted + grown
+
+
+def shift_through(
+    offset: int, splices: Iterable[TextSplice], *, stick: Literal["left", "right"]
+) -> int:
+    """Return the cursor `offset` after sequential splices, as `shift_offset` does after one."""
+    for splice in splices:
+        offset = shift_offset(offset, splice, stick=stick)
+    return offset

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from antiphon_kernel.document.changes import TextChange
+from antiphon_kernel.text.transform import shift_through
 
 HEADER_LINE = -1
 """The line of a cell right above its first one: its author's name, or a blank."""
@@ -31,3 +35,11 @@ class Anchor:
     line: int
     row: int
     offset: int | None = None
+
+    def carried(self, texts: Iterable[TextChange]) -> Anchor:
+        """Return the anchor with its text, after changes that may concern it."""
+        offset = self.offset
+        for text in texts:
+            if offset is not None and text.block == self.block:
+                offset = shift_through(offset, text.splices, stick="left")
+        return self if offset == self.offset else replace(self, offset=offset)

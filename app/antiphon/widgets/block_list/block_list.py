@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -35,8 +34,6 @@ from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
-from antiphon_kernel.document.changes import TextChange
-from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.presence import TextPlace
 from antiphon_kernel.types.signal import Signal
 
@@ -240,16 +237,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self.viewport.anchor_on(held.block, line, wanted, held.offset)
             self.viewport.layout()
 
-    def _follow_held(self, texts: Sequence[TextChange]) -> None:
-        for text in texts:
-            held = self._held
-            if held is None or held.offset is None or text.block != held.block:
-                continue
-            offset = held.offset
-            for splice in text.splices:
-                offset = shift_offset(offset, splice, stick="left")
-            self._held = replace(held, offset=offset)
-
     def _tick_later(self) -> None:
         """Let the signs of running calls move while one is on the screen."""
         if self._ticking is None and any(map(self.source.is_call_running, self._rows.shown())):
@@ -322,7 +309,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
                 self._estimator.grow(text, self._looks.columns.prose)
         self._anchoring.follow_texts(change.texts)
-        self._follow_held(change.texts)
+        self._held = self._held and self._held.carried(change.texts)
         if len(change.added) <= BULK:
             self._mark_unread(change)
         if change.drafts or len(change.added) > BULK:

@@ -169,9 +169,7 @@ class CellModel:
         if principal != self._me:
             self._me = principal
             self._unread_headers = list(self.document.block_ids())
-            for block in self._views:
-                self._increment_version(block)
-            self.changed.notify(CellChange(changed=frozenset(self._views), drafts=True))
+            self._redraw(self._views, drafts=True)
 
     # Reading
 
@@ -263,11 +261,9 @@ class CellModel:
 
     def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
         """Fold or open cells on this screen."""
-        changed = frozenset(blocks)
-        for block in changed:
-            self._folds[block] = folded
-            self._increment_version(block)
-        self.changed.notify(CellChange(changed=changed))
+        folds = dict.fromkeys(blocks, folded)
+        self._folds |= folds
+        self._redraw(folds)
 
     def siblings(self, block: str) -> Siblings | None:
         """The siblings of the message that a block is of; None if it has none.
@@ -297,16 +293,9 @@ class CellModel:
             blocks[-1]: sibling_label(one.position, len(one.places))
             for blocks, one in found.items()
         }
-        changed = frozenset(
-            block
-            for block, _ in self._sibling_marks.items() ^ marks.items()
-            if block in self.document
-        )
+        changed = {block for block, _ in self._sibling_marks.items() ^ marks.items()}
         self._sibling_marks = marks
-        for block in changed:
-            self._increment_version(block)
-        if changed:
-            self.changed.notify(CellChange(changed=changed))
+        self._redraw(block for block in changed if block in self.document)
 
     def lacks_editors(self, block: str) -> bool:
         """Return whether it is to be found out who has edited an output."""
@@ -318,19 +307,14 @@ class CellModel:
         """Name those who have edited an output."""
         names = {OWN_NAME if one == self.me else self.name(one)[0] for one in principals}
         self._editors[block] = join_names(sorted(names))
-        self._increment_version(block)
-        self.changed.notify(CellChange(changed=frozenset([block])))
+        self._redraw([block])
 
     def show_labels(self, labels: Mapping[str, str]) -> None:
         """Name the contexts that cells come from by their labels."""
         if labels == self._labels:
             return
         self._labels = labels
-        changed = frozenset(one.id for one in self._views.values() if one.source_context)
-        for block in changed:
-            self._increment_version(block)
-        if changed:
-            self.changed.notify(CellChange(changed=changed))
+        self._redraw(one.id for one in self._views.values() if one.source_context)
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
@@ -387,8 +371,7 @@ class CellModel:
         return "" if position is None else queue_label(position)
 
     def _sending_changed(self, block: str) -> None:
-        self._increment_version(block)
-        self.changed.notify(CellChange(changed=frozenset([block]), moved=(block,)))
+        self._redraw([block], moved=(block,))
 
     def edit_denied_reason(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
@@ -456,10 +439,7 @@ class CellModel:
     def tick(self, blocks: Iterable[str]) -> None:
         """Let the signs of running calls move on."""
         self._ticks += 1
-        changed = frozenset(blocks)
-        for block in changed:
-            self._increment_version(block)
-        self.changed.notify(CellChange(changed=changed, streamed=True))
+        self._redraw(blocks, streamed=True)
 
     def ink(self, block: str) -> tuple[InkRange, ...]:
         """Return what others have just written in this block."""
@@ -509,9 +489,7 @@ class CellModel:
             drafts = drafts or text.block in self._drafts
             self._follow_ink(text, is_new=change.origin == REMOTE and len(texts) <= BULK_TEXTS)
             streamed = self._follow_text(text) and streamed
-        changed = frozenset(change.touched)
-        for block in changed:
-            self._increment_version(block)
+        changed = self._mark_changed(change.touched)
         if not self._summaries.isdisjoint(changed):
             changed |= self._follow_summaries()
         self.changed.notify(
@@ -554,10 +532,8 @@ class CellModel:
         )
         if self._read_from == before:
             return frozenset()
-        changed = frozenset(block for block in (before, self._read_from) if block is not None)
-        for block in changed:
-            self._increment_version(block)
-        return changed
+        both = before, self._read_from
+        return self._mark_changed(block for block in both if block is not None)
 
     def _follow_text(self, text: TextChange) -> bool:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
@@ -611,8 +587,24 @@ class CellModel:
         end = text.find("\n", offset)
         return low, min(len(text) if end < 0 else end, offset + _FLASH_AROUND)
 
-    def _increment_version(self, block: str) -> None:
-        self._versions[block] = self._versions.get(block, 0) + 1
+    def _redraw(
+        self,
+        blocks: Iterable[str],
+        *,
+        moved: tuple[str, ...] = (),
+        drafts: bool = False,
+        streamed: bool = False,
+    ) -> None:
+        """Have cells drawn again that look different, though their text is the same."""
+        changed = self._mark_changed(blocks)
+        if changed or drafts:
+            self.changed.notify(CellChange(changed, moved=moved, drafts=drafts, streamed=streamed))
+
+    def _mark_changed(self, blocks: Iterable[str]) -> frozenset[str]:
+        changed = frozenset(blocks)
+        for block in changed:
+            self._versions[block] = self._versions.get(block, 0) + 1
+        return changed
 
     def _build(self, block: str, version: int) -> CellView:
         header = self.document.header(block)
@@ -670,10 +662,7 @@ class CellModel:
 
     def role_changed(self) -> None:
         """The person here may decide about other calls than before."""
-        asked = frozenset(block for block, view in self._views.items() if view.question)
-        for block in asked:
-            self._increment_version(block)
-        self.changed.notify(CellChange(changed=asked))
+        self._redraw(block for block, view in self._views.items() if view.question)
 
     def _stopper(self, username: str | None) -> str | None:
         own = self.document.member(self.me) if self.me is not None else None

@@ -11,7 +11,7 @@ from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.editor import CellEditor
-from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind, Status
 
 
@@ -169,9 +169,9 @@ class DocumentView(Widget):
             if last is None:
                 continue
             offset, anchor = last
-            for splice in text.splices:
-                offset = shift_offset(offset, splice, stick="left")
-                anchor = None if anchor is None else shift_offset(anchor, splice, stick="left")
+            if anchor is not None:
+                anchor = shift_through(anchor, text.splices, stick="left")
+            offset = shift_through(offset, text.splices, stick="left")
             self._last_places[text.block] = (offset, anchor)
         if self.editor is not None and self.editor.block in change.changed:
             self._show_cursors()

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.block_list.ink import SOONEST
 from antiphon.widgets.editor import RemoteCursor
-from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState, TextPlace
@@ -180,10 +180,9 @@ class RemoteCursors:
         for client, cursor in cursors.items():
             offset, anchor = cursor.offset, cursor.anchor
             stick: Literal["left", "right"] = "right" if cursor.streaming else "left"
-            for splice in splices:
-                offset = shift_offset(offset, splice, stick=stick)
-                if anchor is not None:
-                    anchor = shift_offset(anchor, splice, stick="left")
+            offset = shift_through(offset, splices, stick=stick)
+            if anchor is not None:
+                anchor = shift_through(anchor, splices, stick="left")
             cursors[client] = replace(cursor, offset=offset, anchor=anchor)
 
     def _drop(self, client: int) -> set[str]:

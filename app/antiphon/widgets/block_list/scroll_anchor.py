@@ -11,7 +11,6 @@ from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.document.changes import TextChange
-from antiphon_kernel.text.transform import shift_offset
 
 
 class ScrollAnchor:
@@ -25,14 +24,8 @@ class ScrollAnchor:
 
     def follow_texts(self, changes: Sequence[TextChange]) -> None:
         """Carry the anchor along with text that changed in its cell."""
-        anchor = self._viewport.anchor
-        for change in changes:
-            if anchor is None or anchor.offset is None or anchor.block != change.block:
-                continue
-            offset = anchor.offset
-            for splice in change.splices:
-                offset = shift_offset(offset, splice, stick="left")
-            anchor = self._viewport.anchor = replace(anchor, offset=offset)
+        if self._viewport.anchor is not None:
+            self._viewport.anchor = self._viewport.anchor.carried(changes)
 
     def resolve(self) -> None:
         """The anchor's line is where its text is now."""
