@@ -13,6 +13,7 @@ import termios
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,6 @@ import asyncssh
 
 from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.kernel_link import KernelLink, OfferedKey, OpenedSession
-from antiphon.ssh.pumps import FileSink, FileSource, close_all
 from antiphon.ssh.requests import GuestRequest
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.errors import AntiphonError
@@ -85,6 +85,34 @@ class _WantedVariables(dict[bytes, bytes]):
             super().__setitem__(name, value)
 
 
+class _Output(asyncio.Protocol):
+    """Passes on what comes out of a process."""
+
+    def __init__(self, take: Callable[[bytes], None], ended: Callable[[], None]) -> None:
+        """`ended` is called once, when nothing more will come."""
+        self._take = take
+        self._ended = ended
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended()
+
+
+class _Input(asyncio.BaseProtocol):
+    """Takes no more from a client than there is room for in its process."""
+
+    def __init__(self, channel: asyncssh.SSHServerChannel[bytes]) -> None:
+        self._channel = channel
+
+    def pause_writing(self) -> None:
+        self._channel.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._channel.resume_reading()
+
+
 class _RefusedError(Exception):
     """The session comes to nothing; the message is for the guest."""
 
@@ -113,8 +141,10 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         """How the process has ended."""
         self._drained = asyncio.Event()
-        self._readers: list[FileSource] = []
-        self._writer: FileSink | None = None
+        self._readers: list[asyncio.ReadTransport] = []
+        self._open_outputs = 0
+        """Streams of the process of which more may come."""
+        self._writer: asyncio.WriteTransport | None = None
         self._early: list[bytes] = []
         """Input that came before there was a process."""
         self._input_ended = False
@@ -163,23 +193,24 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         if self._writer is not None:
-            self._writer.write(data)
+            if not self._writer.is_closing():  # else nobody reads it any more
+                self._writer.write(data)
         elif sum(map(len, self._early)) < _WRITE_BYTES:
             self._early.append(data)
 
     def eof_received(self) -> bool:
         self._input_ended = True
         if self._writer is not None and self._terminal is None:
-            self._writer.end()
+            self._writer.write_eof()
         return True  # the process may have more to say
 
     def pause_writing(self) -> None:
         for reader in self._readers:
-            reader.pause()
+            reader.pause_reading()
 
     def resume_writing(self) -> None:
         for reader in self._readers:
-            reader.resume()
+            reader.resume_reading()
 
     # Its end
 
@@ -200,7 +231,7 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         for reader in self._readers:
             reader.close()
         if self._writer is not None:
-            self._writer.close()
+            self._writer.abort()
         self._drained.set()
         if self._pid and not self._ended.done():
             loop = asyncio.get_running_loop()
@@ -300,31 +331,32 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
                 _set_size(ours[0], self._size)
             self._pid = await self._context.processes.start(guest, theirs, self._process_ended)
         except OSError as error:
-            close_all(ours)
+            _close_all(ours)
             raise _RefusedError(f"The session cannot begin: {error}.") from error
         finally:
-            close_all(theirs)
+            _close_all(theirs)
+        await self._connect(ours)
         if self._lost or self._reason is not None:
-            close_all(ours)
             self._hang_up()
-            return
-        self._connect(ours)
 
-    def _connect(self, files: list[int]) -> None:
+    async def _connect(self, files: list[int]) -> None:
         if self._terminal is not None:
             files = [os.dup(files[0]), files[0]]
-        pause, resume = self._channel.pause_reading, self._channel.resume_reading
-        self._writer = FileSink(files[0], pause, resume)
-        kinds = (None, asyncssh.EXTENDED_DATA_STDERR)
+        loop, kinds = asyncio.get_running_loop(), (None, asyncssh.EXTENDED_DATA_STDERR)
+        self._open_outputs = len(files) - 1
         for file, kind in zip(files[1:], kinds, strict=False):
-            self._readers.append(FileSource(file, self._output(kind), self._reader_ended))
+            output = partial(_Output, self._output(kind), self._output_ended)
+            reader, _ = await loop.connect_read_pipe(output, os.fdopen(file, "rb", 0))
+            self._readers.append(reader)
+        source = partial(_Input, self._channel)
+        writer, _ = await loop.connect_write_pipe(source, os.fdopen(files[0], "wb", 0))
+        self._writer = writer
         for data in self._early:
-            self._writer.write(data)
+            writer.write(data)
         self._early.clear()
         if self._input_ended and self._terminal is None:
-            self._writer.end()
-        if self._terminal is not None:
-            self._set_size()
+            writer.write_eof()
+        self._set_size()
 
     def _output(self, kind: asyncssh.DataType) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
@@ -333,8 +365,9 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
 
         return take
 
-    def _reader_ended(self) -> None:
-        if all(reader.has_ended for reader in self._readers):
+    def _output_ended(self) -> None:
+        self._open_outputs -= 1
+        if not self._open_outputs:
             self._drained.set()
 
     def _process_ended(self, code: int) -> None:
@@ -368,8 +401,9 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         return variables
 
     def _set_size(self) -> None:
-        if self._terminal is not None and self._writer is not None:
-            self._writer.control(lambda file: _set_size(file, self._size))
+        writer = self._writer
+        if self._terminal is not None and writer is not None and not writer.is_closing():
+            _set_size(writer.get_extra_info("pipe").fileno(), self._size)
 
     def _say(self, text: str) -> None:
         """Say a sentence to the guest: on their screen, or as an error of the command."""
@@ -404,3 +438,10 @@ def _fitting(columns: int, rows: int) -> tuple[int, int]:
 
 def _set_size(terminal: int, size: tuple[int, int]) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+
+def _close_all(files: list[int]) -> None:
+    """Close files that may be closed already."""
+    for file in files:
+        with suppress(OSError):
+            os.close(file)
