@@ -5,18 +5,18 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 import click
 
 from antiphon.cli.errors import CommandError
-from antiphon.cli.urls import parse_kernel_url
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.constants import ExitCode
 
@@ -27,6 +27,48 @@ FROM_INPUT: Final = "-"
 """Instead of an address: read it from standard input."""
 
 _LONGEST_LINE: Final = 10_000
+
+_SCHEMES: Final = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+
+
+def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
+    """The kernel that `url` leads to, and the context if it names one.
+
+    Takes what `antiphon invite` prints, and `sync` or `http` of `antiphon serve --json`, with
+    `?token=...`, and with `/` and a context after `sync` if it is not to be the default one.
+
+    Raises:
+        Failure: if it cannot be the address of a kernel.
+    """
+    try:
+        parts = urlsplit(url)
+        scheme = _SCHEMES.get(parts.scheme)
+        fit = scheme is not None and parts.hostname and (parts.port or 1) > 0
+    except ValueError:
+        parts, scheme, fit = urlsplit(""), None, False
+    if not fit:
+        raise CommandError(
+            f"{_without_token(url)!r} is not the address of a kernel: expected"
+            " ws://HOST:PORT/sync?token=..., as `antiphon invite` prints it.",
+            ExitCode.USAGE,
+        )
+    base, mark, context = parts.path.partition("/sync")
+    if not mark:
+        base = parts.path.rstrip("/")
+    http = f"{scheme}://{parts.netloc}{base}"
+    tokens = parse_qs(parts.query).get("token", [])
+    address = KernelAddress(
+        pid=0,
+        kernel="",
+        sync=f"{http.replace('http', 'ws', 1)}/sync",
+        http=http,
+        token=tokens[0] if tokens else None,
+    )
+    return address, context.strip("/") or None
+
+
+def _without_token(url: str) -> str:
+    return re.sub(r"(?<=token=)[^&#]+", "...", url)
 
 
 def split_token(url: str) -> tuple[str, str | None]:
@@ -69,10 +111,9 @@ def read_invitation(url: str, state: Path) -> tuple[KernelAddress, str | None]:
 
 def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
     """As `read_invitation`, of an address that standard input has no part in."""
-    bare, token = split_token(url)
-    address, context = parse_kernel_url(bare)
+    address, context = parse_kernel_url(url)
     hidden = os.environ.pop(TOKEN_VARIABLE, None)
-    token = token or hidden
+    token = address.token or hidden
     if token is None and sys.stdin.isatty():
         token = click.prompt("Token", hide_input=True, err=True)
     if token is None:

@@ -230,7 +230,7 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         """Take the terminal or the pipes from the process, and its life if it goes on."""
         for reader in self._readers:
             reader.close()
-        if self._writer is not None:
+        if self._writer is not None and not self._writer.is_closing():
             self._writer.abort()
         self._drained.set()
         if self._pid and not self._ended.done():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon.cli.errors import CommandError
-from antiphon.cli.urls import parse_kernel_url
+from antiphon.cli.join import parse_kernel_url
 from antiphon_kernel.types.constants import ExitCode
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.style import Style
 from textual import events
@@ -15,7 +15,6 @@ from textual.widgets import TextArea
 
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
-from antiphon.widgets.editor.indent import dedented, indent_unit
 from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
 from antiphon.widgets.editor.row_cache import RowCache
 from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
@@ -300,7 +299,7 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     def _tab(self, *, backwards: bool) -> None:
         """Indent: the selected lines, or from the cursor to the next stop."""
-        unit = indent_unit(self.document.lines, self.indent_width)
+        unit = _indent_unit(self.document.lines, self.indent_width)
         (first, _), (last, last_column) = sorted(self.selection)
         if not backwards and first == last:
             left, _ = self.wrapped_document.location_to_offset(self.cursor_location)
@@ -312,7 +311,7 @@ class PlainTextArea(TextArea, ThemedWidget):
         for line in range(first, last + 1):
             text = self.document[line]
             if backwards:
-                self.delete((line, 0), (line, len(text) - len(dedented(text, self.indent_width))))
+                self.delete((line, 0), (line, len(text) - len(_dedented(text, self.indent_width))))
             elif text:
                 self.insert(unit, (line, 0))
 
@@ -336,3 +335,21 @@ class PlainTextArea(TextArea, ThemedWidget):
     def _page(self, direction: int) -> None:
         rows = max(self._rows.count - 1, 1) * direction
         self.move_cursor(self.navigator.get_location_at_y_offset(self.cursor_location, rows))
+
+
+def _indent_unit(lines: Iterable[str], width: int) -> str:
+    """A tab where the first indented line begins with one, else `width` spaces."""
+    for line in lines:
+        if line.startswith("\t"):
+            return "\t"
+        if line.startswith("  "):
+            break
+    return " " * width
+
+
+def _dedented(line: str, width: int) -> str:
+    """The line with one step of indentation less."""
+    if line.startswith("\t"):
+        return line[1:]
+    spaces = len(line) - len(line.lstrip(" "))
+    return line[min(spaces, width) :]
