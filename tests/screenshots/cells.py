@@ -250,7 +250,7 @@ async def every_kind(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     """Show all cells, a page after the other."""
     source, cells = app.source, app.area.cells
     by_kind = {source.view(block).text: block for block in source.ids()}
-    open_thinking = next(b for b in source.ids() if source.view(b).kind == BlockKind.THINKING)
+    open_thinking = next(b for b in source.ids() if source.header(b).kind == BlockKind.THINKING)
     source.set_folded([open_thinking], False)
     source.show_sending(by_kind["This is on its way"])
     waiting = by_kind["And who sings the third?"]

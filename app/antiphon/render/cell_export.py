@@ -14,13 +14,13 @@ _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 def cell_markdown(view: CellView) -> str:
     """Return the cell under its author's name; calls, output and files in fences."""
     text = view.text
-    match view.kind:
+    match view.header.kind:
         case BlockKind.TOOL_CALL:
             text = fenced(f"$ {command_of(view)}", "console")
         case BlockKind.TOOL_RESULT:
             text = fenced(text, "")
         case BlockKind.FILE:
-            text = f"`{view.path}`\n\n{fenced(text, view.language or '')}"
+            text = f"`{view.header.path}`\n\n{fenced(text, view.header.language or '')}"
         case BlockKind.THINKING:
             text = "".join(f"> {line}".rstrip() + "\n" for line in text.splitlines())
     return f"**{view.author}**\n\n{text.rstrip()}\n"

@@ -48,15 +48,15 @@ class CellRenderer:
         cell = self._cell(view)
         head = [self._read_from_here()] if view.is_read_from else []
         foot = [self._siblings(view.siblings)] if view.siblings else []
-        if view.is_excluded:
+        if view.header.excluded:
             head.append(self._note(EXCLUDED))
-        if view.edited_after_done and view.kind == BlockKind.TOOL_RESULT:
+        if view.header.edited_after_done and view.header.kind == BlockKind.TOOL_RESULT:
             by = f" by {view.edited_by}" if view.edited_by else ""
             foot.append(self._note(f"{EDITED}{by}"))
         return cell.framed(head, foot) if head or foot else cell
 
     def _cell(self, view: CellView) -> RenderedCell:
-        match view.kind:
+        match view.header.kind:
             case BlockKind.THINKING:
                 return self._thinking(view)
             case BlockKind.TOOL_CALL:
@@ -78,7 +78,7 @@ class CellRenderer:
                 return self._file(view)
             case _:
                 cell = self._plain(view.text, self._theme.text)
-                note = self._note(f"? block of kind {sanitize_for_display(str(view.kind))}")
+                note = self._note(f"? block of kind {sanitize_for_display(str(view.header.kind))}")
                 return cell.framed([note], self._end(view))
 
     def failed(self, error: Exception) -> RenderedCell:
@@ -97,7 +97,7 @@ class CellRenderer:
         return min(self._width, WIDE_WIDTH)
 
     def _markdown(self, view: CellView) -> RenderedCell:
-        newlines = view.role == Role.USER
+        newlines = view.header.role == Role.USER
         cutter = MarkdownCutter(self._wide, self._theme, newlines=newlines)
         return self._drawn(("markdown", newlines), cutter, view.text)
 
@@ -130,16 +130,16 @@ class CellRenderer:
 
     def _tool_result(self, view: CellView) -> RenderedCell:
         style = self._theme.dim
-        lead = (
-            WrapPiece("✗ ", self._theme.status_failed) if view.is_error else WrapPiece("  ", style)
-        )
+        lead = WrapPiece("  ", style)
+        if view.header.is_error:
+            lead = WrapPiece("✗ ", self._theme.status_failed)
         foot: list[RenderedLine] = []
-        if view.truncated:
-            is_over = view.status in (Status.DONE, Status.ERROR)
+        if view.header.truncated:
+            is_over = view.header.status in (Status.DONE, Status.ERROR)
             words = "output was cut off" if is_over else "more follows when the command ends"
             foot.append(self._note(f"  ({words})"))
         if not view.text:
-            words = "(no output)" if view.status in (Status.DONE, Status.ERROR) else "…"
+            words = "(no output)" if view.header.status in (Status.DONE, Status.ERROR) else "…"
             pieces = [lead, WrapPiece("", style, 0), WrapPiece(words, style)]
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
@@ -160,21 +160,22 @@ class CellRenderer:
     def _folded(self, view: CellView) -> RenderedCell:
         """A line: how the text begins when it is open, and how much of it there is."""
         width, words = self._text_width, []
-        start = replace(view, text=view.text[:SEEN], collapsed=False, status=Status.DONE)
+        header = view.header._replace(status=Status.DONE)
+        start = replace(view, header=header, text=view.text[:SEEN], collapsed=False)
         # By a renderer of its own: what this one has drawn of the open text stays.
         renderer = CellRenderer(self._width, self._theme)
-        opened = (
-            renderer._markdown(start) if view.kind == BlockKind.DRIFT else renderer._cell(start)
-        )
-        if (count := line_count(view.text)) > 1 or view.kind == BlockKind.FILE:
+        is_drift = header.kind == BlockKind.DRIFT
+        opened = renderer._markdown(start) if is_drift else renderer._cell(start)
+        if (count := line_count(view.text)) > 1 or view.header.kind == BlockKind.FILE:
             words.append(count_of(count, "line"))
-        if view.status == Status.ERROR and view.kind != BlockKind.ERROR:
+        if view.header.status == Status.ERROR and view.header.kind != BlockKind.ERROR:
             words.append(end_label(view))
         return summary(opened, len(view.text), words, width, self._theme)
 
     def _file(self, view: CellView) -> RenderedCell:
-        language = view.language or (language_of_path(view.path) if view.path else "")
-        name = sanitize_for_display(view.path or "file").replace("\n", " ").replace("\t", " ")
+        path = view.header.path or ""
+        language = view.header.language or (path and language_of_path(path))
+        name = sanitize_for_display(path or "file").replace("\n", " ").replace("\t", " ")
         if len(view.text) > LONGEST_COLOURED:
             cutter = CodeCutter(self._wide, self._theme)
             cell = self._drawn(("file",), cutter, view.text)
@@ -183,7 +184,7 @@ class CellRenderer:
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:
-        label = end_label(view) if view.status == Status.ERROR else cut_label(view)
+        label = end_label(view) if view.header.status == Status.ERROR else cut_label(view)
         return [] if label is None else [self._note(f"■ {label}")]
 
     def _read_from_here(self) -> RenderedLine:
@@ -201,9 +202,11 @@ class CellRenderer:
 
 def _went_well(view: CellView) -> bool:
     """Output of which the end is no more telling than the beginning."""
-    return view.status == Status.DONE and not view.is_error and not view.exit_code
+    header = view.header
+    return header.status == Status.DONE and not header.is_error and not header.exit_code
 
 
 def _drift_note(view: CellView) -> str:
     source = sanitize_for_display(view.source_context or "another context")
-    return f"⇢ from {source} · {view.drift_kind}" if view.drift_kind else f"⇢ from {source}"
+    kind = view.header.drift_kind
+    return f"⇢ from {source} · {kind}" if kind else f"⇢ from {source}"

@@ -11,7 +11,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.view import CellView
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, REFUSED
-from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.enums import CallPermission, Status
 
 ASKS: Final = "asks"
 """Label of a call that waits for a decision, and of its model."""
@@ -36,18 +36,18 @@ def status_label(view: CellView, theme: CellTheme) -> tuple[tuple[str, Style], .
     """Return a tool call's right label: `✓ 0.3 s`, `✗ 2`, `■ stopped by …`, `⠋` while it runs."""
     if view.question:
         return ((f"? {ASKS}", theme.status_running),)
-    if view.status == Status.RUNNING:
+    if view.header.status == Status.RUNNING:
         return ((_SPINNER[view.ticks % len(_SPINNER)], theme.status_running),)
-    if view.status not in (Status.DONE, Status.ERROR):
-        return ((_one_line(str(view.status)), theme.status_running),)
-    time = "" if view.duration_ms is None else f" {format_duration(view.duration_ms)}"
-    if view.stopped_by or view.stop_reason == INTERRUPTED:
+    if view.header.status not in (Status.DONE, Status.ERROR):
+        return ((_one_line(str(view.header.status)), theme.status_running),)
+    time = "" if view.header.duration_ms is None else f" {format_duration(view.header.duration_ms)}"
+    if view.stopped_by or view.header.stop_reason == INTERRUPTED:
         return (("■", theme.status_failed), (f" {end_label(view)}", theme.dim))
-    if view.status == Status.ERROR or view.is_error or view.exit_code:
+    if view.header.status == Status.ERROR or view.header.is_error or view.header.exit_code:
         words = end_label(view).removeprefix(f"{_FAILED} · ")
-        if view.status == Status.DONE and not view.exit_code:
+        if view.header.status == Status.DONE and not view.header.exit_code:
             words = _FAILED
-        if time and (view.duration_ms or 0) >= _TOLD_OF_FAILURES_MS:
+        if time and (view.header.duration_ms or 0) >= _TOLD_OF_FAILURES_MS:
             words += f" ·{time}"
         return ((f"✗ {words}", theme.status_failed),)
     return (("✓", theme.status_done), (time, theme.dim))
@@ -68,17 +68,18 @@ def end_label(view: CellView) -> str:
     """Return the label of a block that ended with an error."""
     if view.stopped_by:
         return f"stopped by {_one_line(view.stopped_by)}"
-    if view.stop_reason == INTERRUPTED:
+    if view.header.stop_reason == INTERRUPTED:
         return INTERRUPTED
-    if view.is_denied:
+    header = view.header
+    if header.permission == CallPermission.DENIED:
         return "denied"
-    detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
+    detail = header.stop_reason if header.exit_code is None else str(header.exit_code)
     return f"{_FAILED} · {_one_line(detail)}" if detail else _FAILED
 
 
 def cut_label(view: CellView) -> str | None:
     """Return the label of an answer that ended without an error and is not whole, else None."""
-    return _CUT.get(view.stop_reason) if view.status == Status.DONE else None
+    return _CUT.get(view.header.stop_reason) if view.header.status == Status.DONE else None
 
 
 def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:

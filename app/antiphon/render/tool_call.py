@@ -34,11 +34,11 @@ def command_of(view: CellView) -> str:
 
     While people decide about it, that is always its input: nobody can change that.
     """
-    if not view.input or (view.text and not view.question):
+    if not view.header.input or (view.text and not view.question):
         return view.text
-    arguments = arguments_of(view.input)
+    arguments = arguments_of(view.header.input)
     if arguments is None:
-        return view.input
+        return view.header.input
     command = arguments.get("command")
     if isinstance(command, str):
         return view.text if command == view.text else command
@@ -66,7 +66,7 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     beside = room - label_width - _GAP
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
-    diff = edit_diff(view.tool_name, arguments_of(view.input))
+    diff = edit_diff(view.header.tool_name, arguments_of(view.header.input))
     if diff is None:
         rows = _command_rows(view, room, first_room, theme)
     else:
@@ -90,9 +90,9 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
 
 
 def _prompt(view: CellView, theme: CellTheme) -> WrapPiece:
-    if view.tool_kind == ToolKind.SHELL or not view.tool_name:
+    if view.header.tool_kind == ToolKind.SHELL or not view.header.tool_name:
         return WrapPiece("$ ", theme.tool_prompt)
-    return WrapPiece(f"▪ {sanitize_for_display(view.tool_name)} ", theme.tool_prompt)
+    return WrapPiece(f"▪ {sanitize_for_display(view.header.tool_name)} ", theme.tool_prompt)
 
 
 def _command_rows(
@@ -147,10 +147,10 @@ def _diff_rows(
 
 def thinking_head(view: CellView, width: int, theme: CellTheme) -> RenderedLine:
     """The line that says that there is thinking; folded, it has the place of all the text."""
-    parts = ["thinking…" if view.status == Status.RUNNING else "thinking"]
+    parts = ["thinking…" if view.header.status == Status.RUNNING else "thinking"]
     if view.text:
         parts.append(count_of(line_count(view.text), "line"))
-    if view.status == Status.ERROR:
+    if view.header.status == Status.ERROR:
         parts.append(end_label(view))
     mark = "▸ " if view.collapsed else "▾ "
     pieces = clipped([WrapPiece(mark + " · ".join(parts), theme.fold)], width, theme.dim)

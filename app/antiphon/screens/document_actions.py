@@ -223,7 +223,7 @@ class DocumentActions(CellActions):
         block = self.cells.focused_cell
         if block is None:
             self.hint(NO_CELL)
-        elif self.source.view(block).kind == BlockKind.TOOL_CALL:
+        elif self.source.header(block).kind == BlockKind.TOOL_CALL:
             self._compose_command(block)
         else:
             self.area.edit(block, self._typo_in(block))
@@ -256,7 +256,7 @@ class DocumentActions(CellActions):
     def _compose_command(self, block: str) -> None:
         """A call has happened; its command can be changed and run again."""
         view, draft = self.source.view(block), self.composer.draft
-        command = view.text or command_in(view.input)
+        command = view.text or command_in(view.header.input)
         if not command:
             self.hint("This call has no command that could be run again.")
         elif draft.text.strip():

@@ -16,13 +16,17 @@ from antiphon.render.lines import RenderedCell
 from antiphon.render.status_label import permission_question
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.notation import THEME, plain, render_cell, written
 
 
 def view(kind: BlockKind | str, text: str, **fields: Any) -> CellView:
-    return CellView(
-        **{"id": "b", "kind": kind, "role": "model", "status": "done", "text": text, **fields}
-    )
+    told = {"kind": kind, "role": "model", "status": "done"} | fields
+    header = {name: told.pop(name) for name in BlockHeader._fields if name in told}
+    shared = header.keys() & {"collapsed", "stopped_by", "source_context"}
+    own = {name: header[name] for name in shared}
+    whole = BlockHeader(**{"id": "b", "order": "a", "created": "", "author": "m", **header})
+    return CellView(whole, text, **told, **own)
 
 
 def lines(kind: BlockKind | str, text: str, width: int = 40, **fields: Any) -> list[str]:
@@ -39,7 +43,7 @@ def test_model_writes_markdown_and_a_person_too_with_newlines() -> None:
 
 
 def test_call_that_was_not_allowed_is_labelled_denied() -> None:
-    assert shell("rm x", status="error", is_denied=True)[0].endswith("denied")
+    assert shell("rm x", status="error", permission="denied")[0].endswith("denied")
 
 
 def test_interrupted_text_says_who_stopped_it() -> None:
@@ -220,8 +224,7 @@ def test_collapsed_cell_shows_first_line_as_rendered() -> None:
 kinds = st.sampled_from([*BlockKind, "sonnet"])
 texts = st.text(alphabet="ab*`-# \n\t字\x1b", max_size=60)
 views = st.builds(
-    CellView,
-    id=st.just("b"),
+    view,
     kind=kinds,
     role=st.sampled_from(list(Role)),
     status=st.sampled_from([*Status, "paused"]),

@@ -15,13 +15,15 @@ from antiphon.render.cell_theme import TEXT_CONTRAST, CellTheme, contrast
 from antiphon.render.lines import RenderedCell
 from antiphon.render.sgr import PLAIN, SgrState, SgrStyles, after_sgr
 from antiphon.render.view import CellView
+from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.notation import THEME, bundled_theme, plain
 
 THEMES = ("antiphon-dark", "antiphon-light", "high-contrast", "monochrome")
 
 
 def view(text: str, *, collapsed: bool = False, status: str = "done") -> CellView:
-    return CellView("b", "tool_result", "tool", status, text, collapsed=collapsed)
+    header = BlockHeader("b", "tool_result", "tool", status, "a", "", "m")
+    return CellView(header, text, collapsed=collapsed)
 
 
 def drawn(text: str, width: int = 40) -> RenderedCell:

@@ -15,6 +15,7 @@ from antiphon.render.segments import LONGEST_LINE, Cutter, SegmentedText, Segmen
 from antiphon.render.sgr import SgrStyles
 from antiphon.render.terminal_line import TerminalDecoder
 from antiphon.render.view import CellView
+from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.markdown_texts import markdown_texts
 from tests.app.render.notation import THEME, plain, written
 
@@ -29,7 +30,7 @@ def whole(cell: RenderedCell) -> RenderedCell:
 
 
 def view(kind: str, text: str) -> CellView:
-    return CellView("b", kind, "model", "done", text)
+    return CellView(BlockHeader("b", kind, "model", "done", "a", "", "m"), text)
 
 
 PARAGRAPHS = "".join(f"Paragraph **{n}** of *some* length, `code` too.\n\n" for n in range(2_000))

@@ -314,7 +314,7 @@ class CellModel:
         if labels == self._labels:
             return
         self._labels = labels
-        self._redraw(one.id for one in self._views.values() if one.source_context)
+        self._redraw(block for block, one in self._views.items() if one.source_context)
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
@@ -610,39 +610,20 @@ class CellModel:
         header = self.document.header(block)
         text = self.text(block)
         self._lengths[block] = len(text)
-        name, colour = self.name(header.author)
         return CellView(
-            id=block,
-            kind=header.kind,
-            role=header.role,
-            status=header.status,
-            text=text,
-            version=version,
-            author=name,
-            colour=colour,
-            tool_kind=header.tool_kind,
-            tool_name=header.tool_name,
-            input=header.input,
-            exit_code=header.exit_code,
-            duration_ms=header.duration_ms,
+            header,
+            text,
+            version,
+            author=self.name(header.author)[0],
             ticks=self._ticks,
-            is_error=header.is_error,
-            truncated=header.truncated,
-            stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
             question=self._question(header),
-            is_denied=header.permission == CallPermission.DENIED,
             is_sending=block in self._sending,
             collapsed=self.is_folded(block),
-            edited_after_done=header.edited_after_done,
             edited_by=self._editors.get(block, ""),
-            path=header.path,
-            language=header.language,
-            drift_kind=header.drift_kind,
             siblings=self._sibling_marks.get(block, ""),
             source_context=self._labels.get(header.source_context or "", header.source_context),
             is_read_from=block == self._read_from,
-            is_excluded=header.excluded,
         )
 
     def _question(self, header: BlockHeader) -> str:

@@ -143,7 +143,7 @@ class CellPresenter:
         if subject is None or subject not in self._source.document:
             return ""
         view = self._source.view(subject)
-        if view.kind == BlockKind.TOOL_CALL:
+        if view.header.kind == BlockKind.TOOL_CALL:
             return f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
         return first_line(view.text[:_SUBJECT])
 

@@ -16,6 +16,7 @@ from antiphon.widgets.block_list.gutter import Columns, author_labels
 from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights
 from antiphon.widgets.editor import StyleSpan, styled
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.notation import render_cell
 from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp, on_screen
@@ -35,7 +36,8 @@ def columns_of(run: SourceRun, wanted: range) -> range:
 @settings(deadline=None)
 @given(start=st.integers(0, len(TEXT)), size=st.integers(0, len(TEXT)), width=st.integers(8, 60))
 def test_range_is_marked_where_the_cell_shows_it(start: int, size: int, width: int) -> None:
-    view = CellView("b", BlockKind.TEXT, Role.MODEL, Status.DONE, TEXT)
+    header = BlockHeader("b", BlockKind.TEXT, Role.MODEL, Status.DONE, "a", "", "m")
+    view = CellView(header, TEXT)
     picture = render_cell(view, width, THEME)
     end = min(start + size, len(TEXT))
     expected = {
