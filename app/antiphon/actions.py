@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 SHOWN_KEYS: Final = {
@@ -123,7 +124,7 @@ class Action:
     keys: tuple[str, ...]
     help: str
     """A sentence for the help screen and the palette."""
-    modes: frozenset[Mode]
+    modes: frozenset[Mode] = frozenset(Mode)
     words: str = ""
     """Two or three, for the footer, which does not name it without; names in braces like
     `{stoppable}` are filled in."""
@@ -175,383 +176,340 @@ def shown_key(key: str) -> str:
 
 _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
-_CONTEXTS: Final = frozenset({Mode.CONTEXTS})
 _EDIT: Final = frozenset({Mode.EDIT})
-_FIND: Final = frozenset({Mode.FIND})
-_ANYWHERE: Final = frozenset(Mode)
+
+_write = partial(Action, modes=_WRITE)
+_navigate = partial(Action, modes=_NAVIGATE)
+_on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
+_edit = partial(Action, modes=_EDIT)
+_contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}))
+_find = partial(Action, modes=frozenset({Mode.FIND}))
 
 
 ACTIONS: Final[tuple[Action, ...]] = (
     # WRITE
-    Action(
+    _write(
         "send",
         ("enter",),
         "Send the message: the models it names with @ at its start answer, else the default one.",
-        _WRITE,
         words="send{again}",
         enabled=lambda now: now.composing,
         mutates=True,
     ),
-    Action(
+    _write(
         "newline",
         ("ctrl+j", "shift+enter"),
         "A new line in the message; a backslash before Enter does the same.",
-        _WRITE,
         words="new line",
         enabled=lambda now: now.composing,
         mutates=True,
     ),
-    Action(
+    _write(
         "shell",
         ("exclamation_mark",),
         "At the start of a message: run the rest as a command in the project's folder; asks first"
         " if not all of it was typed in this window or fits on the screen.",
-        _WRITE,
         words="shell",
         enabled=lambda now: now.running and not now.composing,
         typed=True,
         mutates=True,
     ),
-    Action(
+    _write(
         "address",
         ("at",),
         "At the start of a message: name the model it is for, as in @aria. Anywhere in it:"
         " @docs/a.md attaches a file of the project. Tab completes both.",
-        _WRITE,
         words="address",
         enabled=lambda now: not now.composing,
         typed=True,
         mutates=True,
     ),
-    Action(
+    _write(
         "command",
         ("slash",),
         "At the start of a message: a command by name, as in /theme or /help; what can be typed is"
         " listed.",
-        _WRITE,
         enabled=lambda now: not now.composing,
         typed=True,
     ),
-    Action(
+    _write(
         "navigate",
         ("up", "escape"),
         "From the first line of the message to the cells, to a call that waits for your decision if"
         " there is one; Esc from anywhere. The message stays.",
-        _WRITE,
         words="{goal}",
         title="Go to the cells",
     ),
-    Action(
+    _write(
         "message_history",
         ("ctrl+r",),
         "The messages and commands that you have sent here, the latest first; what is written finds"
         " those that contain it. Enter takes one over, Esc closes the list.",
-        _WRITE,
         mutates=True,
     ),
-    Action(
+    _write(
         "private",
         ("ctrl+t",),
         "Keep the message and the next ones to yourself until you send them, in a file of yours; or"
         " show them to the others while you type, as usual.",
-        _WRITE,
         words="{privacy}",
         title="Private draft on or off",
         footer=lambda now: now.private,
         mutates=True,
     ),
     # FIND
-    Action(
+    _find(
         "keep_hit",
         ("enter",),
         "Stay at the hit: n and N go on to others.",
-        _FIND,
         words="stay",
         priority=True,
     ),
-    Action(
+    _find(
         "leave_find",
         ("escape",),
         "End the search, and go back to where you were.",
-        _FIND,
         words="back",
         priority=True,
     ),
-    Action("hit_below", ("down",), "To the next hit.", _FIND, words="next"),
-    Action("hit_above", ("up",), "To the hit before.", _FIND, words="before"),
+    _find("hit_below", ("down",), "To the next hit.", words="next"),
+    _find("hit_above", ("up",), "To the hit before.", words="before"),
     # CONTEXTS
-    Action(
+    _contexts(
         "open_context",
         ("enter",),
         "Open the chosen context here.",
-        _CONTEXTS,
         words="open",
         enabled=lambda now: now.live,
     ),
-    Action("next_context", ("down", "j"), "The context below.", _CONTEXTS, words="context"),
-    Action("previous_context", ("up", "k"), "The context above.", _CONTEXTS),
-    Action(
+    _contexts("next_context", ("down", "j"), "The context below.", words="context"),
+    _contexts("previous_context", ("up", "k"), "The context above."),
+    _contexts(
         "leave_contexts",
         ("escape", "tab", "i"),
         "Back to where you were; the sidebar stays.",
-        _CONTEXTS,
         words="back",
     ),
     # EDIT and NAVIGATE
-    Action(
+    _edit(
         "back",
         ("escape",),
         "One level back: a selection, the editor, the cells. Never discards text.",
-        _EDIT,
         words="leave",
     ),
-    Action(
+    _navigate(
         "allow_once",
         ("o",),
         "Let the model's call run that waits for a decision.",
-        _NAVIGATE,
         words="once",
         title="Let the call run once",
         enabled=lambda now: now.asks and now.live,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "allow_always",
         ("O",),
         "Let the call run, and every later one of the model with exactly the same arguments in this"
         " context.",
-        _NAVIGATE,
         words="always",
         title="Let the call always run",
         enabled=lambda now: now.asks and now.live,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "deny",
         ("n",),
         "Do not let the call run, and tell the model why.",
-        _NAVIGATE,
         words="no",
         title="Do not let the call run",
         enabled=lambda now: now.asks and now.live,
         takes=lambda now: now.asks,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "put",
         ("enter",),
         "Put the cell that you move beside the one that you have gone to.",
-        _NAVIGATE,
         words="put it here",
         enabled=lambda now: now.moving,
         takes=lambda now: now.moving,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "leave_move",
         ("escape",),
         "Leave the cell that you move where it is.",
-        _NAVIGATE,
         words="leave it",
         enabled=lambda now: now.moving,
         takes=lambda now: now.moving,
     ),
-    Action(
+    _navigate(
         "edit",
         ("enter",),
         "Write in the cell, also while a model writes in it; the command of a tool call goes to"
         " the composer. What others have not sent is theirs alone.",
-        _NAVIGATE,
         words="edit",
         title="Edit the cell",
         enabled=lambda now: now.focused,
         footer=lambda now: not now.is_result,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "end_find",
         ("escape",),
         "Mark the hits of the search no longer, and stay where it has led.",
-        _NAVIGATE,
         words="end find",
         enabled=lambda now: now.finding,
         takes=lambda now: now.finding,
     ),
-    Action(
+    _navigate(
         "next_hit",
         ("n",),
         "To the next hit of the search; after the last one to the first.",
-        _NAVIGATE,
         words="next hit",
         enabled=lambda now: now.finding,
     ),
-    Action(
+    _navigate(
         "previous_hit",
         ("N",),
         "To the hit before; before the first one to the last.",
-        _NAVIGATE,
         enabled=lambda now: now.finding,
     ),
-    Action(
+    _navigate(
         "write",
         ("i", "tab", "escape"),
         "To the composer.",
-        _NAVIGATE,
         words="write",
         title="Write a message",
         enabled=lambda now: now.composing or not now.reading,
     ),
-    Action(
+    _navigate(
         "fold",
         ("space",),
         "Fold the cell to a line, or open it.",
-        _NAVIGATE,
         words="fold",
         title="Fold or open the cell",
         enabled=lambda now: now.foldable,
     ),
-    Action(
+    _navigate(
         "next_sibling",
         ("greater_than_sign",),
         "To the next message in the place of this one, in its branch.",
-        _NAVIGATE,
         words="branch",
         title="Next branch at this message",
         enabled=lambda now: now.branched and now.live,
     ),
-    Action(
+    _navigate(
         "previous_sibling",
         ("less_than_sign",),
         "To the previous message in the place of this one.",
-        _NAVIGATE,
         title="Previous branch at this message",
         enabled=lambda now: now.branched and now.live,
     ),
-    Action(
+    _on_cell(
         "undo",
         ("u",),
         "Take back your last edit of the cell; what others wrote stays.",
-        _NAVIGATE,
         words="undo mine",
         title="Undo my edit",
-        enabled=lambda now: now.focused and now.live,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "undo_theirs",
         ("U",),
         "Take back the last edit of the cell's author; asks first.",
-        _NAVIGATE,
         title="Undo the author's edit",
         enabled=lambda now: now.focused and now.live and now.theirs,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "blame",
         ("b",),
         "Show who wrote what, or stop showing it.",
-        _NAVIGATE,
         words="blame",
         title="Show or hide who wrote what",
         enabled=lambda now: now.live,
     ),
-    Action(
+    _on_cell(
         "history",
         ("h",),
         "Go through every version of the cell, with who wrote what; restore one, or fork there.",
-        _NAVIGATE,
         words="history",
         title="History of the cell",
-        enabled=lambda now: now.focused and now.live,
     ),
     Action(
         "page_history",
         (),
         "Go through every version of the page; restore a cell, or fork the context there.",
-        _ANYWHERE,
         title="History of the page",
         enabled=lambda now: now.live,
     ),
-    Action(
+    _navigate(
         "send_again",
         ("s",),
         "Edit your message in the composer and send it again: in a branch if something follows it.",
-        _NAVIGATE,
         words="send again",
         title="Edit the message and send it again",
         enabled=lambda now: now.own_message and now.live,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "answer_again",
         ("a",),
         "Ask the model of the cell again, in a branch that ends with the message that it answers;"
         " after an error it goes on where it ended.",
-        _NAVIGATE,
         words="answer again",
         title="Answer again",
         enabled=lambda now: now.answered and now.live,
         mutates=True,
     ),
-    Action(
+    _navigate(
         "reading",
         ("w",),
         "Show what the model of the cell reads, with what its provider keeps; else the only model.",
-        _NAVIGATE,
         title="What the model reads",
         enabled=lambda now: now.live,
     ),
-    Action(
+    _on_cell(
         "cut_out",
         ("x",),
         "Take the cell, a call with its output, out of the page and of what models read; u brings"
         " it back.",
-        _NAVIGATE,
         title="Cut the cell out",
-        enabled=lambda now: now.focused and now.live,
         mutates=True,
     ),
-    Action(
+    _on_cell(
         "move",
         ("m",),
         "Move the cell, a call with its output: arrows choose the place, Enter puts it there.",
-        _NAVIGATE,
         title="Move the cell",
-        enabled=lambda now: now.focused and now.live,
         mutates=True,
     ),
-    Action(
+    _on_cell(
         "exclude",
         ("e",),
         "Let models not read the cell from now on, or read it again.",
-        _NAVIGATE,
         title="Exclude the cell from what models read, or include it",
-        enabled=lambda now: now.focused and now.live,
         mutates=True,
     ),
-    Action(
+    _on_cell(
         "edit_outside",
         ("E",),
         "Edit the cell in the program that VISUAL or EDITOR names; what others write meanwhile"
         " stays.",
-        _NAVIGATE,
         title="Edit the cell in $EDITOR",
-        enabled=lambda now: now.focused and now.live,
         mutates=True,
     ),
-    Action(
+    _on_cell(
         "time",
         ("t",),
         "Tell when the cell was begun, and who changed it last.",
-        _NAVIGATE,
         title="Time and version of the cell",
-        enabled=lambda now: now.focused and now.live,
     ),
     Action(
         "bring_back",
         (),
         "Choose among the cells that are cut out and bring one back.",
-        _ANYWHERE,
         title="Bring back a cell",
         enabled=lambda now: now.live,
         mutates=True,
@@ -560,7 +518,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "split",
         (),
         "Cut the cell that you edit in two: the cursor's line begins the second one.",
-        _EDIT | _NAVIGATE,
+        modes=_EDIT | _NAVIGATE,
         title="Split the cell at the cursor's line",
         enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
         mutates=True,
@@ -569,7 +527,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "restore",
         (),
         "Give the cell the text that it had in an earlier version; can be undone.",
-        _EDIT | _NAVIGATE,
+        modes=_EDIT | _NAVIGATE,
         title="Restore an earlier version of the cell",
         enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
         mutates=True,
@@ -578,7 +536,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "fork_here",
         (),
         "Copy the context up to the cell into a new one, and go there.",
-        _EDIT | _NAVIGATE,
+        modes=_EDIT | _NAVIGATE,
         title="Fork from this cell",
         enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
         mutates=True,
@@ -588,7 +546,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("ctrl+o",),
         "Show a long pasted text whose label stands in the message or the cell: the one at the"
         " cursor, else all; a click on the label does the same. What is sent is always all of it.",
-        _EDIT | _WRITE,
+        modes=_EDIT | _WRITE,
         words="open paste",
         title="Show the pasted text",
         enabled=lambda now: now.folded,
@@ -597,7 +555,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "undo_edit",
         ("ctrl+z",),
         "Take back your last edit; what others wrote stays.",
-        _EDIT | _WRITE,
+        modes=_EDIT | _WRITE,
         words="undo mine",
         enabled=lambda now: now.live,
         footer=lambda now: now.mode is Mode.EDIT,
@@ -607,7 +565,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "redo",
         ("ctrl+y",),
         "Bring back what you undid last.",
-        _EDIT | _WRITE | _NAVIGATE,
+        modes=_EDIT | _WRITE | _NAVIGATE,
         title="Redo my edit",
         enabled=lambda now: now.live and (now.focused or now.mode is not Mode.NAVIGATE),
         mutates=True,
@@ -617,7 +575,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("ctrl+c",),
         "Copy what is selected; else stop the model of the focused cell, the one that answers you,"
         " or all that are writing.",
-        _ANYWHERE,
         words="stop {stoppable}",
         title="Stop {stoppable}",
         enabled=lambda now: now.stoppable is not None or now.selecting,
@@ -628,7 +585,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "tail",
         ("ctrl+end",),
         "To the end, and stay there while text comes; in a cell, to the end of its text.",
-        _ANYWHERE,
         words="tail",
         title="To the end",
         footer=lambda now: not now.following,
@@ -640,27 +596,24 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "To where somebody writes out of sight, whose text is shown above the message (Enter in an"
         " empty message and a click on that text do the same), to who asks you to come, or to what"
         " somebody points at.",
-        _ANYWHERE,
         words="to {writer}",
         title="Go to {writer}",
         enabled=lambda now: now.writer is not None,
         priority=True,
     ),
-    Action(
+    _navigate(
         "follow",
         ("f",),
         "Follow who is in the cell, or its author: their cell, cursor and scrolling, until the"
         " first key.",
-        _NAVIGATE,
         title="Follow who is in the cell",
         enabled=lambda now: now.company,
     ),
-    Action(
+    _navigate(
         "point",
         ("p",),
         "Point at a line of the cell for all to see, for a moment; once more at the next line. A"
         " click chooses the line.",
-        _NAVIGATE,
         title="Point at a line",
         enabled=lambda now: now.company and now.focused,
     ),
@@ -668,15 +621,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "gather",
         (),
         "Ask everybody to come to where you are.",
-        _ANYWHERE,
         title="Gather everybody here",
         enabled=lambda now: now.company,
     ),
-    Action(
+    _navigate(
         "copy",
         ("y",),
         "Copy the cell's text.",
-        _NAVIGATE,
         words="copy",
         title="Copy the cell",
         enabled=lambda now: now.focused,
@@ -685,7 +636,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "copy_markdown",
         (),
         "Copy the cell with its author, a call and its output as code.",
-        _EDIT | _NAVIGATE,
+        modes=_EDIT | _NAVIGATE,
         title="Copy the cell as Markdown",
         enabled=lambda now: now.focused or now.mode is Mode.EDIT,
     ),
@@ -693,66 +644,57 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "copy_json",
         (),
         "Copy the cell with everything that the kernel says of it.",
-        _EDIT | _NAVIGATE,
+        modes=_EDIT | _NAVIGATE,
         title="Copy the cell as JSON",
         enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
     ),
-    Action(
+    _navigate(
         "next_unread",
         ("right_square_bracket",),
         "To the next cell that has not been read.",
-        _NAVIGATE,
         words="unread",
         title="Next unread",
         enabled=lambda now: now.unread,
     ),
-    Action(
+    _navigate(
         "previous_unread",
         ("left_square_bracket",),
         "To the previous cell that has not been read.",
-        _NAVIGATE,
         title="Previous unread",
         enabled=lambda now: now.unread,
     ),
-    Action(
+    _navigate(
         "fold_thinking",
         ("z",),
         "Fold all thinking, or open it.",
-        _NAVIGATE,
         words="thinking",
         title="Fold or open all thinking",
     ),
-    Action(
-        "next_cell",
-        ("down", "j"),
-        "The next cell.",
-        _NAVIGATE,
-        words="cell",
-        footer=lambda now: now.reading,
+    _navigate(
+        "next_cell", ("down", "j"), "The next cell.", words="cell", footer=lambda now: now.reading
     ),
-    Action("previous_cell", ("up", "k"), "The cell before.", _NAVIGATE),
-    Action("half_page_down", ("ctrl+d",), "Half a page down.", _NAVIGATE),
-    Action("half_page_up", ("ctrl+u",), "Half a page up.", _NAVIGATE),
-    Action("first_cell", ("g",), "The first cell.", _NAVIGATE, title="First cell"),
-    Action("last_cell", ("G",), "The last cell.", _NAVIGATE, title="Last cell"),
-    Action("edit_next", ("ctrl+down",), "Edit the next cell.", _EDIT),
-    Action("edit_previous", ("ctrl+up",), "Edit the cell before.", _EDIT, words="neighbour"),
+    _navigate("previous_cell", ("up", "k"), "The cell before."),
+    _navigate("half_page_down", ("ctrl+d",), "Half a page down."),
+    _navigate("half_page_up", ("ctrl+u",), "Half a page up."),
+    _navigate("first_cell", ("g",), "The first cell.", title="First cell"),
+    _navigate("last_cell", ("G",), "The last cell.", title="Last cell"),
+    _edit("edit_next", ("ctrl+down",), "Edit the next cell."),
+    _edit("edit_previous", ("ctrl+up",), "Edit the cell before.", words="neighbour"),
     # Anywhere
     Action(
         "page_up",
         ("pageup",),
         "A page up; the cursor stays on the screen.",
-        _ANYWHERE,
         words="page",
         footer=lambda now: now.reading,
         priority=True,
     ),
-    Action("page_down", ("pagedown",), "A page down.", _ANYWHERE, priority=True),
+    Action("page_down", ("pagedown",), "A page down.", priority=True),
     Action(
         "find",
         ("ctrl+f",),
         "Find a text in the context, or in the cell that you edit; lower case finds both cases.",
-        _WRITE | _NAVIGATE | _EDIT | _FIND,
+        modes=frozenset(Mode) - {Mode.CONTEXTS},
         title="Find in this context",
         priority=True,
     ),
@@ -760,18 +702,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "search",
         (),
         "Find a text in all contexts of the kernel, and go to a cell that has it.",
-        _ANYWHERE,
         title="Search in all contexts",
         enabled=lambda now: now.live,
     ),
-    Action("find_text", ("slash",), "Find a text in the context.", _NAVIGATE),
-    Action("help", ("f1",), "This page.", _ANYWHERE, words="help", title="Help", priority=True),
-    Action("show_help", ("question_mark",), "This page.", _NAVIGATE),
+    _navigate("find_text", ("slash",), "Find a text in the context."),
+    Action("help", ("f1",), "This page.", words="help", title="Help", priority=True),
+    _navigate("show_help", ("question_mark",), "This page."),
     Action(
         "palette",
         ("ctrl+p",),
         "Everything that can be done, by name.",
-        _ANYWHERE,
         words="palette",
         priority=True,
     ),
@@ -779,7 +719,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "contexts",
         ("f4",),
         "The contexts of the kernel: open, make, fork, rename and archive them.",
-        _ANYWHERE,
         title="Contexts: open, new, fork, rename, archive",
         enabled=lambda now: now.live,
         priority=True,
@@ -788,7 +727,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "people",
         ("f5",),
         "Everybody whom the kernel knows: follow, invite, give a role, kick.",
-        _ANYWHERE,
         title="People: follow, invite, role, kick",
         enabled=lambda now: now.live,
         priority=True,
@@ -797,7 +735,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "sidebar",
         ("f2",),
         "To the contexts beside the text; once more puts them away.",
-        _ANYWHERE,
         words="sidebar",
         title="Show or hide contexts and people",
         priority=True,
@@ -807,22 +744,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         (),
         "Headings and prompts beside the text, in a terminal of 160 columns or more; a click goes"
         " there.",
-        _ANYWHERE,
         title="Show or hide the outline",
     ),
     Action(
-        "settings",
-        (),
-        "Where the file of your settings and keys is.",
-        _ANYWHERE,
-        title="Settings and keys",
+        "settings", (), "Where the file of your settings and keys is.", title="Settings and keys"
     ),
-    Action("hints", (), "The hints so far, whole.", _ANYWHERE, title="Show past hints"),
+    Action("hints", (), "The hints so far, whole.", title="Show past hints"),
     Action(
         "refused",
         (),
         "What you wrote and the kernel refused: why, and where it is kept.",
-        _ANYWHERE,
         title="Show what was refused",
         enabled=lambda now: now.refused,
     ),
@@ -830,7 +761,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "decide_key",
         (),
         "Decide about somebody who wants to join over SSH with a key that is not known.",
-        _ANYWHERE,
         title="Let somebody in who waits",
         enabled=lambda now: now.key_waits,
     ),
@@ -838,7 +768,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "join_again",
         (),
         "Ask the kernel to let you in again after it has sent you away.",
-        _ANYWHERE,
         title="Join again",
         enabled=lambda now: now.shut_out,
     ),
@@ -846,7 +775,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "quit",
         ("ctrl+q",),
         "Leave; what is in the composer is there again next time.",
-        _ANYWHERE,
         words="quit",
         title="Quit",
         priority=True,
