@@ -23,6 +23,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import HintBar, HintLog, KeyLines, StatusSpan, fit, key_rows
+from antiphon.widgets.status.line import wrap_words
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.client.rejected_edits import Rejection
 
@@ -418,10 +419,5 @@ def verbatim(line: str, width: int) -> list[str]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Lines of whole words."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".lstrip()
-    return lines
+    """Lines of whole words, at least one."""
+    return wrap_words(text, width) or [""]

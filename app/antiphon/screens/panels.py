@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
+from antiphon.actions import shown_key
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.background_tasks import BackgroundTaskMixin
@@ -60,7 +61,6 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     """A list that is kept up to date while it is shown, and keys for the chosen entry."""
 
     heading: ClassVar[str]
-    own_keys: ClassVar[Keys]
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "dismiss", show=False),
@@ -78,6 +78,12 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self._chosen_id: str | None = None
         self._notice = ""
         self._page = _ChoicePage(self)
+
+    @classmethod
+    def own_keys(cls) -> Keys:
+        """Return the keys for the chosen entry, each with what it does."""
+        named = (one for one in cls.BINDINGS if isinstance(one, Binding) and one.description)
+        return [(shown_key(one.key.partition(",")[0]), one.description) for one in named]
 
     def compose(self) -> ComposeResult:
         yield self._page
@@ -165,7 +171,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         if self._notice:
             rows += [[StatusSpan(line, theme.unread)] for line in wrapped(self._notice, width)]
             rows.append([])
-        return [*rows, *key_rows((*self.own_keys, ("Esc", "leave")), width, theme)]
+        return [*rows, *key_rows((*self.own_keys(), ("Esc", "leave")), width, theme)]
 
     async def ask_line(
         self, placeholder: str, value: str = "", longest: int = LONGEST_LABEL
@@ -181,22 +187,14 @@ class ContextsPanel(Panel):
     """The contexts of the kernel, forks below what they were copied from."""
 
     heading = "Contexts"
-    own_keys = (
-        ("Enter", "open"),
-        ("n", "new"),
-        ("F", "fork"),
-        ("R", "rename"),
-        ("A", "archive, bring back"),
-        ("z", "archived ones"),
-    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", show=False),
-        Binding("n", "new", show=False),
-        Binding("F", "fork", show=False),
-        Binding("R", "rename", show=False),
-        Binding("A", "archive", show=False),
-        Binding("z", "archived", show=False),
+        Binding("enter", "open", "open"),
+        Binding("n", "new", "new"),
+        Binding("F", "fork", "fork"),
+        Binding("R", "rename", "rename"),
+        Binding("A", "archive", "archive, bring back"),
+        Binding("z", "archived", "archived ones"),
     ]
 
     def __init__(
@@ -302,26 +300,16 @@ class PeoplePanel(Panel):
     """
 
     heading = "People"
-    own_keys = (
-        ("f", "follow"),
-        ("i", "invite an editor"),
-        ("I", "invite a viewer"),
-        ("e", "make editor"),
-        ("v", "make viewer"),
-        ("o", "make owner"),
-        ("d", "end the session"),
-        ("x", "kick, revoke a key"),
-    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f,enter", "follow", show=False),
-        Binding("i", "invite('editor')", show=False),
-        Binding("I", "invite('viewer')", show=False),
-        Binding("e", "role('editor')", show=False),
-        Binding("v", "role('viewer')", show=False),
-        Binding("o", "role('owner')", show=False),
-        Binding("d", "end", show=False),
-        Binding("x", "kick", show=False),
+        Binding("f,enter", "follow", "follow"),
+        Binding("i", "invite('editor')", "invite an editor"),
+        Binding("I", "invite('viewer')", "invite a viewer"),
+        Binding("e", "role('editor')", "make editor"),
+        Binding("v", "role('viewer')", "make viewer"),
+        Binding("o", "role('owner')", "make owner"),
+        Binding("d", "end", "end the session"),
+        Binding("x", "kick", "kick, revoke a key"),
     ]
 
     def __init__(

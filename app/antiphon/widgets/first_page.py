@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from rich.cells import cell_len
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.status import StatusSpan, cut_to
-from antiphon.widgets.status.line import fit
+from antiphon.widgets.status.line import fit, wrap_words
 from antiphon.widgets.themed import ThemedWidget
 
 WIDTH: Final = 64
@@ -68,21 +67,11 @@ def _rows(
         yield [StatusSpan(key.ljust(_KEY_COLUMNS), theme.focus), StatusSpan(does, theme.text)]
     yield []
     for line in content.answers:
-        yield from ([StatusSpan(part, theme.dim)] for part in _wrapped(line, width))
+        for part in wrap_words(displayable_in_a_row(line), width):
+            yield [StatusSpan(part, theme.dim)]
     if content.contexts:
         yield []
         yield [StatusSpan("Other contexts", theme.dim)]
         for label, note in content.contexts:
             name = cut_to(displayable_in_a_row(label), width - 16).ljust(_KEY_COLUMNS)
             yield [StatusSpan(name, theme.text), StatusSpan(f"  {note}", theme.unread)]
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    line = ""
-    for word in displayable_in_a_row(text).split():
-        if line and cell_len(line) + 1 + cell_len(word) > width:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}".lstrip()
-    yield line

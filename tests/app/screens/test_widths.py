@@ -166,7 +166,7 @@ async def test_panel_names_all_its_keys(
 ) -> None:
     async with opened(here, size=(width, 24)) as there:
         await there.press(key)
-        for shown, words in (*panel.own_keys, ("Esc", "leave")):
+        for shown, words in (*panel.own_keys(), ("Esc", "leave")):
             await there.sees(f"{shown} {words}")
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status.line import StatusLine, StatusSpan, fit
+from antiphon.widgets.status.line import StatusLine, StatusSpan, fit, wrap_words
 
 HINT_SECONDS: Final = 6.0
 
@@ -128,7 +128,7 @@ class HintBar(StatusLine):
         return len(self._rows(width)) + (self._attempt is not None) or 1
 
     def _rows(self, width: int) -> list[str]:
-        rows = _wrap(self._hint or "", max(width - self.indent - 1, 1))
+        rows = wrap_words(self._hint or "", max(width - self.indent - 1, 1))
         return [*rows[: MAX_ROWS - 1], " ".join(rows[MAX_ROWS - 1 :])] if rows[MAX_ROWS:] else rows
 
     def render_line(self, y: int) -> Strip:
@@ -156,15 +156,3 @@ class HintBar(StatusLine):
                 StatusSpan(self._attempt, theme.text),
             ]
         return ()
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    """Break a sentence between words, and words that are longer than a row anywhere."""
-    rows: list[str] = []
-    for word in text.split():
-        for part in chop_cells(word, width):
-            if rows and cell_len(rows[-1]) + 1 + cell_len(part) <= width:
-                rows[-1] += f" {part}"
-            else:
-                rows.append(part)
-    return rows
