@@ -16,6 +16,7 @@ from antiphon.cli.kernel_option import DATA, print_result
 from antiphon.cli.signals import run
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
+from antiphon_kernel.types.quoting import count_of
 
 if TYPE_CHECKING:
     from antiphon.ssh.files import SshAddress
@@ -207,6 +208,7 @@ def _line(address: SshAddress, added: list[dict[str, Any]]) -> str:
 
 def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
     from antiphon.ssh.files import is_loopback
+    from antiphon_kernel.types.clock import iso_time
 
     lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
     who = [
@@ -219,15 +221,9 @@ def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> li
     lines.append(f"  comes in   {names or 'nobody yet: name keys with --github or --keys'}")
     if is_loopback(address.bind):
         lines.append("  reached    from this machine only; docs/ssh.md says how from elsewhere")
-    until = f" at {to_the_minute(_iso(address.until))}," if address.until is not None else ""
+    until = f" at {to_the_minute(iso_time(address.until))}," if address.until is not None else ""
     lines.append(f"  ends       with{until} antiphon share --stop, or with the kernel")
     return lines
-
-
-def _iso(milliseconds: int) -> str:
-    from antiphon_kernel.types.clock import iso_time
-
-    return iso_time(milliseconds)
 
 
 def _stop(folder: Path, as_json: bool) -> None:
@@ -248,7 +244,7 @@ def _set_role(folder: Path, name: str, role: str, as_json: bool) -> None:
 
 
 def _ended(told: dict[str, Any]) -> str:
-    return f"Ended {_count(told['ended'], 'connection')}."
+    return f"Ended {count_of(told['ended'], 'connection')}."
 
 
 def _list(folder: Path, as_json: bool) -> None:
@@ -370,7 +366,3 @@ def _require_library() -> None:
         raise CommandError(
             "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'.",
         )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -12,6 +12,7 @@ import click
 from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.quoting import count_of
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
@@ -106,7 +107,7 @@ def import_(
             made = import_context(kernel.find()(), iter(lambda: source.read(_PIECE), b""), params)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
-    blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
+    blocks = count_of(made["blocks"], "block")
     print_result(made, as_json, [f"{made['label']}: {blocks}, context {made['context_id']}."])
 
 
@@ -123,7 +124,7 @@ def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_jso
 
 
 def _imported(one: dict[str, Any]) -> str:
-    said = "1 message" if one["messages"] == 1 else f"{one['messages']} messages"
+    said = count_of(one["messages"], "message")
     forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
     return f"{one['label']}: {said}{forks}, context {one['context_id']}."
 

@@ -18,12 +18,13 @@ from antiphon.render.markdown_segments import MarkdownCutter
 from antiphon.render.plain import PlainCutter
 from antiphon.render.segments import Cutter, SegmentedText
 from antiphon.render.sgr import SgrStyles
-from antiphon.render.status_label import count_of, cut_label, end_label
+from antiphon.render.status_label import cut_label, end_label
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.quoting import count_of
 
 FOLDED_RESULT_LINES: Final = 4
 """Lines of a tool result that a fold leaves to be seen."""

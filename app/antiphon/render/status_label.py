@@ -108,10 +108,5 @@ def sibling_label(position: int, count: int) -> str:
     return f"‹ {position + 1}/{count} ›"
 
 
-def count_of(number: int, noun: str) -> str:
-    """`1 line`, `2 lines`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _one_line(text: str) -> str:
     return sanitize_for_display(" ".join(text.split()))

@@ -15,13 +15,14 @@ from antiphon.render.display import (
 )
 from antiphon.render.edit_diff import EditDiff, edit_diff
 from antiphon.render.lines import RenderedCell, RenderedLine
-from antiphon.render.status_label import count_of, end_label, status_label
+from antiphon.render.status_label import end_label, status_label
 from antiphon.render.terminal_line import TAB
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import Status, ToolKind
 from antiphon_kernel.types.json_validation import read_json
+from antiphon_kernel.types.quoting import count_of
 
 _GAP: Final = 2
 _DIFF_INDENT: Final = "  "

@@ -35,6 +35,7 @@ from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
 from antiphon_kernel.types.constants import CONFIG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import count_of
 
 _SHOWN: Final = 100
 """Code points of a command that are printed where a line is for people."""
@@ -67,7 +68,7 @@ def restore_command(file: Path, data: Path, as_json: bool) -> None:
     """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
     with _failures(as_json), DataFolder.hold(data):
         done = asyncio.run(restore(file, data, SystemClock()))
-        said = [f"{_number(done.contexts, 'context')} restored into {data}."]
+        said = [f"{count_of(done.contexts, 'context')} restored into {data}."]
         if done.damaged:
             said.append(f"Damaged in the backup already: {', '.join(done.damaged)}.")
         if done.aside is not None:
@@ -91,8 +92,8 @@ def doctor_command(data: Path, as_json: bool) -> None:
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
-        found = _number(len(lines), "finding") if lines else "all is well"
-        size = f"{_number(contexts, 'context')}, {_number(transactions, 'transaction')}"
+        found = count_of(len(lines), "finding") if lines else "all is well"
+        size = f"{count_of(contexts, 'context')}, {count_of(transactions, 'transaction')}"
         lines.append(f"{size}: {found}.")
         _say(as_json, report.as_json(), "\n".join(lines))
         if not report.clean:
@@ -181,10 +182,6 @@ def _line(event: AuditEvent) -> str:
         words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
     # One line: in a journal that others wrote, labels and names may hold anything.
     return " ".join(" ".join(words).split())
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:

@@ -28,3 +28,8 @@ def join_names(names: Iterable[str]) -> str:
     more = len(every) - LISTED
     said = ", ".join(truncate(name) for name in every[:LISTED]) or "none"
     return f"{said} and {more} more" if more > 0 else said
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
