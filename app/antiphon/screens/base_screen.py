@@ -34,7 +34,7 @@ from antiphon.session import Session
 from antiphon.settings import Settings
 from antiphon.terminal_title import terminal_title
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellModel, DocumentView, NavigableBlockList, PreviewView
+from antiphon.widgets.block_list import BlockList, CellModel, DocumentView, PreviewView
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.first_page import FirstPageContent
@@ -216,7 +216,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._stops: tuple[Callable[[], None], ...] = ()
 
     @property
-    def shown_cells(self) -> NavigableBlockList:
+    def shown_cells(self) -> BlockList:
         """The cells on the screen: those of the preview until the document is here."""
         return self.cells if self._preview is None else self._preview.cells
 

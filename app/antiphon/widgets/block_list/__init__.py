@@ -12,7 +12,6 @@ from antiphon.widgets.block_list.cell_model import (
 from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns, GutterWidth, author_labels
 from antiphon.widgets.block_list.highlights import AuthorRange
-from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.block_list.preview_view import PreviewView
 from antiphon.widgets.block_list.remote_cursors import Writer
 from antiphon.widgets.block_list.text_finder import Hit, HitPlace, TextFinder

@@ -9,7 +9,6 @@ from textual.widget import Widget
 
 from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
-from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -49,7 +48,7 @@ class DocumentView(Widget):
     def __init__(self, source: CellModel) -> None:
         super().__init__()
         self.source = source
-        self.cells = NavigableBlockList(source)
+        self.cells = BlockList(source)
         self.editor: CellEditor | None = None
         self._last_places: dict[str, tuple[int, int | None]] = {}
         self._stop_watching = source.changed.listen(self._carry_last_places)

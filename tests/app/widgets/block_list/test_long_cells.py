@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.pilot import Pilot
 
-from antiphon.widgets.block_list import NavigableBlockList
+from antiphon.widgets.block_list import BlockList
 from antiphon_kernel.types.enums import BlockKind
 from tests.app.widgets.block_list.sample import Sample, SampleApp, on_screen
 
@@ -36,7 +36,7 @@ async def opened(name: str) -> AsyncIterator[tuple[SampleApp, Pilot[None], str]]
         yield app, pilot, block
 
 
-def shown(cells: NavigableBlockList) -> list[str]:
+def shown(cells: BlockList) -> list[str]:
     return [cells.render_line(y).text.rstrip() for y in range(cells.size.height)]
 
 
