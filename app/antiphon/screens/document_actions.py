@@ -461,8 +461,7 @@ class DocumentActions(CellActions):
             self._focused_before_find = self.focused
         self._find.open()
 
-    def action_find_text(self) -> None:
-        self.action_find()
+    action_find_text = action_find
 
     @on(FindBar.QueryChanged)
     def _query_changed(self, message: FindBar.QueryChanged) -> None:
@@ -474,11 +473,8 @@ class DocumentActions(CellActions):
     def action_previous_hit(self) -> None:
         self._go_to_hit(-1)
 
-    def action_hit_below(self) -> None:
-        self._go_to_hit(1)
-
-    def action_hit_above(self) -> None:
-        self._go_to_hit(-1)
+    action_hit_below = action_next_hit
+    action_hit_above = action_previous_hit
 
     def _go_to_hit(self, direction: int) -> None:
         if not self._find.is_open:
@@ -778,8 +774,7 @@ class DocumentActions(CellActions):
     def action_help(self) -> None:
         self.app.push_screen(TextModal(partial(help_rows, self.keymap)))
 
-    def action_show_help(self) -> None:
-        self.action_help()
+    action_show_help = action_help
 
     def action_hints(self) -> None:
         self.app.push_screen(TextModal(partial(hint_rows, self._hints)))
