@@ -55,15 +55,6 @@ class ConnectionStatus(StrEnum):
     KICKED = "kicked"
 
 
-_CONNECTIONS: Final = {
-    ReplicaState.CONNECTING: ConnectionStatus.CONNECTING,
-    ReplicaState.CATCHING_UP: ConnectionStatus.CATCHING_UP,
-    ReplicaState.LIVE: ConnectionStatus.LIVE,
-    ReplicaState.OFFLINE: ConnectionStatus.OFFLINE,
-    ReplicaState.REFUSED: ConnectionStatus.REFUSED,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
     """The connection, with what a person should know about it."""
@@ -145,7 +136,7 @@ class Session:
         reason = self._rejection if state is ReplicaState.REFUSED else self._failure
         if reason is None and not self._was_live:
             reason = self.replica.last_error
-        connection = _CONNECTIONS[state]
+        connection = ConnectionStatus[state.name]
         if connection is ConnectionStatus.CONNECTING and self.preview is not None:
             connection = ConnectionStatus.CATCHING_UP
         if state is ReplicaState.REFUSED and self.replica.rejection_code == CloseCode.KICKED:

@@ -104,8 +104,6 @@ _CODE_STYLES: Final = tuple(CodeTheme.__dataclass_fields__)
 class CellTheme:
     """Styles by what they mean; text styles have no background unless it is their meaning."""
 
-    name: str
-    dark: bool
     background: Style
     """The page: foreground and background of everything else."""
     text: Style
@@ -182,7 +180,7 @@ class CellTheme:
     @classmethod
     def from_theme(cls, theme: Theme) -> CellTheme:
         """The styles of a theme; colours that cannot be read are derived instead."""
-        built = _build(theme, _Palette(theme))
+        built = _build(_Palette(theme))
         return _on_terminal_colours(built) if theme.ansi else built
 
     def mode(self, word: str) -> Style:
@@ -313,7 +311,7 @@ def _foreground(colour: Color, **attributes: bool) -> Style:
     return Style(color=colour.rich_color, **attributes)  # type: ignore[arg-type]
 
 
-def _build(theme: Theme, palette: _Palette) -> CellTheme:
+def _build(palette: _Palette) -> CellTheme:
     page, ink = palette.background, palette.foreground
     dim = palette.cell("dim", palette.mixed(ink, 0.62))
     heading = palette.cell("heading", palette.primary)
@@ -321,8 +319,6 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
     has_colours = len({colour.hex for colour in slots}) == COLOUR_SLOTS
     marks = [Style()] * COLOUR_SLOTS if has_colours else list(_ATTRIBUTES)
     return CellTheme(
-        name=theme.name,
-        dark=theme.dark,
         background=Style(color=ink.rich_color, bgcolor=page.rich_color),
         text=_foreground(ink),
         dim=_foreground(dim),
