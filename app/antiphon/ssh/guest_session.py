@@ -85,7 +85,7 @@ class _WantedVariables(dict[bytes, bytes]):
             super().__setitem__(name, value)
 
 
-class _Output(asyncio.Protocol):
+class _ProcessOutput(asyncio.Protocol):
     """Passes on what comes out of a process."""
 
     def __init__(self, take: Callable[[bytes], None], ended: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class _Output(asyncio.Protocol):
         self._ended()
 
 
-class _Input(asyncio.BaseProtocol):
+class _ProcessInput(asyncio.BaseProtocol):
     """Takes no more from a client than there is room for in its process."""
 
     def __init__(self, channel: asyncssh.SSHServerChannel[bytes]) -> None:
@@ -345,10 +345,10 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         loop, kinds = asyncio.get_running_loop(), (None, asyncssh.EXTENDED_DATA_STDERR)
         self._open_outputs = len(files) - 1
         for file, kind in zip(files[1:], kinds, strict=False):
-            output = partial(_Output, self._output(kind), self._output_ended)
+            output = partial(_ProcessOutput, self._output(kind), self._output_ended)
             reader, _ = await loop.connect_read_pipe(output, os.fdopen(file, "rb", 0))
             self._readers.append(reader)
-        source = partial(_Input, self._channel)
+        source = partial(_ProcessInput, self._channel)
         writer, _ = await loop.connect_write_pipe(source, os.fdopen(files[0], "wb", 0))
         self._writer = writer
         for data in self._early:

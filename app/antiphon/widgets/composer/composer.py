@@ -52,7 +52,7 @@ class ComposerEditor(CellEditor):
     """Right: text that comes into one's own message is one's own, as of a restored draft."""
 
     says: reactive[Sequence[str]] = reactive(())
-    """What an empty message says; only the first part where there is little room."""
+    """The words of an empty message; only the first part where there is little room."""
 
     class SendRequested(CellEditor.EditorMessage):
         """Enter."""
@@ -235,7 +235,7 @@ class PromptMark(ThemedWidget):
     is_private: reactive[bool] = reactive(False)
     """Nobody else sees the message."""
     addressed: reactive[str] = reactive("")
-    """Who is to answer the message, if it says so."""
+    """The one who is to answer the message, if it says so."""
     colour: reactive[int | None] = reactive(None)
     """The colour slot of the person who writes here."""
 
