@@ -396,7 +396,7 @@ class KernelActions:
 
     async def name(self) -> str | None:
         """Return what people call the kernel: its project's name unless it has another one."""
-        found = await self._done("kernel.info", {}, "The kernel does not say its name")
+        found = await self.call("kernel.info", {}, "The kernel does not say its name")
         return None if found is None else displayable_in_a_row(found["label"])
 
     async def members(self) -> Sequence[KnownMember]:
@@ -409,14 +409,14 @@ class KernelActions:
 
     async def keys(self) -> Sequence[KnownKey]:
         """Return the SSH keys and authorities that let somebody in."""
-        found = await self._done("key.list", {}, "The keys cannot be listed")
+        found = await self.call("key.list", {}, "The keys cannot be listed")
         told = [] if found is None else found["keys"]
         return [KnownKey.of(one) for one in told if one["state"] == "good"]
 
     async def revoke(self, key: KnownKey) -> bool:
         """Take back a key, and end what came in with it; whether that was done."""
         params = {"fingerprint": key.fingerprint}
-        return await self._done("key.revoke", params, "Not revoked") is not None
+        return await self.call("key.revoke", params, "Not revoked") is not None
 
     async def invite(self, role: str) -> str | None:
         """Make an invitation for a day; return the command that joins, None if refused."""
