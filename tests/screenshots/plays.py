@@ -101,6 +101,7 @@ async def scrubbing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     await pilot.press("h")
     await sees(app, " of ")
     await pilot.press("left", "left")
+    await sees(app, "An antiphon is a chant")
     await still(app, pilot)
 
 
