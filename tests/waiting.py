@@ -32,11 +32,14 @@ async def until(
             default the condition's source.
     """
     deadline = time.monotonic() + seconds
+    pause = 0.002
     while not condition():
         if time.monotonic() > deadline:
             words = what() if callable(what) else what or _source(condition)
             raise AssertionError(f"waited {seconds:g} s in vain for {words}")
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(pause)
+        # A condition can cost a whole screen: it is looked at less often the longer it takes.
+        pause = min(1.3 * pause, 0.02)
 
 
 def wait_until(get: Callable[[], Value | None], what: str, seconds: float = PATIENCE) -> Value:

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from antiphon_kernel.client.address import lock_holder, stated_address
-from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.client.address import lock_holder
 from tests.e2e.machine import Machine
 from tests.e2e.terminal import Terminal
 from tests.kernel.served import CuttableProxy
@@ -118,15 +117,7 @@ class SharedProject(Machine):
 
     def tool(self, tool: str, **params: Any) -> dict[str, Any]:
         """Call a tool as the owner."""
-
-        async def ask() -> dict[str, Any]:
-            calls = ToolClient(lambda: stated_address(self.data))
-            try:
-                return await calls.call(tool, params)
-            finally:
-                await calls.close()
-
-        return asyncio.run(ask())
+        return self.call(self.data, tool, **params)
 
     def sessions(self, username: str) -> list[dict[str, Any]]:
         """Return the sessions over SSH that somebody has open."""
