@@ -36,6 +36,7 @@ class Machine:
             if name in ("PATH", "HOME") or name.startswith(("XDG_", "PYTHON"))
         } | {"LC_ALL": "C.UTF-8", "TMPDIR": str(home / "tmp"), "SHELL": "/bin/sh"}
         (home / "tmp").mkdir()
+        self.data = project / ".antiphon"
         self._terminals: list[Terminal] = []
 
     def terminal(

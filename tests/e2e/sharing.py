@@ -52,7 +52,6 @@ class SharedProject(Machine):
         config = home / "config" / "antiphon" / "config.toml"
         config.parent.mkdir(parents=True)
         config.write_text("[discovery]\nlocal_ports = []\n")
-        self.data = project / ".antiphon"
         self.keys = folder / "keys"
         self.keys.mkdir()
         self.port = 0

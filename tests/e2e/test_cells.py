@@ -21,7 +21,7 @@ sed -i "s/two/$answer/" "$1"
 
 @pytest.fixture
 def data(machine: Machine) -> Path:
-    return machine.project / ".antiphon"
+    return machine.data
 
 
 @pytest.fixture

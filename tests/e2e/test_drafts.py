@@ -36,7 +36,7 @@ class Editor:
 
 @pytest.fixture
 def data(machine: Machine) -> Path:
-    return machine.project / ".antiphon"
+    return machine.data
 
 
 def draft_of(machine: Machine, data: Path, text: str) -> str | None:

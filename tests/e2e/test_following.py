@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.sharing import message
 from tests.waiting import PATIENCE
 
 
@@ -17,10 +18,7 @@ def call(number: object, tool: str, **params: Any) -> str:
 
 
 def test_jsonl_caller_receives_events_of_own_calls_before_it_ends(machine: Machine) -> None:
-    made = machine.run(
-        "call", "block.create", '{"role": "user", "kind": "text", "content": "x"}', "--json"
-    )
-    block = json.loads(made.stdout)["block_id"]
+    block = machine.call(machine.data, "block.create", **message("x"))["block_id"]
     stream = call(1, "block.subscribe") + "".join(
         call(number, "block.splice", block_id=block, offset=0, insert=f"{number}")
         for number in range(2, 6)
@@ -83,23 +81,20 @@ def follower(machine: Machine, *arguments: str) -> Iterator[Follower]:
 
 
 def test_jsonl_caller_receives_events_of_others_without_calling(machine: Machine) -> None:
-    made = machine.run(
-        "call", "block.create", '{"role": "user", "kind": "text", "content": "x"}', "--json"
-    )
-    block = json.loads(made.stdout)["block_id"]
+    block = machine.call(machine.data, "block.create", **message("x"))["block_id"]
     with follower(machine, "--as", "bo") as bo:
         bo.say(call("sub", "block.subscribe", block_ids=[block]))
         subscription = bo.hear()["result"]["subscription"]
         for number in range(3):
-            params = {"block_id": block, "offset": 0, "insert": f"{number}😀"}
-            machine.run("call", "block.splice", json.dumps(params))
+            inserted = f"{number}😀"
+            machine.call(machine.data, "block.splice", block_id=block, offset=0, insert=inserted)
             line = bo.hear()
             assert line["subscription"] == subscription
             assert line["event"]["origin"] == "other"
-            assert line["event"]["splices"][0]["insert"] == f"{number}😀"
+            assert line["event"]["splices"][0]["insert"] == inserted
         bo.say(call("end", "block.unsubscribe", subscription=subscription))
         assert bo.hear()["id"] == "end"
-        machine.run("call", "block.collapse", json.dumps({"block_id": block}))
+        machine.call(machine.data, "block.collapse", block_id=block)
         bo.say(call("last", "session.whoami"))
         assert [line["id"] for line in bo.end()] == ["last"]
 

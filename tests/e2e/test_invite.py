@@ -32,15 +32,13 @@ def everything_in(folder: Path) -> Iterable[tuple[Path, bytes]]:
 
 
 def members(machine: Machine) -> dict[str, dict[str, Any]]:
-    listed = machine.call(machine.project / ".antiphon", "kernel.members")["members"]
+    listed = machine.call(machine.data, "kernel.members")["members"]
     return {one["username"]: one for one in listed}
 
 
 def test_invited_viewer_joins_as_somebody_and_cannot_write(machine: Machine) -> None:
     url, _ = invited(machine, "--role", "viewer", "--name", "vera")
-    machine.call(
-        machine.project / ".antiphon", "block.create", role="user", kind="text", content="Hello all"
-    )
+    machine.call(machine.data, "block.create", role="user", kind="text", content="Hello all")
     terminal = machine.terminal("join", url, cols=100)
     terminal.wait_for("Hello all")
     terminal.wait_for("viewer")
@@ -70,23 +68,19 @@ def test_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> None:
             assert token.encode() not in content, path
 
 
-@pytest.mark.parametrize("way", ["environment", "standard input", "prompt"])
-def test_token_need_not_be_an_argument(machine: Machine, way: str) -> None:
+def test_token_need_not_be_an_argument(machine: Machine) -> None:
     url, token = invited(machine, "--role", "editor", "--name", "ed")
     bare = url.partition("?")[0]
-    if way == "environment":
-        terminal = machine.terminal("join", bare, env={"ANTIPHON_TOKEN": token})
-    elif way == "prompt":
-        terminal = machine.terminal("join", bare)
-        terminal.wait_for("Token:")
-        terminal.type(f"{token}\r")
-    else:
-        terminal = machine.terminal("join", "-")
-        terminal.wait_for("Invitation:")
-        terminal.type(f"antiphon join {url}\r")
-    terminal.wait_for("WRITE")
-    terminal.wait_for("live")
-    assert token not in terminal.text
+    by_environment = machine.terminal("join", bare, env={"ANTIPHON_TOKEN": token})
+    prompted, from_input = machine.terminal("join", bare), machine.terminal("join", "-")
+    prompted.wait_for("Token:")
+    prompted.type(f"{token}\r")
+    from_input.wait_for("Invitation:")
+    from_input.type(f"antiphon join {url}\r")
+    for terminal in (by_environment, prompted, from_input):
+        terminal.wait_for("WRITE")
+        terminal.wait_for("live")
+        assert token not in terminal.text
     assert members(machine)["ed"]["sessions"]
 
 
@@ -97,7 +91,7 @@ def test_used_up_invitation_knows_who_used_it(machine: Machine) -> None:
         terminal.wait_for("live")
         terminal.press("ctrl+q")
         assert terminal.wait_for_end() == 0
-    (one,) = machine.call(machine.project / ".antiphon", "kernel.invites")["invitations"]
+    (one,) = machine.call(machine.data, "kernel.invites")["invitations"]
     assert (one["username"], one["uses"], one["state"]) == ("guest", 1, "used_up")
 
 

@@ -32,7 +32,7 @@ FIELDS = [{"name": "count", "field_type": "counter"}, {"name": "notes", "field_t
 
 @pytest.fixture
 def data(machine: Machine) -> Path:
-    return machine.project / ".antiphon"
+    return machine.data
 
 
 @pytest.fixture

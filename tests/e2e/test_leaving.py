@@ -19,7 +19,7 @@ def kept_in(machine: Machine) -> str:
 
 def begin(machine: Machine) -> str:
     block = {"role": "user", "kind": "text", "content": "some text", "status": "done"}
-    made = machine.call(machine.project / ".antiphon", "block.create", **block)
+    made = machine.call(machine.data, "block.create", **block)
     return str(made["block_id"])
 
 
@@ -50,7 +50,7 @@ def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> Non
     terminal.wait_for("day, some text")
     terminal.hang_up()
     assert terminal.wait_for_end() == -signal.SIGHUP
-    data: Path = machine.project / ".antiphon"
+    data: Path = machine.data
     read = machine.call(data, "block.read", block_id=block)
     assert read["content"] == "the last words of a long day, some text"
     assert kept_in(machine) == ""

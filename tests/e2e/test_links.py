@@ -18,7 +18,7 @@ def test_terminal_that_knows_links_gets_those_that_are_harmless(
     machine: Machine, term: str, addresses: set[str]
 ) -> None:
     block = {"role": "user", "kind": "text", "content": TEXT, "status": "done"}
-    machine.call(machine.project / ".antiphon", "block.create", **block)
+    machine.call(machine.data, "block.create", **block)
     terminal = machine.terminal("join", env={"TERM": term})
     terminal.wait_for("docs (https://a.b/c)")
     terminal.wait_for("live")

@@ -8,7 +8,7 @@ from tests.e2e.machine import Machine
 
 
 def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine) -> None:
-    data = machine.project / ".antiphon"
+    data = machine.data
     machine.call(data, "block.create", role="user", kind="text", content="some text", status="done")
     backup = machine.home / "backup.db"
     assert machine.run("backup", str(backup)).returncode == 0

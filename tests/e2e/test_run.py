@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from antiphon_kernel.config import NO_MODEL
 from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
@@ -65,9 +63,9 @@ def test_answer_is_printed_as_text(machine: Machine) -> None:
 def test_prompt_comes_from_standard_input(machine: Machine) -> None:
     configure(machine, scripted(machine, "robot", TEXT, END))
     ends(machine.run("run", stdin="Do\nit.\n"), ExitCode.OK)
-    listed = json.loads(machine.succeed("call", "block.list", "--json").stdout)["blocks"]
-    read = machine.succeed("call", "block.read", json.dumps({"block_id": listed[0]["name"]}))
-    assert json.loads(read.stdout)["content"] == "Do\nit."
+    first, *_ = machine.call(machine.data, "block.list")["blocks"]
+    read = machine.call(machine.data, "block.read", block_id=first["name"])
+    assert read["content"] == "Do\nit."
 
 
 def test_json_is_one_object_at_the_end(machine: Machine) -> None:
@@ -109,7 +107,7 @@ def test_named_model_answers_in_a_context_that_is_made(machine: Machine) -> None
     done = machine.run("run", "Do it.", "--model", "other", "--context", "notes")
     ends(done, ExitCode.OK)
     assert done.stdout == "Somebody else.\n"
-    labels = json.loads(machine.succeed("call", "context.list", "--json").stdout)["contexts"]
+    labels = machine.call(machine.data, "context.list")["contexts"]
     assert "notes" in [one["label"] for one in labels]
 
 
@@ -172,23 +170,18 @@ def test_kernel_without_a_model_ends_with_1_and_says_what_to_do(machine: Machine
     assert NO_MODEL in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("run", "Do it.", "--model", "nobody"), "there are: robot"),
-        (("run", " "), "the prompt is empty"),
-        (("run",), "standard input is empty"),
-        (("run", "Do it.", "--max-rounds", "0"), "0"),
-        (("run", "Do it.", "--output", "xml"), "xml"),
-    ],
-)
-def test_wrong_arguments_end_with_2(
-    machine: Machine, arguments: tuple[str, ...], said: str
-) -> None:
+def test_wrong_arguments_end_with_2(machine: Machine) -> None:
     configure(machine, scripted(machine, "robot", TEXT, END))
-    done = machine.run(*arguments)
-    ends(done, ExitCode.USAGE)
-    assert said in done.stderr and done.stdout == ""
+    for arguments, said in (
+        (("Do it.", "--model", "nobody"), "there are: robot"),
+        ((" ",), "the prompt is empty"),
+        ((), "standard input is empty"),
+        (("Do it.", "--max-rounds", "0"), "0"),
+        (("Do it.", "--output", "xml"), "xml"),
+    ):
+        done = machine.run("run", *arguments)
+        ends(done, ExitCode.USAGE)
+        assert said in done.stderr and done.stdout == ""
 
 
 def test_kernel_that_cannot_be_reached_ends_with_3(machine: Machine) -> None:
@@ -239,51 +232,43 @@ def test_budget_of_the_configuration_ends_with_7(machine: Machine) -> None:
     assert "500" in done.stderr
 
 
-def test_ctrl_c_interrupts_the_turn_and_ends_with_130(machine: Machine) -> None:
+def start(machine: Machine, output: str) -> subprocess.Popen[str]:
+    """Start a run that does not end by itself."""
     slow = {"at_ms": 600_000, "type": "text", "text": "Too late."}
     configure(machine, scripted(machine, "robot", TEXT, slow, END))
-    running = subprocess.Popen(
-        [ANTIPHON, "run", "Do it.", "--output", "stream-json"],
+    return subprocess.Popen(
+        [ANTIPHON, "run", "Do it.", "--output", output],
         cwd=machine.project,
         env=machine.env,
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def written(machine: Machine) -> list[dict[str, Any]]:
+    """Return what models have written."""
+    listed = machine.call(machine.data, "block.list")["blocks"]
+    return [one for one in listed if one["role"] == "model"]
+
+
+def test_ctrl_c_interrupts_the_turn_and_ends_with_130(machine: Machine) -> None:
+    running = start(machine, "stream-json")
     assert running.stdout is not None
     assert json.loads(running.stdout.readline())["type"] == "init"
-
-    def blocks() -> list[dict[str, Any]]:
-        listed = machine.succeed("call", "block.list", "--json").stdout
-        return list(json.loads(listed)["blocks"])
-
-    wait_until(lambda: any(one["role"] == "model" for one in blocks()), "the model writes")
+    wait_until(lambda: written(machine), "the model writes")
     running.send_signal(signal.SIGINT)
     output = running.stdout.read()
     assert running.wait(60) == ExitCode.INTERRUPTED
     result = json.loads(output.splitlines()[-1])
     assert result["outcome"] == "interrupted" and result["exit_code"] == 130
-    written = next(one for one in blocks() if one["role"] == "model")
-    assert written["status"] == "error" and written["stop_reason"] == "interrupted"
+    (block,) = written(machine)
+    assert block["status"] == "error" and block["stop_reason"] == "interrupted"
 
 
 def test_turn_that_somebody_else_stops_ends_with_130(machine: Machine) -> None:
-    slow = {"at_ms": 600_000, "type": "text", "text": "Too late."}
-    configure(machine, scripted(machine, "robot", TEXT, slow, END))
-    running = subprocess.Popen(
-        [ANTIPHON, "run", "Do it.", "--output", "json"],
-        cwd=machine.project,
-        env=machine.env,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-    def writes() -> bool:
-        listed = machine.succeed("call", "block.list", "--json").stdout
-        return any(one["role"] == "model" for one in json.loads(listed)["blocks"])
-
-    wait_until(writes, "the model writes")
-    stopped = machine.succeed("call", "turn.interrupt", "{}", "--json").stdout
-    assert json.loads(stopped)["stopped"]
+    running = start(machine, "json")
+    wait_until(lambda: written(machine), "the model writes")
+    assert machine.call(machine.data, "turn.interrupt")["stopped"]
     output, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode == ExitCode.INTERRUPTED
     assert json.loads(output)["outcome"] == "interrupted"

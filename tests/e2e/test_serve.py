@@ -10,7 +10,7 @@ from tests.e2e.machine import Machine
 def test_serve_command_prints_address_and_ends_on_ctrl_c(machine: Machine) -> None:
     terminal = machine.terminal("serve")
     terminal.wait_for("Ctrl+C ends it")
-    assert machine.kernel().data == machine.project / ".antiphon"
+    assert machine.kernel().data == machine.data
     assert machine.run("call", "session.whoami").stderr == "", "it is the project's kernel"
     terminal.press("ctrl+c")
     assert terminal.wait_for_end() == 0

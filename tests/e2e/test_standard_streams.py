@@ -188,7 +188,7 @@ def test_every_command_with_a_broken_stream_ends_as_unix_programs_do(
 def test_every_command_in_a_deleted_folder_works_or_says_so(
     prepared: Prepared, tmp_path: Path
 ) -> None:
-    data = str(prepared.machine.project / ".antiphon")
+    data = str(prepared.machine.data)
 
     def run(command: str) -> tuple[int, str]:
         gone = tmp_path / command

@@ -28,7 +28,7 @@ def output_of_a_visit(machine: Machine, *, title: str | None = None, **env: str)
 
 @pytest.fixture
 def visited(machine: Machine) -> Machine:
-    machine.call(machine.project / ".antiphon", "block.create", kind="text", content="some text")
+    machine.call(machine.data, "block.create", kind="text", content="some text")
     return machine
 
 

@@ -91,7 +91,7 @@ def test_cloned_data_folder_gets_no_connection_and_no_word(
 def test_own_data_folder_with_a_planted_address_starts_a_kernel_of_its_own(
     machine: Machine, listener: socket.socket, host: str
 ) -> None:
-    data = machine.project / ".antiphon"
+    data = machine.data
     machine.call(data, "session.whoami")
     os.kill(machine.kernel().pid, signal.SIGKILL)
     (data / "kernel.json").unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def test_trust_says_what_a_folder_holds_and_opens_it_from_then_on(machine: Machi
     clone.mkdir()
     machine.end_kernel()
     no_socket = shutil.ignore_patterns("kernel.sock")
-    shutil.copytree(machine.project / ".antiphon", clone / ".antiphon", ignore=no_socket)
+    shutil.copytree(machine.data, clone / ".antiphon", ignore=no_socket)
     assert machine.run("call", "context.list", cwd=clone).returncode == ExitCode.UNTRUSTED_FOLDER
     unasked = machine.run("trust", str(clone))
     assert unasked.returncode == ExitCode.USAGE
@@ -200,13 +200,13 @@ def test_data_option_that_is_empty_is_wrong_usage(machine: Machine) -> None:
     assert not any(machine.project.glob("*.db"))
     unset = machine.run("call", "session.whoami", env={"ANTIPHON_DATA": ""})
     assert unset.returncode == 0
-    assert (machine.project / ".antiphon").is_dir()
+    assert (machine.data).is_dir()
 
 
 def test_data_folder_of_the_environment_is_used_by_commands(machine: Machine) -> None:
     data = machine.home / "named"
     machine.succeed("call", "session.whoami", env={"ANTIPHON_DATA": str(data)})
-    assert (data / "journal.db").is_file() and not (machine.project / ".antiphon").exists()
+    assert (data / "journal.db").is_file() and not (machine.data).exists()
     before = machine.run("--data", str(data), "call", "session.whoami")
     assert before.returncode == ExitCode.USAGE and "after the command" in before.stderr
 

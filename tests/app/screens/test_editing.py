@@ -142,7 +142,7 @@ async def test_tail_is_left_by_scrolling_and_found_again(here: World, there: Ope
     await ask(here, there)
     for number in range(60):
         here.aria.write(f"- point {number}\n")
-    await there.sees("point 59")
+    await there.sees("• point 59")
     await there.press("pageup")
     await until(lambda: not there.shows("• point 59"), "further up")
     here.aria.write("- point 60\n")

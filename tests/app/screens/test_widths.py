@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from antiphon.local_user import SHUT_OUT, VIEWER
 from antiphon.screens.history import HistoryModal
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
-from antiphon.screens.panels import ContextsPanel, PeoplePanel
+from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
 from antiphon.screens.reading import Layout, ReadingModal
 from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
@@ -93,10 +94,9 @@ async def test_hint_wraps_or_can_be_read_again(here: World, width: int) -> None:
             bar.clear_hint()
 
 
-@pytest.mark.parametrize("mode", Mode)
-async def test_footer_names_whole_keys_only(there: Opened, mode: Mode) -> None:
+async def test_footer_names_whole_keys_only(there: Opened) -> None:
     footer = there.screen.query_one(FooterLine)
-    for situation in situations(mode):
+    for situation in chain.from_iterable(map(situations, Mode)):
         footer.situation = situation
         labels = [
             (shown_key(action.keys[0]), f" {action.label(situation)}")
@@ -160,24 +160,21 @@ async def test_page_names_all_its_keys(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize(("key", "panel"), [("f4", ContextsPanel), ("f5", PeoplePanel)])
-async def test_panel_names_all_its_keys(
-    here: World, key: str, panel: type[ContextsPanel | PeoplePanel], width: int
-) -> None:
+async def test_panel_names_all_its_keys(here: World, width: int) -> None:
     async with opened(here, size=(width, 24)) as there:
-        await there.press(key)
-        for shown, words in (*panel.own_keys(), ("Esc", "leave")):
-            await there.sees(f"{shown} {words}")
+        for key, keys in (("f4", ContextsPanel.own_keys()), ("f5", PeoplePanel.own_keys())):
+            await there.press(key)
+            for shown, words in (*keys, ("Esc", "leave")):
+                await there.sees(f"{shown} {words}")
+            await there.press("escape")
+            await until(lambda: not isinstance(there.app.screen, Panel), "it has closed")
 
 
-@pytest.mark.parametrize("mode", Mode)
-async def test_empty_message_says_what_it_is_for_at_the_least_width(
-    here: World, mode: Mode
-) -> None:
+async def test_empty_message_says_what_it_is_for_at_the_least_width(here: World) -> None:
     async with opened(here, size=(MIN_COLUMNS, 24)) as there:
         screen = there.screen
         room = screen.composer.editor.size.width
-        for is_private in (False, True):
+        for is_private, mode in product((False, True), Mode):
             if is_private:
                 screen.composer.draft.make_private()
             screen.mode = mode

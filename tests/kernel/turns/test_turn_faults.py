@@ -363,13 +363,13 @@ async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenSta
     assert read["content"] == whole
 
 
-async def test_three_hundred_rounds_are_played(open_stage: OpenStage) -> None:
-    rounds = [[call("context_list", f"c{number}")] for number in range(300)]
+async def test_hundred_rounds_are_played(open_stage: OpenStage) -> None:
+    rounds = [[call("context_list", f"c{number}")] for number in range(100)]
     provider = Replying(*rounds, DONE)
-    stage, _ = await opened(open_stage, provider, limits=TurnLimits(max_rounds=301))
+    stage, _ = await opened(open_stage, provider, limits=TurnLimits(max_rounds=101))
     await stage.play("Go.")
     check_answered(stage, provider)
-    assert len(provider.requests) == 301
+    assert len(provider.requests) == 101
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
