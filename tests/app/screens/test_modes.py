@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.command import CommandList
 
 from antiphon.actions import Mode
 from tests.app.opened import Opened, World, opened, through_proxy
@@ -122,6 +123,18 @@ async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: Wor
         there.burst("ctrl+p", *"go to")
         await there.sees("Go to the cells")
         proxy.go_on()
+
+
+async def test_palette_without_room_for_its_list_takes_the_keys_for_it(there: Opened) -> None:
+    await there.pilot.resize_terminal(30, 2)
+    there.burst("ctrl+p", "t")
+    await until(lambda: there.app.screen.query(CommandList), "the palette")
+    found = there.app.screen.query_one(CommandList)
+    await until(lambda: found.option_count and found.highlighted is not None, "its entries")
+    await there.press("pagedown", "pageup", "down", "up", "escape")
+    await there.pilot.resize_terminal(80, 24)
+    await there.type("x")
+    assert there.message == "x"
 
 
 async def test_sidebar_comes_and_goes(here: World) -> None:
