@@ -59,6 +59,15 @@ async def test_ctrl_r_brings_back_an_earlier_message(sent: Opened) -> None:
     assert not sent.screen.composer.completions.is_open
 
 
+async def test_ctrl_r_again_goes_to_the_message_before_and_tells_if_there_is_none(
+    sent: Opened,
+) -> None:
+    await sent.press("ctrl+r", "ctrl+r", "enter")
+    assert sent.message == "first message"
+    await sent.press("ctrl+r", "ctrl+r")
+    await sent.sees("There is no other message of yours")
+
+
 async def test_history_is_found_by_what_is_written_and_there_at_the_next_start(
     here: World, sent: Opened
 ) -> None:

@@ -244,10 +244,10 @@ class CellActions(BaseScreen):
         block, self._moving = self._moving, None
         target = self.cells.focused_cell
         self._update()
-        if block is None or target is None or block == target:
+        blocks = () if block is None else (block, *self._results_of(block))
+        if block is None or target is None or target in blocks:
             self.hint("It stays where it is.")
             return
-        blocks = (block, *self._results_of(block))
         before = self.source.block_before(block)
         ids = self.source.ids()
         name, below = self._cell_name(block), self._is_below(target, block)

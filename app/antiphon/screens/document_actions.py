@@ -114,7 +114,8 @@ class DocumentActions(CellActions):
             return
         if not self.composer.editor.offer_history(messages):
             holds = " that contains what is written" if self.composer.draft.text else ""
-            self.hint(f"There is no message of yours{holds} yet.")
+            other = "other " if self.composer.completions.is_open else ""
+            self.hint(f"There is no {other}message of yours{holds}{'' if other else ' yet'}.")
 
     @requires_write
     def action_newline(self) -> None:
@@ -411,7 +412,10 @@ class DocumentActions(CellActions):
 
     @on(LiveStrip.Clicked)
     def action_to_writer(self) -> None:
-        if not self._following.come() and not self._live.go():
+        before = self._position()
+        if not self._following.come():
+            self._live.go()
+        if self._position() == before:
             self.hint("Nobody writes out of sight.")
 
     def action_follow(self) -> None:
@@ -427,8 +431,11 @@ class DocumentActions(CellActions):
             self.hint("Nobody else is here to be followed.")
 
     def action_point(self) -> None:
+        before = self._following.pointer
         if not self._following.point():
             self.hint("There is no line to point at.")
+        elif self._following.pointer == before:
+            self.hint("You point at it: there is no other line of the cell here.")
 
     def action_gather(self) -> None:
         self._following.gather()
@@ -440,8 +447,11 @@ class DocumentActions(CellActions):
         self.cells.toggle_fold()
 
     def action_fold_thinking(self) -> None:
+        before = self._position()
         if not self.cells.fold_all_thinking():
             self.hint("There is no thinking here.")
+        elif self._position() == before:
+            self.hint("The thinking is out of sight: all of it is folded, or opened, by this key.")
 
     def action_next_unread(self) -> None:
         if not self.cells.next_unread():
@@ -479,8 +489,12 @@ class DocumentActions(CellActions):
     def _go_to_hit(self, direction: int) -> None:
         if not self._find.is_open:
             self.hint("Nothing is searched for: / finds a text, then n and N go from hit to hit.")
-        elif not self._find.go(direction):
+            return
+        before = self._position(), self._find.place
+        if not self._find.go(direction):
             self.hint("There is no hit to go to.")
+        elif (self._position(), self._find.place) == before:
+            self.hint("This is the only hit.")
 
     def action_keep_hit(self) -> None:
         self._find.stay()
@@ -690,7 +704,6 @@ class DocumentActions(CellActions):
         if is_inside:
             return
         if frame.has_sidebar:
-            self._focused_before = self.focused
             frame.sidebar.focus()
         else:
             self.hint("There is no room for the sidebar in a terminal this narrow.")

@@ -300,6 +300,7 @@ class DocumentScreen(DocumentActions):
             self.mode = Mode.EDIT
             self._tour.editing()
         elif focused is self._frame.sidebar:
+            self._focused_before = before if before is not None else self._focused_before
             self.mode = Mode.CONTEXTS
             self._list_contexts()
         elif focused is self._frame.find.input:

@@ -66,7 +66,7 @@ class FindView:
         self.finder = TextFinder(source)
         self.is_open = False
         self._origin: _BeforeFind | None = None
-        self._place: HitPlace | None = None
+        self.place: HitPlace | None = None
         """The hit that the person has gone to."""
         self._opened: list[str] = []
         """Folded cells that were opened to show a hit."""
@@ -128,7 +128,7 @@ class FindView:
         origin = self._origin
         if not self.is_open or origin is None:
             return
-        self._place = None
+        self.place = None
         scope = origin.editor.block if origin.editor is not None else None
         first = origin.start.block if origin.start is not None else None
         self.finder.search(query, first=first, scope=scope)
@@ -150,7 +150,7 @@ class FindView:
     def end(self) -> None:
         """Mark nothing any more, and stay here."""
         self.is_open = False
-        self._place = None
+        self.place = None
         self.finder.search("")
         self._bar.hide()
         self._cells.show_hits(None)
@@ -199,11 +199,11 @@ class FindView:
         if not self.is_open:
             return
         start = self._origin.start if self._origin is not None else None
-        if self._place is None and start is not None and self._cells.has_cell(start.block):
+        if self.place is None and start is not None and self._cells.has_cell(start.block):
             first = self.finder.next(start)
             if first is not None:
                 self._go_to(first)
-        self._cells.show_hits(self.finder, self._place)
+        self._cells.show_hits(self.finder, self.place)
         self._bar.show_count(self.count)
 
     @property
@@ -216,12 +216,12 @@ class FindView:
         total = finder.count
         if not total:
             return more or "not found"
-        number = f"{finder.number(self._place):,} of " if self._place is not None else ""
+        number = f"{finder.number(self.place):,} of " if self.place is not None else ""
         return f"{number}{total:,}{more}"
 
     def go(self, direction: int) -> bool:
         """Go to the next hit (1) or the one before (-1); False if there is none."""
-        start = self._place or (self._origin.start if self._origin is not None else None)
+        start = self.place or (self._origin.start if self._origin is not None else None)
         if start is None or not self._cells.has_cell(start.block):
             start = next((HitPlace(block, -1) for block, _ in self.finder), None)
         if start is None:
@@ -234,7 +234,7 @@ class FindView:
         return True
 
     def _go_to(self, place: HitPlace) -> None:
-        self._place = place
+        self.place = place
         hit = self.finder.hit_at(place)
         editor = self._area.editor
         if editor is not None and editor.block == place.block and hit is not None:
@@ -249,6 +249,6 @@ class FindView:
     def _cells_changed(self, change: CellChange) -> None:
         """The hit stays where its text is."""
         for text in change.texts:
-            if self._place is not None and text.block == self._place.block:
-                offset = shift_through(self._place.offset, text.splices, stick="right")
-                self._place = self._place._replace(offset=offset)
+            if self.place is not None and text.block == self.place.block:
+                offset = shift_through(self.place.offset, text.splices, stick="right")
+                self.place = self.place._replace(offset=offset)

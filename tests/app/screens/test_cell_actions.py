@@ -391,3 +391,9 @@ async def test_viewer_is_told_why_nothing_is_done_with_a_cell(here: World) -> No
             await there.press(key)
             await hint(there, "You are a viewer")
         assert shown_cells(there) == ["one"]
+
+
+async def test_call_that_is_put_at_its_own_output_stays_where_it_is(there: Opened) -> None:
+    await echo(there)
+    await there.press("up", "g", "m", "down", "enter")
+    await hint(there, "It stays where it is.")

@@ -176,3 +176,13 @@ async def test_find_n_without_a_search_hints(here: World, there: Opened) -> None
     await there.sees("something")
     await there.press("up", "n")
     assert "/ finds" in (there.screen.hint_shown or "")
+
+
+async def test_find_that_is_at_the_only_hit_says_so(here: World, there: Opened) -> None:
+    await here.cell("a needle")
+    await there.sees("needle")
+    await there.press("up", "slash")
+    await there.type("needle")
+    await count(there, "1 of 1")
+    await there.press("down")
+    assert there.screen.hint_shown == "This is the only hit."

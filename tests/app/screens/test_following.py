@@ -138,3 +138,13 @@ async def test_point_once_more_is_at_the_next_line(
     assert pointed() == "third"
     await there.press("p")
     assert pointed() == "first"
+
+
+async def test_point_again_at_the_only_line_says_so(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
+    await here.cell("only")
+    await there.sees("only")
+    await there.press("up", "p", "p")
+    await there.sees("there is no other line")

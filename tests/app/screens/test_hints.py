@@ -140,3 +140,11 @@ async def test_page_key_while_writing_at_the_end_is_answered_also_where_the_focu
     await there.sees("line 59")
     await there.press("pagedown")
     await there.sees("This is the end of the page.")
+
+
+async def test_thinking_that_is_folded_out_of_sight_is_told(here: World, there: Opened) -> None:
+    await here.cell("much\n\nthought", kind="thinking")
+    await here.cell("\n\n".join(f"line {number}" for number in range(60)))
+    await there.sees("line 59")
+    await there.press("up", "z")
+    await there.sees("The thinking is out of sight")

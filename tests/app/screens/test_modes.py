@@ -148,6 +148,19 @@ async def test_sidebar_comes_and_goes(here: World) -> None:
         await there.mode(Mode.WRITE)
 
 
+async def test_esc_in_the_sidebar_leads_back_also_after_a_click_into_it(here: World) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("▸ default")
+        await there.press("ctrl+f", "f2", "escape")
+        await there.mode(Mode.FIND)
+        await there.press("escape")
+        await there.mode(Mode.WRITE)
+        await there.pilot.click("Sidebar", offset=(2, 20))
+        await there.mode(Mode.CONTEXTS)
+        await there.press("escape")
+        await there.mode(Mode.WRITE)
+
+
 async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(there: Opened) -> None:
     await there.type("kept")
     await there.pilot.resize_terminal(30, 8)

@@ -119,7 +119,9 @@ class ComposerEditor(CellEditor):
             self._completions.show(found)
 
     def offer_history(self, messages: Sequence[str]) -> bool:
-        """Offer the messages that contain what is written; whether there are any."""
+        """Offer the messages that contain what is written, else the next; whether there is one."""
+        if self._history is not None and self._completions.is_open:
+            return self._completions.move(1)
         self._history = messages
         self._offer()
         if not self._completions.is_open:
