@@ -66,7 +66,9 @@ class Reader:
         """A number of things to follow; each takes a byte at least, so more cannot be meant."""
         value = self.uint()
         if value > self._size - self.at:
-            raise self._announced(value)
+            raise ValueError(
+                f"{value} elements are announced, but only {self.remaining} bytes follow"
+            )
         return value
 
     def block(self) -> bytes:
@@ -78,12 +80,7 @@ class Reader:
 
     def text(self) -> str:
         """UTF-8 text behind its length in bytes."""
-        length = self.uint()
-        start = self.at
-        if length > self._size - start:
-            raise self._announced(length)
-        self.at = end = start + length
-        return self._data[start:end].decode()
+        return self.block().decode()
 
     def any(self, depth: int = 0) -> object:
         """A JSON-like value as lib0 encodes it."""
@@ -111,9 +108,6 @@ class Reader:
         """Insist that everything has been read."""
         if self.at != self._size:
             raise ValueError(f"{self.remaining} bytes follow after the end")
-
-    def _announced(self, value: int) -> ValueError:
-        return ValueError(f"{value} elements are announced, but only {self.remaining} bytes follow")
 
     def _take(self, length: int) -> bytes:
         if length > self.remaining:
