@@ -34,7 +34,7 @@ def test_call_from_a_subfolder_reaches_the_projects_kernel(machine: Machine) -> 
     inner = machine.project / "src" / "deep"
     inner.mkdir(parents=True)
     machine.run("call", "session.whoami", cwd=inner)
-    assert (machine.data).is_dir()
+    assert machine.data.is_dir()
     assert not (inner / ".antiphon").exists()
 
 
@@ -111,7 +111,7 @@ def test_call_command_with_wrong_arguments_is_usage_error(
     assert done.stderr.startswith("antiphon: ")
     assert done.stderr.count("\n") == 1
     assert "--help` says more" in done.stderr
-    assert not (machine.data).exists()
+    assert not machine.data.exists()
 
 
 def test_joining_where_no_kernel_runs_says_how_to_start_one(machine: Machine) -> None:
@@ -133,7 +133,7 @@ def test_antiphon_command_without_terminal_does_not_open_app(machine: Machine) -
     done = machine.run()
     assert done.returncode == 2
     assert "antiphon call" in done.stderr
-    assert not (machine.data).exists()
+    assert not machine.data.exists()
 
 
 def test_jsonl_call_waiting_for_line_ends_on_interruption(machine: Machine) -> None:

@@ -199,4 +199,4 @@ def test_send_command_without_message_fails_and_starts_no_kernel(
     done = machine.run("send", stdin=given)
     assert (done.returncode, done.stdout) == (2, "")
     assert hint in done.stderr
-    assert not (machine.data).exists()
+    assert not machine.data.exists()

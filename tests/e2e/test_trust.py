@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -65,19 +66,18 @@ def was_visited(listener: socket.socket) -> bool:
 
 def plant(data: Path, host: str, pid: int = 1) -> None:
     """Write `kernel.json` as an attacker would put it into a repository."""
-    data.mkdir(parents=True)
+    data.mkdir(parents=True, exist_ok=True)
     address = {"pid": pid, "kernel": "x", "token": "t"}
     address |= {"sync": f"ws://{host}/sync", "http": f"http://{host}"}
     (data / "kernel.json").write_text(json.dumps(address))
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
 def test_cloned_data_folder_gets_no_connection_and_no_word(
-    machine: Machine, listener: socket.socket, host: str
+    machine: Machine, listener: socket.socket
 ) -> None:
     clone = machine.home / "clone"
-    plant(clone / ".antiphon", f"{host}:{listener.getsockname()[1]}")
-    for command in COMMANDS:
+    for command, host in zip(COMMANDS, cycle(("0.0.0.0", "127.0.0.1"))):
+        plant(clone / ".antiphon", f"{host}:{listener.getsockname()[1]}")
         done = machine.run(*command, stdin="secret", cwd=clone)
         assert done.returncode == ExitCode.UNTRUSTED_FOLDER, done.stderr
         assert f"antiphon trust {clone}" in done.stderr
@@ -200,13 +200,13 @@ def test_data_option_that_is_empty_is_wrong_usage(machine: Machine) -> None:
     assert not any(machine.project.glob("*.db"))
     unset = machine.run("call", "session.whoami", env={"ANTIPHON_DATA": ""})
     assert unset.returncode == 0
-    assert (machine.data).is_dir()
+    assert machine.data.is_dir()
 
 
 def test_data_folder_of_the_environment_is_used_by_commands(machine: Machine) -> None:
     data = machine.home / "named"
     machine.succeed("call", "session.whoami", env={"ANTIPHON_DATA": str(data)})
-    assert (data / "journal.db").is_file() and not (machine.data).exists()
+    assert (data / "journal.db").is_file() and not machine.data.exists()
     before = machine.run("--data", str(data), "call", "session.whoami")
     assert before.returncode == ExitCode.USAGE and "after the command" in before.stderr
 

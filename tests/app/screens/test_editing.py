@@ -142,15 +142,15 @@ async def test_tail_is_left_by_scrolling_and_found_again(here: World, there: Ope
     await ask(here, there)
     for number in range(60):
         here.aria.write(f"- point {number}\n")
-    await there.sees("• point 59")
+    await there.sees("│ • point 59")
     await there.press("pageup")
-    await until(lambda: not there.shows("• point 59"), "further up")
+    await until(lambda: not there.shows("│ • point 59"), "further up")
     here.aria.write("- point 60\n")
-    await there.sees("aria  - point 59")
-    await there.sees("- point 60▌")
+    await there.sees("aria  • point 59")
+    await there.sees("• point 60▌")
     await there.press("ctrl+end")
-    await there.sees("• point 60")
-    await until(lambda: not there.shows("- point 60▌"), "the strip has gone")
+    await there.sees("│ • point 60")
+    await until(lambda: not there.shows("aria  • point 59"), "the strip has gone")
     here.aria.end()
 
 
