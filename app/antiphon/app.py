@@ -44,6 +44,7 @@ from antiphon.textual_patches.driver import (
     TerminalDriver,
     is_linux_console,
 )
+from antiphon.textual_patches.gone_widgets import forget_first_screen
 from antiphon.textual_patches.palette import LaidOutPalette
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
@@ -478,6 +479,7 @@ class AntiphonApp(App[None]):
                 await work.wait()
         if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
             await self.remove_mode(mode)
+            forget_first_screen(self)
 
     def exit(
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from antiphon.actions import Mode
+from antiphon_kernel.document.document import Document
 from tests.app.opened import Opened, World, opened
 from tests.waiting import screen_updated, until
 
@@ -61,3 +62,20 @@ async def test_screen_of_a_context_that_was_left_in_a_search_is_removed(there: O
     left = there.screen
     there.screen.commands()["context"].run("other")
     await until(lambda: not left.is_running, "the end of the screen before")
+
+
+async def test_contexts_that_were_left_are_freed(there: Opened) -> None:
+    left = weakref.WeakSet[Document]()
+    for label in ("other", "default") * 2:
+        screen = there.screen
+        left.add(there.app.session.document)
+        screen.commands()["context"].run(label)
+        await until(lambda: not screen.is_running, "the end of the screen before")  # noqa: B023
+        await there.live()
+    assert there.app.session.document not in left
+
+    def is_freed() -> bool:
+        gc.collect()
+        return len(left) <= 2  # those before this one, known to work that has just been done
+
+    await until(is_freed, lambda: f"the end of {len(left)} documents")

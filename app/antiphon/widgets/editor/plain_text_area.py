@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from antiphon.render.markdown_source import MarkdownSource
+from antiphon.textual_patches.gone_widgets import remove_watchers
 from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
 from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
 from antiphon.widgets.editor.row_cache import RowCache
@@ -59,6 +60,9 @@ class PlainTextArea(TextArea, ThemedWidget):
         self._set_document(text, None)
         self.set_reactive(TextArea.cursor_blink, False)
         self.set_reactive(TextArea.match_cursor_bracket, False)
+
+    def on_unmount(self) -> None:
+        remove_watchers(self.app, self)
 
     def _changed(self, *, by_person: bool) -> None:
         """The text, its rows or the cursor changed; `by_person`: it is to be seen at once."""
