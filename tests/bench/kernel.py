@@ -44,6 +44,8 @@ from tests.processes import cpu_seconds, memory_of
 FOLDER: Final = Path(__file__).parent
 IDLE: Final = 200
 CALLERS: Final = 20
+USED: Final = 10
+"""Contexts that stay open while the others are closed."""
 TEXT: Final = "The two of them write in turn. " * 7
 
 
@@ -234,6 +236,11 @@ def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
     yield figure(
         "memory of an open context of 1,000 blocks", "MB", [statistics.median(grown)], budget=8
     )
+    command = [*module, "use", str(folder), str(contexts), str(USED)]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=root)
+    memory = {name: size / 2**20 for name, size in json.loads(done.stdout).items()}
+    name = f"memory of {contexts} contexts that were opened, {USED} of them in use"
+    yield figure(name, "MB", [memory["used"]], baseline=[memory["all"]], against="all open")
 
 
 def main() -> None:

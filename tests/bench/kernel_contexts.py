@@ -2,6 +2,7 @@
 
 python -m tests.bench.kernel_contexts make FOLDER CONTEXTS BLOCKS
 python -m tests.bench.kernel_contexts open FOLDER COUNT
+python -m tests.bench.kernel_contexts use FOLDER COUNT USED
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import time
 from functools import partial
 from pathlib import Path
 
+from antiphon_kernel.contexts import UseScope
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -23,8 +26,9 @@ from tests.processes import memory_of
 TEXT = "The two of them write in turn, and one text holds both. " * 18
 
 
-async def open_kernel(folder: Path) -> Kernel:
-    return await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
+async def open_kernel(folder: Path, limits: Limits = DEFAULT_LIMITS) -> Kernel:
+    registry = Registry(KERNEL_TOOLS)
+    return await Kernel.open(folder / "data", folder, registry=registry, limits=limits)
 
 
 async def make(folder: Path, contexts: int, blocks: int) -> None:
@@ -63,9 +67,29 @@ async def open_some(folder: Path, count: int) -> None:
     await kernel.close()
 
 
+async def use_some(folder: Path, count: int, used: int) -> None:
+    """Open contexts one after the other, of which some are in use when the rest is closed."""
+    limits = Limits(idle_context_seconds=0, spare_context_seconds=0, idle_check_seconds=1e6)
+    kernel = await open_kernel(folder, limits)
+    before = memory_of()
+    for number in range(count):
+        with UseScope():
+            context = await kernel.context(f"context-{number}")
+            if number < used:
+                context.users.add()
+    del context
+    all_open = memory_of()
+    await kernel.close_idle_contexts()
+    grown = {"all": all_open - before, "used": memory_of() - before}
+    sys.stdout.write(json.dumps(grown))
+    await kernel.close()
+
+
 if __name__ == "__main__":
     where = Path(sys.argv[2])
     if sys.argv[1] == "make":
         asyncio.run(make(where, int(sys.argv[3]), int(sys.argv[4])))
-    else:
+    elif sys.argv[1] == "open":
         asyncio.run(open_some(where, int(sys.argv[3])))
+    else:
+        asyncio.run(use_some(where, int(sys.argv[3]), int(sys.argv[4])))
