@@ -67,17 +67,20 @@ async def open_some(folder: Path, count: int) -> None:
     await kernel.close()
 
 
+async def open_one(kernel: Kernel, label: str, *, is_used: bool) -> None:
+    with UseScope():
+        context = await kernel.context(label)
+        if is_used:
+            context.users.add()
+
+
 async def use_some(folder: Path, count: int, used: int) -> None:
     """Open contexts one after the other, of which some are in use when the rest is closed."""
     limits = Limits(idle_context_seconds=0, spare_context_seconds=0, idle_check_seconds=1e6)
     kernel = await open_kernel(folder, limits)
     before = memory_of()
     for number in range(count):
-        with UseScope():
-            context = await kernel.context(f"context-{number}")
-            if number < used:
-                context.users.add()
-    del context
+        await open_one(kernel, f"context-{number}", is_used=number < used)
     all_open = memory_of()
     await kernel.close_idle_contexts()
     grown = {"all": all_open - before, "used": memory_of() - before}
