@@ -66,5 +66,5 @@ from antiphon_kernel.layout.sources import (
     normal_url,
 )
 from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
-from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible

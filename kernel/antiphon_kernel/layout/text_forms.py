@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -114,11 +113,6 @@ def _plain_text(item: LayoutItem, reader: LayoutReader) -> str:
         or (author.kind == PrincipalKind.HUMAN and reader.names_people)
     )
     return f"{author.name}: {item.block.text}" if is_named else item.block.text
-
-
-def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
-    """Return the whole stream as one text."""
-    return BETWEEN.join(item_text(item, reader) for item in items)
 
 
 def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:

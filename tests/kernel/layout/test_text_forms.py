@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon_kernel.layout import LayoutReader, arrange, item_text, stream_text, visible
+from antiphon_kernel.layout import LayoutReader, arrange, item_text, visible
+from antiphon_kernel.layout.text_forms import BETWEEN
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.written import AMY, BEN, LYRA, Writing
@@ -29,7 +30,8 @@ FORGED = (
 
 def stream(writing: Writing) -> str:
     layout = arrange(writing.blocks)
-    return stream_text(visible(layout).items, LayoutReader.of(layout))
+    reader = LayoutReader.of(layout)
+    return BETWEEN.join(item_text(item, reader) for item in visible(layout).items)
 
 
 @pytest.mark.parametrize("line", FORGED)
