@@ -6,7 +6,7 @@ import struct
 from enum import Enum
 from typing import Final
 
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.varint import write_bytes, write_text, write_var_uint
 
 _INTEGER_LIMIT: Final = 2**31
 """Larger whole numbers are written as floats, as a JavaScript peer would."""
@@ -46,11 +46,11 @@ def encode_any(value: object) -> bytes:
         case float():
             return b"\x7b" + struct.pack(">d", value)
         case bytes():
-            return b"\x74" + _block(value)
+            return b"\x74" + write_bytes(value)
         case list():
             return b"\x75" + write_var_uint(len(value)) + b"".join(map(encode_any, value))
         case dict():
-            pairs = (_block(str(key).encode()) + encode_any(one) for key, one in value.items())
+            pairs = (write_text(str(key)) + encode_any(one) for key, one in value.items())
             return b"\x76" + write_var_uint(len(value)) + b"".join(pairs)
     raise TypeError(f"{type(value).__name__} is not a JSON-like value")
 
@@ -63,7 +63,3 @@ def _signed(value: int) -> bytes:
         out.append((0x80 if left > 0x7F else 0) | (left & 0x7F))
         left >>= 7
     return bytes(out)
-
-
-def _block(data: bytes) -> bytes:
-    return write_var_uint(len(data)) + data

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.types.json_validation import parse_json
 from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.varint import write_text, write_var_uint
 
 MAX_DEPTH: Final = 64
 """Levels of nesting in a state."""
@@ -28,11 +28,10 @@ def encode_awareness(entries: Iterable[AwarenessEntry]) -> bytes:
     size = 0
     for client, clock, state in entries:
         size += 1
-        text = json.dumps(state, separators=(",", ":"), allow_nan=False).encode()
+        text = json.dumps(state, separators=(",", ":"), allow_nan=False)
         out += write_var_uint(client)
         out += write_var_uint(clock)
-        out += write_var_uint(len(text))
-        out += text
+        out += write_text(text)
     return write_var_uint(size) + bytes(out)
 
 

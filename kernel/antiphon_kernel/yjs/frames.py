@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.varint import write_bytes, write_text, write_var_uint
 
 SYNC: Final = 0
 AWARENESS: Final = 1
@@ -112,20 +112,16 @@ def encode_frame(frame: Frame) -> bytes:
     """The bytes of a frame."""
     match frame:
         case SyncUpdate(update):
-            return b"\x00\x02" + _block(update)
+            return b"\x00\x02" + write_bytes(update)
         case SyncStep1(state_vector):
-            return b"\x00\x00" + _block(state_vector)
+            return b"\x00\x00" + write_bytes(state_vector)
         case SyncStep2(update):
-            return b"\x00\x01" + _block(update)
+            return b"\x00\x01" + write_bytes(update)
         case AwarenessUpdate(update):
-            return b"\x01" + _block(update)
+            return b"\x01" + write_bytes(update)
         case Ack(count):
             return write_var_uint(ACK) + write_var_uint(count)
         case QueryAwareness():
             return write_var_uint(QUERY_AWARENESS)
         case PermissionDenied(reason):
-            return write_var_uint(AUTH) + b"\x00" + _block(reason.encode())
-
-
-def _block(payload: bytes) -> bytes:
-    return write_var_uint(len(payload)) + payload
+            return write_var_uint(AUTH) + b"\x00" + write_text(reason)

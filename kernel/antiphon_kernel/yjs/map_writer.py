@@ -9,7 +9,7 @@ from typing import Final
 from antiphon_kernel.yjs.update import ContentKind, SharedType, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 from antiphon_kernel.yjs.utf16 import utf16_length
-from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+from antiphon_kernel.yjs.varint import read_var_uint, write_text, write_var_uint
 
 _KEYED: Final = 0x20
 """Marks an item that says under which key of its parent it stands."""
@@ -51,7 +51,7 @@ class MapWriter:
         root, key = place
         text_key, content = text
         parent = _BY_ID + self._client + write_var_uint(self.clock)
-        structs = [_TYPE, _BY_NAME, _name(root), _string(key), _IS_MAP]
+        structs = [_TYPE, _BY_NAME, _name(root), write_text(key), _IS_MAP]
         for name, value in values:
             structs += (_ANY, parent, _name(name), _ONE, value)
         structs += (_TYPE, parent, _name(text_key), _IS_TEXT)
@@ -59,7 +59,7 @@ class MapWriter:
         length = count + utf16_length(content)
         if content:
             beside = _BY_ID + self._client + write_var_uint(self.clock + count - 1)
-            structs += (_STRING, beside, _string(content))
+            structs += (_STRING, beside, write_text(content))
             count += 1
         return self._add(count, b"".join(structs), length)
 
@@ -105,11 +105,4 @@ class MapWriter:
         return head + structs + _NO_DELETIONS
 
 
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return write_var_uint(len(data)) + data
-
-
-@lru_cache(maxsize=256)
-def _name(text: str) -> bytes:
-    return _string(text)
+_name: Final = lru_cache(maxsize=256)(write_text)

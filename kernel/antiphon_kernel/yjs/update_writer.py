@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from antiphon_kernel.yjs.any_value import encode_any
 from antiphon_kernel.yjs.id_set import IdSet, encode_id_set
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.varint import write_bytes, write_text, write_var_uint
 
 
 def encode_update(structs: Iterable[Struct], deletions: IdSet) -> bytes:
@@ -60,14 +60,14 @@ def encode_struct(one: Struct) -> bytes:
         out += _id(one.right_origin)
     if one.origin is None and one.right_origin is None:
         if isinstance(one.parent, str):
-            out += b"\x01" + _text(one.parent)
+            out += b"\x01" + write_text(one.parent)
         elif one.parent is not None:
             out += b"\x00" + _id(one.parent)
         else:
             raise ValueError("an item needs a parent or a neighbour")
         if one.key is not None:
             out[0] |= 0x20
-            out += _text(one.key)
+            out += write_text(one.key)
     return bytes(out) + _content(one)
 
 
@@ -75,7 +75,7 @@ def _content(one: Struct) -> bytes:
     content = one.content
     match one.kind, content:
         case ContentKind.STRING, str():
-            return _text(content)
+            return write_text(content)
         case ContentKind.DELETED, _:
             return write_var_uint(one.length)
         case ContentKind.ANY, tuple():
@@ -83,19 +83,14 @@ def _content(one: Struct) -> bytes:
         case ((ContentKind.FORMAT | ContentKind.EMBED), tuple()):
             return _texts(content)
         case ContentKind.BINARY, bytes():
-            return write_var_uint(len(content)) + content
+            return write_bytes(content)
         case ContentKind.TYPE, int() if content in (0, 1, 2, 4, 6):
             return write_var_uint(content)
     raise ValueError(f"an item of kind {one.kind.name.lower()} cannot be written")
 
 
 def _texts(values: Sequence[object]) -> bytes:
-    return b"".join(_text(str(value)) for value in values)
-
-
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return write_var_uint(len(data)) + data
+    return b"".join(write_text(str(value)) for value in values)
 
 
 def _id(item: ItemId) -> bytes:

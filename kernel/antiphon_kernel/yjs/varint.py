@@ -1,4 +1,7 @@
-"""Variable-length unsigned integers, as lib0 writes them: seven bits a byte, low bits first."""
+"""Variable-length unsigned integers, as lib0 writes them: seven bits a byte, low bits first.
+
+Bytes and texts of any length have theirs in front.
+"""
 
 from __future__ import annotations
 
@@ -42,3 +45,14 @@ def write_var_uint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def write_bytes(data: bytes) -> bytes:
+    """Bytes behind their number."""
+    return write_var_uint(len(data)) + data
+
+
+def write_text(text: str) -> bytes:
+    """A text as UTF-8, behind the number of its bytes."""
+    data = text.encode()
+    return write_var_uint(len(data)) + data
