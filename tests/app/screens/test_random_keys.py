@@ -42,7 +42,10 @@ SIZES: Final = ((80, 24), (40, 10), (120, 40), (61, 17), (30, 8), (200, 60))
 LEAVING_SHARE: Final = 0.3
 """How often somebody who has pressed the key to leave does leave."""
 
-MOVES: Final = ("left", "right", "home", "end", "shift+right", "tab", "ctrl+home")
+MOVES: Final = (
+    *("left", "right", "home", "end", "down", "ctrl+home", "tab"),
+    *("shift+left", "shift+right", "shift+up", "shift+end"),
+)
 
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
@@ -362,6 +365,7 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
     rng, unused, everything = random.Random(SEED), letters(), Everything(here)
     for number in range(5):
         await here.cell(f"# Cell {number}\n\nSome text with a word or two.\n\n- one\n- two\n")
+    await here.cell("much\n\nthought", kind="thinking")
     players = [Player(here, name, rng, unused) for name in (None, "guest")]
     try:
         await players[0].enter((80, 24))
