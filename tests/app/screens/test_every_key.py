@@ -104,4 +104,4 @@ async def test_key_without_a_meaning_is_told_from_one_with_an_effect(there: Open
     while before != (now := appearance(there)):
         before = now
         await there.pilot.pause(0.2)
-    assert not await noticed(there, "f9", patience=0.2)
+    assert not await noticed(there, "f9", looks=20)
