@@ -91,6 +91,15 @@ an editor.
   from every other client the fields that it can read and set. Python's objects of the kernel and of
   the app are 0.5 KB a block besides, and either process 60 MB. A replica has all items or none, so
   that memory grows with the blocks of the contexts that are open, at 10,000 of them about 130 MB.
+  The first update of a client takes 1.4 to 1.6 KB a block more in the kernel, for the index of all
+  items that it is checked against.
+
+  The kernel closes contexts that nobody has used for five minutes, or for 15 seconds when more than
+  32 are open. What it held of them is free at once, without a collection of garbage, and goes back
+  to the system: a kernel of 56 MB with 41 contexts of 1,000 blocks takes 290 MB, and 76 MB when
+  they are closed. The 20 MB are pages of Python's own allocator with a few small objects in each;
+  contexts that are opened later use them again. The app frees a context when it shows another one;
+  the last two that it has left may stay.
 """,
 }
 """Explanations of the rows of a section."""

@@ -96,7 +96,7 @@ async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:
             first = stored.seq - len(updates) + at + 1
             raise _unreadable(stored.row, piece, first, error) from error
         await asyncio.sleep(0)
-    return loader.finish()
+    return loader.finish(ids=(row.id for row in stored.blocks))
 
 
 def _unreadable(

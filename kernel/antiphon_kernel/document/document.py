@@ -159,15 +159,20 @@ class Document:
         return document
 
     @classmethod
-    def loaded(cls, stored: Doc[Any], headers: Iterable[BlockHeader]) -> Document:
+    def loaded(
+        cls, stored: Doc[Any], headers: Iterable[BlockHeader], ids: Iterable[str] = ()
+    ) -> Document:
         """A document that has been read from disk already (see `DocumentLoader`).
 
         Args:
             headers: those that are known; others are read when asked for.
+            ids: of blocks, as somebody else keeps them; each takes 120 bytes.
         """
         document = cls(int(stored.client_id), stored)
         document._headers = {header.id: header for header in headers}
-        document._add_to_order(list(document._blocks.keys()))
+        known = {one: one for one in ids}
+        keys = document._blocks.keys()
+        document._add_to_order([known.get(key, key) for key in keys])
         return document
 
     def _observe(self) -> None:
@@ -932,10 +937,11 @@ class DocumentLoader:
         """Return the state vector of what has been read, as Yjs encodes it."""
         return self._doc.get_state()
 
-    def finish(self, headers: Iterable[BlockHeader] = ()) -> Document:
+    def finish(self, headers: Iterable[BlockHeader] = (), ids: Iterable[str] = ()) -> Document:
         """The document.
 
         Args:
             headers: those of its blocks that are known; others are read when asked for.
+            ids: of its blocks, which it uses instead of equal ones of its own.
         """
-        return Document.loaded(self._doc, headers)
+        return Document.loaded(self._doc, headers, ids)

@@ -49,5 +49,6 @@ class NumberColumns:
         return cls(numbers, json.loads(held[8:end]))
 
     def reader(self) -> tuple[Iterator[int], Iterator[str]]:
-        """Return the numbers and the texts, to be taken one by one."""
-        return iter(self.numbers), iter(self.texts)
+        """Return the numbers and the texts, to be taken one by one; equal texts as one object."""
+        known: dict[str, str] = {}
+        return iter(self.numbers), (known.setdefault(text, text) for text in self.texts)
