@@ -157,7 +157,9 @@ class Action:
 
 
 def _filled(words: str, situation: ActionContext) -> str:
+    stop = f"stop {situation.stoppable or ''}"
     return words.format(
+        interrupt="copy" if situation.selecting else stop,
         stoppable=situation.stoppable or "",
         again=" again" if situation.revising else "",
         goal="decide" if situation.waiting else "navigate",
@@ -391,6 +393,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Fold or open the cell",
         enabled=lambda now: now.foldable,
     ),
+    Action(
+        "interrupt",
+        ("ctrl+c",),
+        "Copy what is selected; else stop the model of the focused cell, the one that answers you,"
+        " or all that are writing.",
+        words="{interrupt}",
+        title="Stop {stoppable}",
+        enabled=lambda now: now.stoppable is not None or now.selecting,
+        priority=True,
+    ),
     _navigate(
         "next_sibling",
         ("greater_than_sign",),
@@ -436,13 +448,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Go through every version of the cell, with who wrote what; restore one, or fork there.",
         words="history",
         title="History of the cell",
-    ),
-    Action(
-        "page_history",
-        (),
-        "Go through every version of the page; restore a cell, or fork the context there.",
-        title="History of the page",
-        enabled=lambda now: now.live,
     ),
     _navigate(
         "send_again",
@@ -507,14 +512,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Time and version of the cell",
     ),
     Action(
-        "bring_back",
-        (),
-        "Choose among the cells that are cut out and bring one back.",
-        title="Bring back a cell",
-        enabled=lambda now: now.live,
-        mutates=True,
-    ),
-    Action(
         "split",
         (),
         "Cut the cell that you edit in two: the cursor's line begins the second one.",
@@ -571,17 +568,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         mutates=True,
     ),
     Action(
-        "interrupt",
-        ("ctrl+c",),
-        "Copy what is selected; else stop the model of the focused cell, the one that answers you,"
-        " or all that are writing.",
-        words="stop {stoppable}",
-        title="Stop {stoppable}",
-        enabled=lambda now: now.stoppable is not None or now.selecting,
-        footer=lambda now: not now.selecting,
-        priority=True,
-    ),
-    Action(
         "tail",
         ("ctrl+end",),
         "To the end, and stay there while text comes; in a cell, to the end of its text.",
@@ -616,13 +602,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         " click chooses the line.",
         title="Point at a line",
         enabled=lambda now: now.company and now.focused,
-    ),
-    Action(
-        "gather",
-        (),
-        "Ask everybody to come to where you are.",
-        title="Gather everybody here",
-        enabled=lambda now: now.company,
     ),
     _navigate(
         "copy",
@@ -690,22 +669,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         priority=True,
     ),
     Action("page_down", ("pagedown",), "A page down.", priority=True),
-    Action(
-        "find",
-        ("ctrl+f",),
-        "Find a text in the context, or in the cell that you edit; lower case finds both cases.",
-        modes=frozenset(Mode) - {Mode.CONTEXTS},
-        title="Find in this context",
-        priority=True,
-    ),
-    Action(
-        "search",
-        (),
-        "Find a text in all contexts of the kernel, and go to a cell that has it.",
-        title="Search in all contexts",
-        enabled=lambda now: now.live,
-    ),
-    _navigate("find_text", ("slash",), "Find a text in the context."),
     Action("help", ("f1",), "This page.", words="help", title="Help", priority=True),
     _navigate("show_help", ("question_mark",), "This page."),
     Action(
@@ -732,6 +695,22 @@ ACTIONS: Final[tuple[Action, ...]] = (
         priority=True,
     ),
     Action(
+        "find",
+        ("ctrl+f",),
+        "Find a text in the context, or in the cell that you edit; lower case finds both cases.",
+        modes=frozenset(Mode) - {Mode.CONTEXTS},
+        title="Find in this context",
+        priority=True,
+    ),
+    Action(
+        "search",
+        (),
+        "Find a text in all contexts of the kernel, and go to a cell that has it.",
+        title="Search in all contexts",
+        enabled=lambda now: now.live,
+    ),
+    _navigate("find_text", ("slash",), "Find a text in the context."),
+    Action(
         "sidebar",
         ("f2",),
         "To the contexts beside the text; once more puts them away.",
@@ -750,6 +729,28 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "settings", (), "Where the file of your settings and keys is.", title="Settings and keys"
     ),
     Action("hints", (), "The hints so far, whole.", title="Show past hints"),
+    Action(
+        "page_history",
+        (),
+        "Go through every version of the page; restore a cell, or fork the context there.",
+        title="History of the page",
+        enabled=lambda now: now.live,
+    ),
+    Action(
+        "bring_back",
+        (),
+        "Choose among the cells that are cut out and bring one back.",
+        title="Bring back a cell",
+        enabled=lambda now: now.live,
+        mutates=True,
+    ),
+    Action(
+        "gather",
+        (),
+        "Ask everybody to come to where you are.",
+        title="Gather everybody here",
+        enabled=lambda now: now.company,
+    ),
     Action(
         "refused",
         (),

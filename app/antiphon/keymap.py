@@ -156,8 +156,9 @@ class KeyMap:
                 yield action
 
     def palette_actions(self, situation: ActionContext) -> Iterator[Action]:
-        """Yield the actions that are available now."""
-        for action in self.actions:
+        """Yield the actions that are available now: while one writes, those for the page first."""
+        is_writing, anywhere = situation.mode is Mode.WRITE, frozenset(Mode)
+        for action in sorted(self.actions, key=lambda one: is_writing and one.modes != anywhere):
             if not action.title or (action.mutates and situation.reading):
                 continue
             if action.enabled(situation):

@@ -96,9 +96,12 @@ class MarkdownSource:
             )
         return spans
 
-    def is_code(self, line: int) -> bool:
-        """Return whether a line is in a fence, whose first and last line count as it."""
-        return self._fence_at(line) is not None
+    def without_marks(self, line: int) -> str:
+        """Return a line as it reads: without fences and the marks of what is no code."""
+        text, fence = self._lines[line], self._fence_at(line)
+        if fence is None:
+            return _without_marks(text)
+        return "" if _FENCE.fullmatch(text) and line in (fence.first, fence.last) else text
 
     def _fence_at(self, line: int) -> _FencedLines | None:
         if self._fences is None:
@@ -124,7 +127,7 @@ class MarkdownSource:
             yield _FencedLines(first, len(self._lines), language)
 
 
-def without_marks(line: str) -> str:
+def _without_marks(line: str) -> str:
     """Return a line as it reads: without the marks of headings, emphasis, code and links."""
     from antiphon.render.markdown_tokens import parse_inline
 

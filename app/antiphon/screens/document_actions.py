@@ -746,6 +746,11 @@ class DocumentActions(CellActions):
     def _context_clicked(self, message: Sidebar.ContextClicked) -> None:
         self.open_context(message.context)
 
+    @on(Sidebar.PersonClicked)
+    def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
+        self._leave_sidebar()
+        self.follow(message.principal)
+
     def open_context(self, context: str) -> None:
         """Show a context, which needs the kernel; the one that is shown is gone back to."""
         if context == self._session.document.context:

@@ -313,6 +313,10 @@ class DocumentScreen(DocumentActions):
         self._update_participants()
         self._update()
 
+    @on(events.TextSelected)
+    def _text_selected(self) -> None:
+        self._update()
+
     @on(CellEditor.CursorMoved)
     @on(CellEditor.Refolded)
     def _cursor_moved(self) -> None:

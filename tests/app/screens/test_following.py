@@ -82,6 +82,17 @@ async def test_follow_ends_when_the_other_leaves(here: World, there: Opened) -> 
     await there.sees("Who you followed has left.")
 
 
+async def test_click_on_a_person_in_the_sidebar_follows_them(here: World) -> None:
+    await here.cell("a cell")
+    async with opened(here, size=(120, 40)) as there, opened(here, as_name="bela") as guest:
+        await guest.press("up")
+        await until(lambda: any("bela" in line[:24] for line in there.lines), "bela")
+        row = next(y for y, line in enumerate(there.lines) if "bela" in line[:24])
+        await there.pilot.click("Sidebar", offset=(4, row))
+        await there.sees("FOLLOWING bela")
+        assert there.screen.mode is not Mode.CONTEXTS
+
+
 async def test_follow_without_others_says_so(here: World, there: Opened) -> None:
     await here.cell("a cell")
     await there.press("up", "f")

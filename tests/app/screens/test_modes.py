@@ -5,6 +5,7 @@ from textual.command import CommandList
 
 from antiphon.actions import Mode
 from tests.app.opened import Opened, World, opened, through_proxy
+from tests.app.rows import terminal_rows
 from tests.app.screens.key_effects import noticed
 from tests.waiting import until
 
@@ -135,6 +136,31 @@ async def test_palette_without_room_for_its_list_takes_the_keys_for_it(there: Op
     await there.pilot.resize_terminal(80, 24)
     await there.type("x")
     assert there.message == "x"
+
+
+async def test_click_on_a_key_of_the_footer_presses_it(here: World, there: Opened) -> None:
+    await here.cell("a cell")
+    for words, mode in (("navigate", Mode.NAVIGATE), ("edit", Mode.EDIT), ("leave", Mode.NAVIGATE)):
+        await there.sees(f" {words}")
+        await there.pilot.click("FooterLine", offset=(there.lines[-1].index(words), 0))
+        await there.mode(mode)
+    await there.pilot.click("FooterLine", offset=(there.lines[-1].index("blame"), 0))
+    await there.sees("BLAME be bela")
+
+
+async def test_text_selected_with_the_mouse_is_seen_over_the_ground_of_its_cell(
+    here: World, there: Opened
+) -> None:
+    await here.cell("a cell that has the focus")
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.pilot.mouse_down("BlockList", offset=(3, 1))
+    await there.pilot.hover("BlockList", offset=(9, 1))
+    await there.pilot.mouse_up("BlockList", offset=(9, 1))
+    await there.sees("Ctrl+C copy")
+    (row,) = [one for one in terminal_rows(there.app) if "has the focus" in one.text]
+    selected = there.screen.cells.cell_theme.own_selection.bgcolor
+    assert [one.style and one.style.bgcolor == selected for one in row.crop(3, 9)] == [True]
 
 
 async def test_sidebar_comes_and_goes(here: World) -> None:

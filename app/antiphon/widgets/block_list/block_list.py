@@ -263,8 +263,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return Strip.blank(self._page.width, self._looks.theme.background)
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(y)) is not None:
-            style = self.screen.get_component_rich_style("screen--selection")
-            strip = with_selection(strip, span, style)
+            gutter = self._looks.columns.gutter
+            strip = with_selection(strip, span, gutter, self._looks.theme.own_selection)
         return strip.apply_offsets(0, y)
 
     def _move_scroll_bar(self, width: int, height: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from rich.segment import Segment
 from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
@@ -121,10 +122,10 @@ class FrameBuffer:
         return "\n".join(rows)
 
 
-def with_selection(strip: Strip, span: tuple[int, int], style: Style) -> Strip:
-    """The row with columns `span` (end -1: to the last) as selected."""
-    start, end = _within(span, strip)
-    selected = Strip(strip.crop(start, end)).apply_style(style)
+def with_selection(strip: Strip, span: tuple[int, int], gutter: int, style: Style) -> Strip:
+    """The row with columns `span` (end -1: to the last) as selected, without its gutter."""
+    start, end = (max(one, gutter) for one in _within(span, strip))
+    selected = Strip(Segment.apply_style(strip.crop(start, end), post_style=style))
     return Strip.join([strip.crop(0, start), selected, strip.crop(end)])
 
 

@@ -123,6 +123,13 @@ class Sidebar(ThemedWidget, can_focus=True):
             super().__init__()
             self.context = context
 
+    class PersonClicked(Message):
+        """Somebody else of the list was clicked; `principal` is their id."""
+
+        def __init__(self, principal: str) -> None:
+            super().__init__()
+            self.principal = principal
+
     def __init__(self) -> None:
         super().__init__()
         self._contexts: tuple[ContextEntry, ...] = ()
@@ -164,6 +171,11 @@ class Sidebar(ThemedWidget, can_focus=True):
         if 0 < event.y <= len(self._shown):
             context = self._contexts[self._shown[event.y - 1]].context
             self.post_message(self.ContextClicked(context.id))
+        first = len(self._rows) - len(self._people)
+        if first <= event.y < len(self._rows):
+            person = self._people[event.y - first].person
+            if not person.is_me:
+                self.post_message(self.PersonClicked(person.principal))
 
     def on_resize(self) -> None:
         self._layout_rows()

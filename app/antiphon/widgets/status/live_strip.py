@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.markdown_source import MarkdownSource, without_marks
+from antiphon.render.markdown_source import MarkdownSource
 from antiphon.render.wrap import line_ranges
 from antiphon.widgets.status.line import StatusSpan, cut_to, fit
 from antiphon.widgets.themed import ThemedWidget
@@ -28,6 +28,7 @@ TALL: Final = 20
 _NAME_COLUMNS: Final = 16
 _SIDE_COLUMNS: Final = 8
 _TAB: Final = 4
+_FENCE: Final = "```"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,11 @@ class LiveText:
         """Return the surroundings of an offset of a text."""
         # A start that stays where it is for a while: rows break where they did before.
         start = max(0, offset // TAIL - 1) * TAIL
+        before = text[start:offset]
+        if is_markdown and f"\n{text[:start]}".count(f"\n{_FENCE}") % 2:
+            before = f"{_FENCE}\n{before}"
         behind = text[offset : offset + TAIL].partition("\n")[0]
-        return cls(name, colour, text[start:offset], behind, others, unread, is_markdown)
+        return cls(name, colour, before, behind, others, unread, is_markdown)
 
 
 def last_rows(text: str, width: int, count: int, *, is_markdown: bool = False) -> list[str]:
@@ -72,7 +76,7 @@ def last_rows(text: str, width: int, count: int, *, is_markdown: bool = False) -
     lines = text.split("\n")
     source = MarkdownSource(lines)
     for at in reversed(range(len(lines))):
-        plain = without_marks(lines[at]) if is_markdown and not source.is_code(at) else lines[at]
+        plain = source.without_marks(at) if is_markdown else lines[at]
         shown = sanitize_for_display(plain.expandtabs(_TAB))
         if not shown.strip():
             continue

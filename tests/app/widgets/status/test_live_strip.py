@@ -48,6 +48,21 @@ def test_last_rows_of_markdown_read_as_on_the_page(text: str, row: str) -> None:
     assert last_rows(text, 60, 1, is_markdown=True) == [row]
 
 
+@pytest.mark.parametrize(("closed", "row"), [("", "# a"), ("```\n", "a")])
+def test_live_text_that_begins_in_a_fence_is_code_until_its_end(closed: str, row: str) -> None:
+    code = "```python\n" + "x = 1\n" * TAIL
+    live = LiveText.around(
+        f"{code}{closed}# a",
+        len(code) + len(closed) + 3,
+        name="aria",
+        colour=1,
+        others=0,
+        unread=0,
+        is_markdown=True,
+    )
+    assert last_rows(live.before, 60, 1, is_markdown=True) == [row]
+
+
 def test_live_text_of_long_text_begins_at_the_same_place_for_a_while() -> None:
     text = "x" * 10 * TAIL
     assert around(text, 5 * TAIL).before == text[:TAIL]
