@@ -98,8 +98,8 @@ an editor.
   32 are open. What it held of them is free at once, without a collection of garbage, and goes back
   to the system: a kernel of 56 MB with 41 contexts of 1,000 blocks takes 290 MB, and 76 MB when
   they are closed. The 20 MB are pages of Python's own allocator with a few small objects in each;
-  contexts that are opened later use them again. The app frees a context when it shows another one;
-  the last two that it has left may stay.
+  contexts that are opened later use them again. The app frees the contexts that it has left at the
+  next full collection of garbage, which may be twenty contexts later.
 """,
 }
 """Explanations of the rows of a section."""
