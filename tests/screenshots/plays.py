@@ -15,6 +15,7 @@ from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.types.enums import Activity
 from tests.app.opened import Writer
@@ -134,8 +135,7 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     theirs, ours = scene.context.document, app.session.document
     await until(lambda: ours.state_vector() == theirs.state_vector(), "the same text")
     await app.session.replica.saved()
-    await until(lambda: at_the_end(scene), "aria's cursor, which the kernel moves now and then")
-    await until(lambda: knows_everybody(scene, app), "the same cursors")
+    await cursors_shown(scene.context, app)
     if app.size.width >= WIDE:
         await until(lambda: any("▸ default" in row.text for row in terminal_rows(app)), "contexts")
     # A hint goes away after some seconds of a clock that is nobody's.
@@ -163,18 +163,24 @@ async def in_mode(app: AntiphonApp, mode: Mode) -> None:
     await until(lambda: app.document_screen.mode is mode, f"mode {mode}")
 
 
-def at_the_end(scene: Scene) -> bool:
-    """Aria's cursor is behind what she has written."""
+async def cursors_shown(context: Context, app: AntiphonApp) -> None:
+    """Wait until models' cursors, which the kernel moves now and then, are where they will stay."""
+    await until(lambda: at_the_end(context), "the cursors of models")
+    await until(lambda: knows_everybody(context, app), "the same cursors")
+
+
+def at_the_end(context: Context) -> bool:
+    """The cursors of models are behind what they have written."""
     return all(
-        state.cursor == len(scene.context.document.text(scene.answer))
-        for state in scene.context.presence.states().values()
+        state.block is None or state.cursor == len(context.document.text(state.block))
+        for state in context.presence.states().values()
         if state.activity is Activity.STREAMING
     )
 
 
-def knows_everybody(scene: Scene, app: AntiphonApp) -> bool:
+def knows_everybody(context: Context, app: AntiphonApp) -> bool:
     """The app has the cursors of everybody else as the kernel has them."""
-    own, states = app.session.document.client_id, scene.context.presence.states()
+    own, states = app.session.document.client_id, context.presence.states()
     others = {client: state for client, state in states.items() if client != own}
     return app.session.presence() == others
 
@@ -253,6 +259,7 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         bela.say(ToolCallEvent("call-3", "block_edit", edit))
         bela.say(End("tool_use"))
         await decide(app, pilot, None)
+        await cursors_shown(await scene.kernel.context("tidy"), app)
         scene.clock.seconds += 10
         app.document_screen.source.fade()
         await until(lambda: app.document_screen.cells.is_map_current, "the scroll bar")
