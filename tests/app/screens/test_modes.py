@@ -158,6 +158,11 @@ async def test_text_selected_with_the_mouse_is_seen_over_the_ground_of_its_cell(
     await there.pilot.hover("BlockList", offset=(9, 1))
     await there.pilot.mouse_up("BlockList", offset=(9, 1))
     await there.sees("Ctrl+C copy")
+    for line in ("HeaderLine", "FooterLine"):
+        await there.pilot.click(line, offset=(1, 0))
+    await there.pilot.click("FooterLine", offset=(there.lines[-1].index("copy"), 0))
+    await there.sees("Sent 1 line")
+    assert there.app.clipboard == "a cell"
     (row,) = [one for one in terminal_rows(there.app) if "has the focus" in one.text]
     selected = there.screen.cells.cell_theme.own_selection.bgcolor
     assert [one.style and one.style.bgcolor == selected for one in row.crop(3, 9)] == [True]

@@ -89,6 +89,8 @@ class StatusLine(ThemedWidget):
     cut the left end while it keeps the right one whole.
     """
 
+    ALLOW_SELECT = False
+    DEFAULT_CLASSES = "-textual-system"  # as of scrollbars: a click keeps what is selected
     DEFAULT_CSS = """
     StatusLine { height: 1; width: 1fr; }
     """
