@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -271,11 +271,7 @@ def _list(folder: Path, as_json: bool) -> None:
     }
     people = [one for one in members if one["kind"] == "human" and one["role"] != "author"]
     wide = max((len(one["username"]) for one in people), default=0)
-    lines = [
-        f"{one['username']:{wide}}  {one['role']:6}  over {one['via']:4}  since"
-        f" {to_the_minute(one['since'])}  session {one['session'][-8:]}"
-        for one in here
-    ] or ["Nobody is here."]
+    lines = presence_lines(here, wide) or ["Nobody is here."]
     present = {one["username"] for one in here}
     for one in people:
         if one["username"] not in present:
@@ -284,6 +280,23 @@ def _list(folder: Path, as_json: bool) -> None:
             lines.append(f"{one['username']:{wide}}  {one['role']:6}  {away}")
     lines += [f"{one['fingerprint']}  {_whose(one)}  {one['state']}" for one in keys]
     print_result(fields, as_json, lines)
+
+
+def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
+    """Return a line for each person and way in, names in `width` columns."""
+    ways: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for one in sessions:
+        ways.setdefault((one["username"], one["role"], one["via"]), []).append(one)
+    return [
+        f"{name:{width}}  {role:6}  over {via:4}  since"
+        f" {to_the_minute(min(one['since'] for one in found))}  "
+        + (
+            count_of(len(found), "connection")
+            if found[1:]
+            else f"session {found[0]['session'][-8:]}"
+        )
+        for (name, role, via), found in ways.items()
+    ]
 
 
 def _certified_by(authority: dict[str, Any]) -> str:
