@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from antiphon.cli.stdio import lines
-from antiphon.cli.tail import Tail
+from antiphon.cli.tail import Tail, beyond_last, skipped_words
 from antiphon.cli.transcript import is_draft
 from antiphon.completion import parse_command
 from antiphon_kernel.client.tool_client import ToolClient
@@ -26,7 +26,7 @@ SHOWN_BLOCKS: Final = 10
 """Blocks that are printed at the beginning."""
 
 SHOWN_LINES: Final = 20
-"""Lines of each of them that are printed then, the last ones."""
+"""Lines of each of them that are printed, the last ones."""
 
 NOBODY_THERE: Final = "Standard input has ended: there is nobody who could allow it."
 
@@ -66,7 +66,9 @@ class LinearSession:
         self._commands: Mapping[str, LinearCommand] = {
             "help": LinearCommand("", "This list.", self._help),
             "read": LinearCommand(
-                "[BLOCK]", "The last blocks again, or one with its lines numbered.", self._read
+                "[BLOCK]",
+                "The end of the last blocks again, or all of one, its lines numbered.",
+                self._read,
             ),
             "edit": LinearCommand(
                 "BLOCK LINE TEXT", "Put a text in the place of a line, counted from 0.", self._edit
@@ -225,10 +227,11 @@ class LinearSession:
             await self._tail.say(f"{read['name']}, {read['line_count']} lines:\n{read['content']}")
             return
         for one in (await self._listed())[-SHOWN_BLOCKS:]:
-            read = await self._calls.call("block.render", {"block_id": one["block_id"]})
-            await self._tail.say(
-                f"{one['username']}, {one['kind']}, {one['name']}:\n{read['text']}"
-            )
+            text = (await self._calls.call("block.render", {"block_id": one["block_id"]}))["text"]
+            says = f"{one['username']}, {one['kind']}, {one['name']}:\n"
+            if before := beyond_last(text, SHOWN_LINES):
+                says += skipped_words(one["name"], before) + "\n"
+            await self._tail.say(says + text[len(before) :])
 
     async def _edit(self, argument: str) -> None:
         block, _, rest = argument.partition(" ")

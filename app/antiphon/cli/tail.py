@@ -19,6 +19,7 @@ from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.text.lines import line_count, lines_between
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import count_of
 
 _PAGE: Final = 1_000
 
@@ -202,12 +203,9 @@ class Tail:
 
     async def _skip(self, event: Mapping[str, Any], text: str) -> None:
         """Say how much of a long block is not printed."""
-        if self.longest_start is None:
-            return
-        if (count := line_count(text) - self.longest_start) > 0:
-            before = lines_between(text, 0, count)
+        if self.longest_start is not None and (before := beyond_last(text, self.longest_start)):
             name = self._transcript.skip(event["block_id"], event["header"], before)
-            await self.say(f"{name} has {count} lines before these: /read {name} shows all.")
+            await self.say(skipped_words(name, before))
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
         """Remember what a block that was not printed said before an event."""
@@ -241,6 +239,18 @@ class Tail:
         found = await self._calls.call("context.list", {"archived": True})
         labels = {one["context_id"]: str(one["label"]) for one in found["contexts"]}
         return labels.get(context, context)
+
+
+def beyond_last(text: str, lines: int) -> str:
+    """Return the part of a text that is before its last `lines`."""
+    return lines_between(text, 0, max(0, line_count(text) - lines))
+
+
+def skipped_words(name: str, before: str) -> str:
+    """Return how many lines of a block are not printed, and how to read them."""
+    return (
+        f"{name} has {count_of(line_count(before), 'line')} before these: /read {name} shows all."
+    )
 
 
 def _event(message: Mapping[str, Any]) -> dict[str, Any]:
