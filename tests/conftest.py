@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ settings.load_profile("tests")
 # Every process that a test starts imports the program: it is compiled for the first of them only.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The app says moments in the zone of the machine.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 gc.disable()
 # What one test leaves does not matter before the next ones have made as much.

@@ -365,7 +365,7 @@ def history(block: str) -> HistorySource:
     words = (("The end ", AMY, 3, None), ("of both ", ARIA, 1, 2), ("verses.", ARIA, 2, None))
     texts = tuple(TimelineText(*word) for word in words)
     steps = [
-        HistoryStep(at, "2026-01-01T00:00:00.000Z", who, who, "edit", {block: at})
+        HistoryStep(at, "2025-01-01T00:00:00.000Z", who, who, "edit", {block: at})
         for at, who in ((1, ARIA), (2, ARIA), (3, AMY))
     ]
 

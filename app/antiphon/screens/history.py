@@ -25,7 +25,7 @@ from antiphon.render.timeline import (
 from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.modals import HintingModal, TextPage
-from antiphon.time_format import to_the_second
+from antiphon.time_format import format_absolute
 from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
 
 FAR: Final = 10
@@ -319,7 +319,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
             return left, [StatusSpan("reading…", theme.dim)]
         name, slot = self._source.author(step.principal)
         return left, [
-            StatusSpan(f"{self._at + 1} of {count} · {to_the_second(step.time)} · ", theme.dim),
+            StatusSpan(f"{self._at + 1} of {count} · {format_absolute(step.time)} · ", theme.dim),
             StatusSpan(name, theme.author(slot)),
             StatusSpan(f" {_OPERATIONS.get(step.operation, step.operation)}", theme.dim),
         ]
