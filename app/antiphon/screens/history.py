@@ -182,6 +182,10 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
             if steps is None:
                 self.dismiss(None)
                 return
+            shown = self._positions.keys()
+            if block is None and any(shown & step.blocks.keys() for step in steps):
+                # A draft's keystrokes make versions of the context, none of the page.
+                steps = [step for step in steps if shown & step.blocks.keys()]
             self._known[block] = PageHistory(steps)
         if block == self._block:
             self._at = max(0, len(self._known[block].steps) - 1)

@@ -89,6 +89,17 @@ async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Open
     assert not there.shows("Anything else?")
 
 
+async def test_history_of_the_page_leaves_out_keystrokes_of_a_draft(
+    here: World, there: Opened
+) -> None:
+    await edited(here)
+    await there.press(*"draft")
+    await until(lambda: len(there.screen.source.document.block_ids()) == 2, "the draft is shared")
+    await open_history(there, "rye bread")
+    await there.press("tab")
+    await there.sees("3 of 3")
+
+
 async def test_history_plays_all_versions(here: World, there: Opened) -> None:
     await edited(here)
     await open_history(there, "rye bread")
