@@ -17,6 +17,7 @@ SHOWN_KEYS: Final = {
     "down": "↓",
     "pageup": "PgUp",
     "pagedown": "PgDn",
+    "home": "Home",
     "end": "End",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

@@ -10,6 +10,7 @@ from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Click
 from textual.strip import Strip
 
 from antiphon.actions import shown_key
@@ -50,6 +51,11 @@ class _ChoicePage(TextPage):
     def action_choose(self, by: int) -> None:
         self._panel.choose(by)
 
+    async def on_click(self, event: Click) -> None:
+        self._panel.choose_at(round(self.scroll_y) + event.y)
+        if event.chain > 1:
+            await self._panel.run_action("open")
+
     def render_line(self, y: int) -> Strip:
         strip = super().render_line(y)
         if round(self.scroll_y) + y not in self._panel.chosen_rows:
@@ -73,7 +79,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         """
         super().__init__()
         self.kernel = kernel(self.notify_person)
-        self.chosen_rows = range(0)
+        self._rows_of: dict[str, range] = {}
         self._at = 0
         self._chosen_id: str | None = None
         self._notice = ""
@@ -152,6 +158,19 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         if not self._page.scroll_y <= first < self._page.scroll_y + height - 2:
             self._page.scroll_to(y=max(0, first - height // 2), animate=False)
 
+    @property
+    def chosen_rows(self) -> range:
+        """Rows of the chosen entry."""
+        return self._rows_of.get(self.chosen or "", range(0))
+
+    def choose_at(self, row: int) -> None:
+        """Choose the entry on a row of the panel, if there is one."""
+        entry = next((one for one, rows in self._rows_of.items() if row in rows), None)
+        if entry is not None:
+            self._notice = ""
+            self.choose_id(entry)
+            self._page.reload()
+
     def choose_id(self, entry: str) -> None:
         """Choose an entry, if it is there."""
         if entry in self.ids:
@@ -160,12 +179,11 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     def rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         """Return all rows of the panel."""
         rows = [[StatusSpan(self.heading, theme.heading_2)], []]
-        chosen, self.chosen_rows = self.chosen, range(0)
+        self._rows_of.clear()
         for index, entry in enumerate(self.ids):
             rows += self.head_rows(index, theme)
             more = self.entry_rows(index, width, theme)
-            if entry == chosen:
-                self.chosen_rows = range(len(rows), len(rows) + len(more))
+            self._rows_of[entry] = range(len(rows), len(rows) + len(more))
             rows += more
         rows.append([])
         if self._notice:

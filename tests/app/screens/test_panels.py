@@ -245,3 +245,18 @@ def panel(there: Opened) -> Panel:
     screen = there.app.screen
     assert isinstance(screen, Panel)
     return screen
+
+
+async def test_click_chooses_an_entry_and_a_double_click_opens_it(
+    here: World, there: Opened
+) -> None:
+    await make(here, "plans")
+    await there.press("f4")
+    await there.sees("plans")
+    row = next(row for row, line in enumerate(there.lines) if "plans" in line)
+    await there.pilot.click("_ChoicePage", offset=(4, row))
+    panel = there.app.screen
+    assert isinstance(panel, Panel)
+    assert row in panel.chosen_rows
+    await there.pilot.click("_ChoicePage", offset=(4, row), times=2)
+    await until(lambda: there.screen.label == "plans", "opened")
