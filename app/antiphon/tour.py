@@ -8,11 +8,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-TYPO: Final = "two chairs"
+TYPO: Final = "two chirs"
 """The demo's model writes it near the beginning; it should be `two choirs`."""
 
-MEND_AT: Final = TYPO.index("airs")
-"""The wrong letter in it: Delete takes it away, and `o` is what belongs there."""
+MEND_AT: Final = TYPO.index("irs")
+"""The place in it where an `o` belongs: typing it is one step to undo."""
 
 ENOUGH_TYPED: Final = 10
 """Characters after which both have visibly written."""
@@ -26,9 +26,9 @@ class TourStep(Enum):
 
     WAITING = None
     WALK_IN = "↑ then <key:edit>: write inside what {model} is writing"
-    MEND = "↑ then <key:edit>: chairs should be choirs, mend it while {model} writes"
+    MEND = "↑ then <key:edit>: chirs should be choirs, mend it while {model} writes"
     TYPE = "Type. {model} goes on below."
-    TYPE_TYPO = "Press Delete, type o: choirs. {model} goes on below."
+    TYPE_TYPO = "Type o: choirs. {model} goes on below."
     UNDO = "Both stay. Esc, then <key:undo> undoes only yours, <key:blame> shows who wrote what."
     JOIN = "Second terminal: `make join`"
     JOINED = "{guest} is here"

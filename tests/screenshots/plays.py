@@ -53,9 +53,9 @@ async def editing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     """You are correcting aria's text while she writes on."""
     await streaming(scene, app, pilot)
     area = app.document_screen.area
-    area.edit(scene.answer, scene.text.index("airs that answer"))
+    area.edit(scene.answer, scene.text.index("irs that answer"))
     await until(lambda: area.editor is not None and area.editor.has_focus, "the editor")
-    await pilot.press("delete", "o")
+    await pilot.press("o")
     await scene.write_until('become of it"')
     await settled(scene, app, pilot)
 
@@ -101,7 +101,7 @@ async def scrubbing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     await in_mode(app, Mode.NAVIGATE)
     await pilot.press("h")
     await sees(app, " of ")
-    await pilot.press("left", "left")
+    await pilot.press("left")
     await sees(app, "An antiphon is a chant")
     await still(app, pilot)
 

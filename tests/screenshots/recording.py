@@ -106,15 +106,13 @@ def record_demo() -> Cast:
 
 
 def _mend(first: Terminal) -> None:
-    first.wait_for("chairs should be choirs")
+    first.wait_for("chirs should be choirs")
     _pause(2.5)
     first.press("up")
     _pause(0.8)
     first.press("enter")
     first.wait_for("EDIT")
     _pause(1.2)
-    first.press("delete")
-    _pause(0.6)
     first.press("o")
     _pause(1.5)
     first.press("end")

@@ -47,7 +47,7 @@ def test_line_to_mend_is_finished_within_three_seconds() -> None:
         passed += step.wait_ms / 1000
         if isinstance(step.event, TextDelta):
             written += step.event.text
-        if "sung by two chairs" in written and written.endswith("\n"):
+        if "sung by two chirs" in written and written.endswith("\n"):
             break
     assert passed < 3
     assert written.count("\n") <= 4
