@@ -389,7 +389,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _navigate(
         "fold",
         ("space",),
-        "Fold the cell to a line, or open it.",
+        "Fold the cell to a line, or open it; a click on its ▸ or ▾ does the same.",
         words="fold",
         title="Fold or open the cell",
         enabled=lambda now: now.foldable,

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple, overload
 
 from textual.strip import Strip
 
+FOLD_MARKS: Final = ("▸", "▾")
+
 
 class SourceRun(NamedTuple):
     """Neighbouring columns of a line that show neighbouring code points of the text.
@@ -51,6 +53,14 @@ class RenderedLine(NamedTuple):
     @property
     def text(self) -> str:
         return self.strip.text
+
+    @property
+    def is_fold(self) -> bool:
+        """Whether the line begins with the mark of folded lines, which is no part of the text."""
+        column = len(self.text) - len(self.text.lstrip())
+        return self.text[column : column + 1] in FOLD_MARKS and not any(
+            run.column <= column < run.column + run.width for run in self.runs
+        )
 
     def shifted(self, distance: int) -> RenderedLine:
         """The same picture of a text that stands `distance` code points further on."""

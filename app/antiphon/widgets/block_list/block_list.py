@@ -701,7 +701,10 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return
         self.focus_cell(place.block, reveal=False)
         self.clicked = place
-        if event.chain == 2:
+        if event.chain == 1 and place.line >= 0:
+            if self.rendering(place.block).line(place.line).is_fold:
+                self.toggle_fold()
+        elif event.chain == 2:
             offset = None
             if place.line >= 0:
                 column = event.x - self._looks.gutters.columns.gutter

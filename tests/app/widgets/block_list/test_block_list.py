@@ -243,6 +243,20 @@ async def test_resizing_keeps_the_first_line_that_one_reads(sample: Sample) -> N
         assert (now.block, now.row) == (first.block, first.row)
 
 
+async def test_click_on_the_line_of_a_fold_opens_and_closes_it(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample.add_turns(1)
+    async with on_screen(sample) as (app, pilot):
+        monkeypatch.setattr(type(app), "CLICK_CHAIN_TIME_THRESHOLD", 0)
+        for mark, other in ("▸▾", "▾▸"):
+            text = app.screen_text()
+            row = next(row for row, line in enumerate(text) if f"{mark} thinking" in line)
+            await pilot.click(app.cells, offset=(10, row))
+            await pilot.pause()
+            assert any(f"{other} thinking" in line for line in app.screen_text())
+
+
 async def test_click_focuses_a_cell_and_the_wheel_scrolls(sample: Sample) -> None:
     sample.add_turns(8)
     async with on_screen(sample) as (app, pilot):
