@@ -426,8 +426,8 @@ class CellActions(BaseScreen):
             typed[0] = query
             return await self._search(query) if query.strip() else ()
 
-        nothing = "Type what to look for: lower case finds both cases."
-        modal = PickerModal("Search in all contexts", ask, nothing=nothing)
+        empty = "Type what to look for: lower case finds both cases."
+        modal = PickerModal("Search in all contexts", ask, empty=empty)
         block = await self.app.push_screen_wait(modal)
         if block is None:
             return

@@ -23,6 +23,8 @@ TYPING_PAUSE_SECONDS: Final = 0.15
 
 LONGEST_SEARCH: Final = 1_000
 
+NOTHING_FOUND: Final = "Nothing is found."
+
 
 class PickerEntry(NamedTuple):
     """One line of the list, and a dim one below it."""
@@ -68,11 +70,11 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
         Binding("enter", "choose", show=False, priority=True),
     ]
 
-    def __init__(self, title: str, ask: Ask, *, nothing: str = "Nothing is found.") -> None:
-        """`nothing` stands in the place of the list while that is empty."""
+    def __init__(self, title: str, ask: Ask, *, empty: str = NOTHING_FOUND) -> None:
+        """`empty` stands in the place of the list while nothing is typed and there is none."""
         super().__init__()
         self._ask = ask
-        self._nothing = nothing
+        self._empty = self._nothing = empty
         self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
         self._list = OptionList(markup=False)
         self._list.can_focus = False
@@ -103,6 +105,7 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
         if choices:
             self._list.highlighted = 0
         else:
+            self._nothing = NOTHING_FOUND if typed.strip() else self._empty
             self._list.add_option(Option(Content(self._nothing), disabled=True))
 
     def action_move(self, step: int) -> None:

@@ -153,5 +153,15 @@ async def test_key_for_a_choice_of_none_or_one_gets_a_hint(there: Opened) -> Non
     assert await noticed(there, "down")
 
 
+async def test_picker_without_a_hit_for_what_is_typed_says_so(there: Opened) -> None:
+    async def nothing(typed: str) -> list[picker.PickerEntry]:
+        return []
+
+    there.app.push_screen(picker.PickerModal("Choose", nothing, empty="Type something."))
+    await there.sees("Type something.")
+    await there.type("x")
+    await there.sees("Nothing is found.")
+
+
 def test_every_page_over_the_document_has_its_keys_pressed() -> None:
     assert set(modal_classes()) == set(COVERS)
