@@ -141,6 +141,7 @@ async def test_guest_is_told_why_a_key_of_a_panel_changes_nothing(
     here: World, tmp_path: Path, role: str, panel: type[Panel], key: str
 ) -> None:
     cleo = await here.kernel.principal("cleo")
+    here.kernel.open_session(here.kernel.owner, "test")  # not the one of the SSH host
     async with guest(here, role, tmp_path / "guest") as there:
         before = await everything(here)
         await there.press(key)

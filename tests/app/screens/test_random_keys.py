@@ -123,6 +123,7 @@ class Player:
     async def enter(self, size: tuple[int, int]) -> None:
         coming = opened(self._here, as_name=self._name, size=size)
         self.there = await self._visit.enter_async_context(coming)
+        self._draft = self.there.screen.composer.draft
 
     async def leave(self) -> None:
         await self._visit.aclose()
@@ -197,10 +198,14 @@ class Player:
         return self._rng.choice(keys_of(self.there.screen.mode))
 
     def look(self) -> None:
-        """Note a message that only this person sees: what is in it is not lost."""
-        draft = self.there.screen.composer.draft
-        if draft.is_private:
-            self.shown.update(draft.text)
+        """Note a message that only this person sees: what is in it is not lost.
+
+        Also the last one of a context that was left while they typed.
+        """
+        before, self._draft = self._draft, self.there.screen.composer.draft
+        for draft in (before, self._draft):
+            if draft.is_private:
+                self.shown.update(draft.text)
 
     def _next_letter(self) -> str:
         letter = next(self._unused)
