@@ -1,9 +1,10 @@
-"""Tables: one row a line, columns as wide as they need, clipped to the width."""
+"""Tables: columns as wide as they need and as there is room for, in which cells are wrapped."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
@@ -13,7 +14,7 @@ from antiphon.render.canvas import Canvas
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
 from antiphon.render.markdown_inline import InlineSource, inline_rows
-from antiphon.render.wrap import WrapPiece, clipped
+from antiphon.render.wrap import WrapPiece, wrap
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -50,7 +51,8 @@ def draw_table(
             rows[-1].append([piece for row in pieces for piece in row])
     widths = _fit([_width_of(column) for column in zip(*rows, strict=False)], canvas.wide_room)
     for number, row in enumerate(rows):
-        canvas.row(_row(row, widths, aligns, style, theme))
+        for line in _lines(row, widths, aligns, style, theme):
+            canvas.row(line)
         if number == 0:
             rule = "─┼─".join("─" * width for width in widths)
             canvas.row([WrapPiece(rule, theme.marker)])
@@ -105,21 +107,23 @@ def _fit(widths: list[int], room: int) -> list[int]:
     return widths
 
 
-def _row(
+def _lines(
     cells: Sequence[Sequence[WrapPiece]],
     widths: Sequence[int],
     aligns: Sequence[str],
     style: Style,
     theme: CellTheme,
-) -> list[WrapPiece]:
-    row: list[WrapPiece] = []
-    for number, (cell, width, align) in enumerate(zip(cells, widths, aligns, strict=False)):
-        if number:
-            row.append(WrapPiece(_SEPARATOR, theme.marker))
-        shown = clipped(cell, width, theme.dim)
-        missing = width - sum(cell_len(piece.text) for piece in shown)
-        left = missing if align == "right" else missing // 2 if align == "center" else 0
-        row.append(WrapPiece(" " * left, style))
-        row.extend(shown)
-        row.append(WrapPiece(" " * (missing - left), style))
-    return row
+) -> Iterator[list[WrapPiece]]:
+    """Yield the lines of one row: as many as its longest cell needs."""
+    wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=False)]
+    for parts in zip_longest(*wrapped, fillvalue=()):
+        line: list[WrapPiece] = []
+        for number, (part, width, align) in enumerate(zip(parts, widths, aligns, strict=False)):
+            if number:
+                line.append(WrapPiece(_SEPARATOR, theme.marker))
+            missing = width - sum(cell_len(piece.text) for piece in part)
+            left = missing if align == "right" else missing // 2 if align == "center" else 0
+            line.append(WrapPiece(" " * left, style))
+            line.extend(part)
+            line.append(WrapPiece(" " * (missing - left), style))
+        yield line
