@@ -60,6 +60,7 @@ def test_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> None:
     )
     assert b"antiphon" in shown
     assert token.encode() not in shown
+    terminal.wait_for("live")
     assert members(machine)["ed"]["sessions"]
     terminal.press("ctrl+q")
     assert terminal.wait_for_end() == 0

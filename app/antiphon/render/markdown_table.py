@@ -51,8 +51,8 @@ def draw_table(
             rows[-1].append([piece for row in pieces for piece in row])
     widths = _fit([_width_of(column) for column in zip(*rows, strict=False)], canvas.wide_room)
     for number, row in enumerate(rows):
-        for line in _lines(row, widths, aligns, style, theme):
-            canvas.row(line)
+        for drawn in _lines(row, widths, aligns, style, theme):
+            canvas.row(drawn)
         if number == 0:
             rule = "─┼─".join("─" * width for width in widths)
             canvas.row([WrapPiece(rule, theme.marker)])
