@@ -425,6 +425,9 @@ class AntiphonApp(App[None]):
         self.document_screen.call_after_refresh(drawn.set)
         await drawn.wait()
         self.document_screen.resume(self._resuming)
+        focused = asyncio.Event()
+        self.call_later(focused.set)  # behind the focus, which Textual sets later, too
+        await focused.wait()
         if not typed:  # what was written already is brought to the kernel, come what may
             await self._wait_for_identity()
 
