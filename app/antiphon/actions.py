@@ -127,10 +127,10 @@ class Action:
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode] = frozenset(Mode)
     words: str = ""
-    """Two or three, for the footer, which does not name it without; names in braces like
-    `{stoppable}` are filled in."""
+    """Text of the footer, two or three words; an action without one is not in the footer. Names in
+    braces like `{stoppable}` are filled in."""
     title: str = ""
-    """Its line in the palette, where it is not without."""
+    """Line of the palette; an action without one is not in the palette."""
     enabled: Callable[[ActionContext], bool] = _always_enabled
     """Whether the key does something now."""
     takes: Callable[[ActionContext], bool] | None = None

@@ -60,7 +60,7 @@ def _install(npm: str, kept: Path) -> None:
 
 @pytest.fixture
 def collection_off() -> Iterator[None]:
-    """Whatever is part of a cycle stays in memory."""
+    """Turn the garbage collector off: objects in reference cycles stay in memory."""
     gc.collect()
     gc.disable()
     yield

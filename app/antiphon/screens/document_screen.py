@@ -394,7 +394,7 @@ class DocumentScreen(DocumentActions):
             self.call_after_refresh(self._hide_preview)
 
     async def _name_place(self) -> None:
-        """Have the project's name in the header instead of an address."""
+        """Show the project's name in the header instead of an address."""
         if (name := await self._kernel.name()) is not None:
             self._frame.header.name_place(name)
             self._update_participants()

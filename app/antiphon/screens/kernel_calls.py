@@ -111,7 +111,7 @@ class KnownKey:
 
     fingerprint: str
     owner: str
-    """Those it lets in, in words."""
+    """Name of the person, or a description of the people, whom the key lets in."""
     title: str
     """The key or authority in words, as a part of a sentence."""
     added: str

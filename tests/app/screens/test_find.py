@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from antiphon.actions import Mode
 from antiphon.widgets.status import FindBar
 from antiphon_kernel.providers import TextDelta
@@ -85,14 +87,23 @@ async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(
     await there.mode(Mode.NAVIGATE)
 
 
-async def test_find_without_a_hit_says_so(here: World, there: Opened) -> None:
-    await here.cell("hay")
-    await there.sees("hay")
+@pytest.mark.parametrize(
+    ("text", "shown", "hint"),
+    [
+        ("hay", "not found", "There is no hit to go to."),
+        ("a needle", "1 of 1", "This is the only hit."),
+    ],
+)
+async def test_find_without_another_hit_says_so(
+    here: World, there: Opened, text: str, shown: str, hint: str
+) -> None:
+    await here.cell(text)
+    await there.sees(text)
     await there.press("up", "slash")
     await there.type("needle")
-    await count(there, "not found")
+    await count(there, shown)
     await there.press("down")
-    assert there.screen.hint_shown == "There is no hit to go to."
+    assert there.screen.hint_shown == hint
 
 
 async def test_find_opens_a_folded_cell_and_folds_it_on_the_way_back(
@@ -176,13 +187,3 @@ async def test_find_n_without_a_search_hints(here: World, there: Opened) -> None
     await there.sees("something")
     await there.press("up", "n")
     assert "/ finds" in (there.screen.hint_shown or "")
-
-
-async def test_find_that_is_at_the_only_hit_says_so(here: World, there: Opened) -> None:
-    await here.cell("a needle")
-    await there.sees("needle")
-    await there.press("up", "slash")
-    await there.type("needle")
-    await count(there, "1 of 1")
-    await there.press("down")
-    assert there.screen.hint_shown == "This is the only hit."

@@ -119,7 +119,10 @@ class ComposerEditor(CellEditor):
             self._completions.show(found)
 
     def offer_history(self, messages: Sequence[str]) -> bool:
-        """Offer the messages that contain what is written, else the next; whether there is one."""
+        """Offer the earlier messages that contain what is written, or choose the next offered one.
+
+        Returns whether there is one.
+        """
         if self._history is not None and self._completions.is_open:
             return self._completions.move(1)
         self._history = messages

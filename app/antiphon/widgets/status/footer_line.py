@@ -20,7 +20,7 @@ class FooterLine(StatusLine):
     """
 
     situation: reactive[ActionContext] = reactive(ActionContext())
-    """Decides the keys named."""
+    """State of the app, from which the keys that are shown follow."""
 
     def __init__(self, keymap: KeyMap) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class FooterLine(StatusLine):
         return pieces, ()
 
     def on_click(self, event: events.Click) -> None:
-        """Press the key that is named there."""
+        """Press the key that was clicked."""
         for key, _, columns in self._keys(self.size.width):
             if event.x - self.margin in columns:
                 shown = shown_key(key)

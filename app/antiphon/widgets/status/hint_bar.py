@@ -112,7 +112,7 @@ class HintBar(StatusLine):
             self._show(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None, *, label: str = "TRY") -> None:
-        """Set the text that stands there, below a hint if there is one, and the word before it."""
+        """Set the suggestion, shown below a hint if there is one, and the word before it."""
         self._attempt = text
         self._label = label
         self._say()
