@@ -6,6 +6,10 @@ import re
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
+from antiphon_kernel.types.quoting import count_of
+
+_UNITS: Final = (3_600, "h"), (60, "min"), (1, "s")
+
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
@@ -38,10 +42,10 @@ def format_age(seconds: float) -> str:
     """Return how long ago something was: `just now`, `10 s ago`, `3 h ago`."""
     if seconds < 1:
         return "just now"
-    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{int(seconds // size)} {unit} ago"
-    return f"{int(seconds)} s ago"
+    if seconds >= 86_400:
+        return f"{count_of(int(seconds // 86_400), 'day')} ago"
+    size, unit = next(one for one in _UNITS if seconds >= one[0])
+    return f"{int(seconds // size)} {unit} ago"
 
 
 def format_time_since(moment: str) -> str:

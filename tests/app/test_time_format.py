@@ -42,13 +42,14 @@ def test_time_format_of_command_line_is_utc() -> None:
     [
         (-3.0, "just now"),
         (10.9, "10 s ago"),
-        (119.0, "119 s ago"),
-        (120.0, "2 min ago"),
-        (7_200.0, "2 h ago"),
+        (59.9, "59 s ago"),
+        (60.0, "1 min ago"),
+        (119.0, "1 min ago"),
+        (3_599.0, "59 min ago"),
+        (3_600.0, "1 h ago"),
+        (86_400.0, "1 day ago"),
         (200_000.0, "2 days ago"),
     ],
 )
-def test_format_age_counts_in_the_largest_unit_of_which_there_are_two(
-    seconds: float, read: str
-) -> None:
+def test_format_age_counts_in_the_largest_unit_that_has_passed(seconds: float, read: str) -> None:
     assert format_age(seconds) == read
