@@ -291,7 +291,7 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
         f"{name:{width}}  {role:6}  over {via:4}  since"
         f" {to_the_minute(min(one['since'] for one in found))}  "
         + (
-            count_of(len(found), "connection")
+            count_of(len(found), "session")
             if found[1:]
             else f"session {found[0]['session'][-8:]}"
         )
