@@ -9,6 +9,7 @@ from antiphon_kernel.contexts.context_layout import ContextLayout, copied_names
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.context_users import UseScope
 from antiphon_kernel.contexts.forking import (
+    FORK,
     Fork,
     InitialChange,
     read_now,

@@ -256,7 +256,7 @@ class JournalReader:
         return {int(number): (int(seq), int(time)) for number, seq, time in rows}
 
     async def changed_blocks(
-        self, context: ContextRow, after: int, limit: int, *, but_by: str
+        self, context: ContextRow, after: int, limit: int, *, but_by: str, but_as: str
     ) -> set[int]:
         """Return the numbers of the blocks that the last transactions touched.
 
@@ -264,17 +264,18 @@ class JournalReader:
             after: of a transaction; only later ones count.
             limit: how many of them count at most, the latest ones.
             but_by: id of a principal whose transactions do not count.
+            but_as: an operation whose transactions do not count.
 
         Raises:
             CorruptContextError: if a record cannot be read.
         """
         sql = (
             "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
-            " AND principal != (SELECT number FROM principals WHERE id = ?)"
+            " AND principal != (SELECT number FROM principals WHERE id = ?) AND operation != ?"
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, (*behind, but_by, limit))
+        rows = await self._database.select(sql, (*behind, but_by, but_as, limit))
         return {block for seq, touched in rows for block in _versions(context, seq, touched)}
 
     async def changes(

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from antiphon_kernel.contexts import (
+    FORK,
     Context,
     ContextPage,
     Fork,
@@ -83,7 +84,7 @@ class ListedContext(ContextInfo):
     """When that version was made."""
     changed: int | None = None
     """How many blocks others have changed since what was `seen`, as far as the last 1,000
-    changes tell; absent if that was not given, or the context
+    changes tell; copying into a fork is no change; absent if that was not given, or the context
     is damaged."""
 
 
@@ -115,7 +116,9 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
             blocks = set[int]()
             try:
                 if since < version:
-                    blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
+                    blocks = await journal.changed_blocks(
+                        row, since, _COUNTED, but_by=caller, but_as=FORK
+                    )
             except CorruptContextError as error:
                 call.kernel.quarantine.add(row.id, error)
             else:

@@ -38,6 +38,23 @@ async def test_list_counts_blocks_that_others_have_changed_since_the_seen_versio
     assert (await listed(kernel, ben, seen=seen))["changed"] == 0
 
 
+async def test_list_counts_no_blocks_that_a_fork_has_only_copied(
+    kernel: Kernel, amy: Actor
+) -> None:
+    ben = kernel.open_session(await kernel.principal("ben"), "test")
+    await kernel.call(ben, "block.create", MESSAGE)
+    await kernel.call(ben, "block.create", MESSAGE)
+    await kernel.call(ben, "context.fork", {"context": "default", "label": "copy"})
+
+    async def changed() -> int:
+        result = await kernel.call(amy, "context.list", {"seen": {}})
+        return next(int(one["changed"]) for one in result["contexts"] if one["label"] == "copy")
+
+    assert await changed() == 0
+    await kernel.call(ben, "block.create", {**MESSAGE, "context": "copy"})
+    assert await changed() == 1
+
+
 async def test_list_names_a_context_as_damaged_whose_record_cannot_be_read(
     kernel: Kernel, amy: Actor, data: Path, open_kernel: Any
 ) -> None:
