@@ -318,12 +318,14 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._request_frame_for(change)
 
     def _mark_unread(self, change: CellChange) -> None:
+        # What a context is opened with is not new.
+        is_opening = len(change.added) == len(self._heights)
         for block in change.changed:
             if self._rows.is_shown(block) or block not in self._heights:
                 continue
             if self.source.is_hidden(block):
                 self._heights.set(block, 0)
-            elif change.texts or change.added:
+            elif (change.texts or change.added) and not is_opening:
                 self._unread.blocks[block] = None
 
     def _request_frame_for(self, change: CellChange) -> None:

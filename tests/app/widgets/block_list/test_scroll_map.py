@@ -54,6 +54,15 @@ async def test_map_shows_what_is_unread() -> None:
         assert bar_of(app).index(UNREAD) >= 8
 
 
+async def test_map_shows_nothing_of_what_a_context_is_opened_with_as_unread() -> None:
+    sample = Sample()
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)):
+        sample.add_turns(20)
+        await until(lambda: AUTHOR in bar_of(app), "the cells")
+        assert UNREAD not in bar_of(app)
+
+
 async def test_map_of_document_that_fits_is_empty() -> None:
     sample = Sample()
     block = sample.add("one cell")
