@@ -656,8 +656,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _navigate("previous_cell", ("up", "k"), "The cell before."),
     _navigate("half_page_down", ("ctrl+d",), "Half a page down."),
     _navigate("half_page_up", ("ctrl+u",), "Half a page up."),
-    _navigate("first_cell", ("g",), "The first cell.", title="First cell"),
-    _navigate("last_cell", ("G",), "The last cell.", title="Last cell"),
+    _navigate("first_cell", ("g", "home"), "The first cell.", title="First cell"),
+    _navigate("last_cell", ("G", "end"), "The last cell.", title="Last cell"),
     _edit("edit_next", ("ctrl+down",), "Edit the next cell."),
     _edit("edit_previous", ("ctrl+up",), "Edit the cell before.", words="neighbour"),
     # Anywhere

@@ -432,7 +432,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
                 what = "Message, or !command" if self.user.may_run_commands else "Message"
                 return what, "Esc ends the search" if self._find.is_open else "Esc to the cells"
             case Mode.EDIT:
-                return "Esc leaves the cell", *to_write
+                return ("Esc leaves the cell",)
             case Mode.NAVIGATE:
                 return to_write
             case _:

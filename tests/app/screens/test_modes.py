@@ -64,6 +64,26 @@ async def test_esc_at_a_selected_character_has_a_visible_effect(
     assert not there.screen.composer.editor.selected_text
 
 
+async def test_home_and_end_lead_to_the_first_and_the_last_cell(
+    here: World, there: Opened
+) -> None:
+    first, _, last = [await here.cell(text) for text in ("one", "two", "three")]
+    await there.sees("three")
+    await there.press("up", "home")
+    assert there.screen.cells.focused_cell == first
+    await there.press("end")
+    assert there.screen.cells.focused_cell == last
+
+
+async def test_composer_says_how_to_leave_each_mode(here: World, there: Opened) -> None:
+    await here.cell("something")
+    await there.sees("Message, or !command · Esc to the cells")
+    await there.press("up")
+    await there.sees("› i to write")
+    await there.press("enter")
+    await until(lambda: there.lines[-2].strip() == "› Esc leaves the cell", "the way out")
+
+
 async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(
     here: World, there: Opened
 ) -> None:
