@@ -127,7 +127,9 @@ class CellRenderer:
             return folded_thinking(view, self._text_width, self._theme)
         head = [thinking_head(view, self._text_width, self._theme)]
         style = self._theme.thinking
-        return self._plain(view.text, style, WrapPiece("  ", style)).framed(head)
+        cell = self._plain(view.text, style, WrapPiece("  ", style))
+        is_long = cell.line_count > FOLDED_RESULT_LINES + 1
+        return cell.framed(head, [self._fold_end()] if is_long else [])
 
     def _tool_result(self, view: CellView) -> RenderedCell:
         style = self._theme.dim
@@ -156,6 +158,8 @@ class CellRenderer:
             )
         else:
             cell = self._plain(view.text, style, lead, is_output=True)
+            if line_count(view.text) > FOLDED_RESULT_LINES + 1:
+                foot.insert(0, self._fold_end())
         return cell.framed(foot=foot)
 
     def _folded(self, view: CellView) -> RenderedCell:
@@ -195,6 +199,11 @@ class CellRenderer:
     def _siblings(self, label: str) -> RenderedLine:
         """At the right, on a line of its own: it never covers text."""
         return self._note(label.rjust(self._text_width))
+
+    def _fold_end(self) -> RenderedLine:
+        """Return the line below an open text that a click on folds."""
+        pieces = [WrapPiece("  ▾ fold", self._theme.fold)]
+        return compose(clipped(pieces, self._text_width, self._theme.dim))
 
     def _note(self, text: str) -> RenderedLine:
         pieces = clipped([WrapPiece(text, self._theme.dim)], self._text_width, self._theme.dim)

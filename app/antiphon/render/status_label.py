@@ -24,6 +24,9 @@ _CUT: Final[Mapping[str | None, str]] = {
 """Labels of answers that are not whole, by the stop reason of a block without an error."""
 
 
+_COPIED: Final = "unfinished when copied"
+"""Label of a block that a fork has copied while it was being written."""
+
 _FAILED: Final = "failed"
 
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -69,7 +72,7 @@ def end_label(view: CellView) -> str:
     if view.stopped_by:
         return f"stopped by {_one_line(view.stopped_by)}"
     if view.header.stop_reason == INTERRUPTED:
-        return INTERRUPTED
+        return _COPIED if view.header.source_block else INTERRUPTED
     header = view.header
     if header.permission == CallPermission.DENIED:
         return "denied"

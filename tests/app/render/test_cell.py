@@ -48,7 +48,10 @@ def test_call_that_was_not_allowed_is_labelled_denied() -> None:
 
 def test_interrupted_text_says_who_stopped_it() -> None:
     assert lines("text", "so", status="error", stopped_by="amy") == ["so", "■ stopped by amy"]
-    assert lines("text", "so", status="error", stop_reason="interrupted") == ["so", "■ interrupted"]
+    interrupted = {"status": "error", "stop_reason": "interrupted"}
+    assert lines("text", "so", **interrupted) == ["so", "■ interrupted"]
+    copied = lines("text", "so", **interrupted, source_block="b")
+    assert copied == ["so", "■ unfinished when copied"]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +70,14 @@ def test_thinking_folds_to_its_length() -> None:
     assert lines("thinking", text, collapsed=True) == ["▸ thinking · 2 lines"]
     assert lines("thinking", "", collapsed=True, status="running") == ["▸ thinking…"]
     assert lines("thinking", text) == ["▾ thinking · 2 lines", "  first", "  second"]
+
+
+@pytest.mark.parametrize("kind", ["thinking", "tool_result"])
+def test_open_text_that_a_fold_shortens_ends_with_a_line_that_folds(kind: str) -> None:
+    cell = render_cell(view(kind, "1\n2\n3\n4\n5\n6\n"), 40, THEME)
+    assert plain(cell)[-2:] == ["  6", "  ▾ fold"]
+    assert cell.line(cell.line_count - 1).is_fold
+    assert lines(kind, "1\n2\n3\n4\n5\n")[-1] == "  5"
 
 
 def test_thinking_is_dim_and_slanted() -> None:
@@ -159,7 +170,7 @@ def test_result_folds_to_its_first_lines_and_its_last() -> None:
         "  ▸ 4 more lines",
         "  line 7",
     ]
-    assert len(lines("tool_result", text)) == 8
+    assert len(lines("tool_result", text)) == 9
 
 
 @pytest.mark.parametrize(
