@@ -253,6 +253,7 @@ class AntiphonApp(App[None]):
                 self.run_worker(self.action_quit(), name="no kernel")
         elif standing.connection is ConnectionStatus.LIVE:
             self._returning = self._is_context_named = False
+            self._leaving = self._leaving and standing.is_silent
         elif standing.connection is ConnectionStatus.REFUSED and self._returning:
             self._returning = False
             self._open_context(DEFAULT_CONTEXT)
@@ -494,11 +495,8 @@ class AntiphonApp(App[None]):
     async def action_quit(self) -> None:
         """Leave, with everything that was typed on the kernel's disk."""
         standing = self.session.status
-        if (
-            standing.connection is not ConnectionStatus.LIVE
-            and standing.unsaved
-            and not self._leaving
-        ):
+        answers = standing.connection is ConnectionStatus.LIVE and not standing.is_silent
+        if standing.unsaved and not answers and not self._leaving:
             self._leaving = True
             self.document_screen.hint(
                 f"{standing.unsaved} changes not on the kernel: <key:quit> again leaves and keeps"
@@ -517,7 +515,7 @@ class AntiphonApp(App[None]):
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
         self.document_screen.keep_view()
-        with suppress(AntiphonError):  # there is nobody left to be told
+        with suppress(AntiphonError, TimeoutError):  # there is nobody left to be told
             await asyncio.wait_for(self.session.close(), END_SECONDS)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -39,6 +39,25 @@ def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) 
     assert terminal.wait_for_end() == -signal.SIGHUP
 
 
+def test_hangup_while_the_kernel_is_stopped_keeps_what_was_typed(machine: Machine) -> None:
+    begin(machine)
+    terminal = machine.terminal("join")
+    terminal.wait_for("some text")
+    terminal.wait_for("live")
+    terminal.press("up", "enter")
+    terminal.wait_for("EDIT")
+    kernel = machine.kernel().pid
+    os.kill(kernel, signal.SIGSTOP)
+    try:
+        terminal.type("typed to nobody ")
+        terminal.wait_for("typed to nobody some text")
+        terminal.hang_up()
+        assert terminal.wait_for_end() == -signal.SIGHUP
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    assert "typed to nobody " in kept_in(machine)
+
+
 def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:
     block = begin(machine)
     terminal = machine.terminal("join")

@@ -117,7 +117,7 @@ class ReplicaConnection:
             if awareness.start_connection():
                 self._presence.notify()
 
-    async def send_due(self) -> None:
+    async def _send_due(self) -> None:
         """Send what is still to be sent. Raises ConnectionClosed."""
         for frame in self._frames_due():
             await self._socket.send(frame)
@@ -195,7 +195,7 @@ class ReplicaConnection:
         loop, copy = asyncio.get_running_loop(), self._copy
         with suppress(ConnectionClosed):
             while True:
-                await self.send_due()
+                await self._send_due()
                 timer = None
                 if copy.outbox.open:
                     timer = loop.call_later(copy.awareness.delay(), self._wake.set)

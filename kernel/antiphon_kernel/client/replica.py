@@ -10,10 +10,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
@@ -32,8 +31,11 @@ from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
-LEFT_BEHIND = "nothing: there was no connection to it when the program ended."
+LEFT_BEHIND = "nothing: it did not answer when the program ended."
 """Why edits are written down that were never refused; stands behind `The kernel said:`."""
+
+LAST_SECONDS: Final = 1.0
+"""How long the kernel may take to save the last edits before they are written down here."""
 
 Result = TypeVar("Result")
 
@@ -221,7 +223,7 @@ class Replica:
     async def close(self) -> None:
         """Send what is still to be sent, then let go of the connection.
 
-        What was written here without one is written down, as refused edits are.
+        What the kernel does not save in `LAST_SECONDS` is written down, as refused edits are.
 
         Raises:
             AntiphonError: `storage_failed` if that cannot be.
@@ -229,15 +231,23 @@ class Replica:
         if self._closed.is_set():
             return
         if self._connection is not None:
-            with suppress(ConnectionClosed):
-                await self._connection.send_due()
+            await self._save_last_edits()
         self._closed.set()
         self._copy.edits.close()
-        if self._connection is not None:  # it may be another one by now
-            await self._connection.close()
-        elif self._verdict is None:
-            self._report_unsent(LEFT_BEHIND)
-        self._copy.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
+        try:
+            if self._verdict is None:
+                self._report_unsent(LEFT_BEHIND)
+        finally:
+            if self._connection is not None:  # it may be another one by now
+                await self._connection.close()
+            self._copy.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
+
+    async def _save_last_edits(self) -> None:
+        """Wait until all is on the kernel's disk, or refused; not for long."""
+        self._wake()
+        with suppress(TimeoutError, AntiphonError):
+            async with asyncio.timeout(LAST_SECONDS):
+                await self.saved()
 
     async def _serve(self, socket: ClientConnection) -> tuple[bool, ServerRejection | None]:
         """Speak on one connection until it ends: whether it got live, and why it was refused."""

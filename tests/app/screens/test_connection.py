@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,43 @@ async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) ->
         await until(lambda: not there.app.is_running, "the end")
     (kept,) = (state_folder() / "refused").glob("*.md")
     assert "typed alone " in kept.read_text()
+
+
+async def test_leaving_beside_a_silent_kernel_is_said_twice_and_keeps_text(here: World) -> None:
+    await here.cell("some text")
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.sees("some text")
+        proxy.stop()
+        await there.edit()
+        await there.type("typed alone ")
+        await there.sees("not answering")
+        await there.press("ctrl+q")
+        await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
+        await there.press("ctrl+q")
+        await until(lambda: not there.app.is_running, "the end")
+    (kept,) = (state_folder() / "refused").glob("*.md")
+    assert "typed alone " in kept.read_text()
+
+
+async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here: World) -> None:
+    await here.cell("some text")
+    async with opened(here) as there:
+        await there.edit()
+
+        def has_warned(times: int) -> bool:
+            hints = there.screen._hints  # noqa: SLF001
+            return sum("Ctrl+Q again" in one.text for one in hints) == times
+
+        for number in (1, 2):
+            await here.close_doors()
+            await there.sees("offline")
+            await there.type("x")
+            await there.press("ctrl+q")
+            await until(partial(has_warned, number), "a warning")
+            assert there.app.is_running
+            await here.open_doors()
+            await there.live()
+            await there.app.session.replica.saved()
 
 
 async def test_connection_that_was_missed_is_told_to_be_back(here: World, there: Opened) -> None:

@@ -18,7 +18,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.frames import SyncUpdate
-from tests.kernel.served import ServedKernel, served_kernel
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
 LOG = {"type": "log"}
@@ -255,6 +255,36 @@ async def test_replica_close_sends_last_edits(served: ServedKernel) -> None:
     await replica.close()
     context = await served.context()
     await until(lambda: context.document.text(block) == "hello!")
+
+
+@pytest.mark.parametrize("last", [ReplicaState.LIVE, ReplicaState.CATCHING_UP])
+async def test_replica_closed_while_kernel_is_silent_writes_down_unsaved_edits(
+    served: ServedKernel, last: ReplicaState
+) -> None:
+    block = await served.block("hello")
+    proxy = CuttableProxy(served.doors.port)
+    await proxy.start()
+    through = {"http": f"http://127.0.0.1:{proxy.port}"}
+    written: list[str] = []
+
+    def keep(report: str) -> Path:
+        written.append(report)
+        return Path("report")
+
+    replica = await served.replica(
+        locate=lambda: served.locate_tcp().model_copy(update=through), keep=keep
+    )
+    if last is ReplicaState.LIVE:
+        proxy.stop()
+    else:
+        replica.watch_state(lambda: proxy.stop() if replica.state is last else None)
+        proxy.cut()
+        await until(lambda: replica.state is last, "connected again, to a kernel that is silent")
+    replica.document.append(block, " and more")
+    await replica.close()
+    (report,) = written
+    assert " and more" in report
+    await proxy.close()
 
 
 async def test_replica_ends_whenever_it_is_closed(served: ServedKernel) -> None:
