@@ -1,4 +1,6 @@
-"""Two people press keys at random while a model streams: nothing raises, nothing typed is lost.
+"""Two people press keys at random while a model streams and the kernel is away now and then.
+
+Nothing raises, nothing typed is lost.
 
 `ANTIPHON_KEYS` says how many keys are pressed, `ANTIPHON_SEED` which ones.
 """
@@ -23,11 +25,13 @@ from textual.widgets import Input
 from antiphon.actions import ACTIONS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.screens.base_screen import READING
+from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.providers import TextDelta
-from tests.app.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.app.screens.key_effects import noticed, own_keys
+from tests.kernel.served import CuttableProxy
 from tests.waiting import screen_updated, until
 
 KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "120"))
@@ -102,15 +106,45 @@ class Everything:
             self.characters.update(*new)
 
 
+class Line:
+    """The connection of all people to the kernel."""
+
+    def __init__(self, here: World, proxy: CuttableProxy) -> None:
+        self._proxy = proxy
+        self._address = here.data / ADDRESS_FILE
+        self._written = self._address.read_text()
+
+    def fail(self, rng: random.Random) -> str:
+        """Break off the connections, let the kernel be gone, or let it not answer."""
+        kind = rng.choice(("cut", "gone", "silent"))
+        if kind == "silent":
+            self._proxy.stop()
+        else:
+            self._proxy.cut()
+        if kind == "gone":
+            self._address.unlink(missing_ok=True)
+        return kind
+
+    def mend(self) -> None:
+        self._address.write_text(self._written)
+        self._proxy.go_on()
+
+
 class Player:
     """A person who presses keys without looking; present until `leave`."""
 
     there: Opened
 
     def __init__(
-        self, here: World, name: str | None, rng: random.Random, unused: Iterator[str]
+        self,
+        here: World,
+        line: Line,
+        name: str | None,
+        rng: random.Random,
+        unused: Iterator[str],
     ) -> None:
         self._here = here
+        self._line = line
         self._name = name
         self._visit = AsyncExitStack()
         self.typed: list[str] = []
@@ -128,6 +162,12 @@ class Player:
     async def leave(self) -> None:
         await self._visit.aclose()
 
+    async def connected(self) -> None:
+        """Let the kernel answer again, and wait until it has said who is here."""
+        self._line.mend()
+        await self.there.live()
+        await until(lambda: not self.there.app.session.status.is_silent, "an answer")
+
     async def return_if_gone(self) -> None:
         """Open the app again after leaving it; be let in again after having been kicked."""
         app = self.there.app
@@ -135,16 +175,24 @@ class Player:
             LEAVING.remove(app)
             if self._rng.random() < LEAVING_SHARE:
                 self.pressed.append("leaves")
-                await app.session.replica.saved()
-                app.call_later(QUIT, app)
-                await until(lambda: app.return_code is not None, "the end of the app")
+                await self._quit()
+                self._line.mend()
                 await self.leave()
                 await self.enter(app.size)
         elif app.session.status.is_rejected:
             self.pressed.append("joins again")
             await self._here.call("kernel.kick", principal=self._name, minutes=0)
             app.call_later(self.there.screen.action_join_again)
-            await self.there.live()
+            await self.connected()
+
+    async def _quit(self) -> None:
+        """Leave, also where that has to be said twice since the kernel lacks something."""
+        app = self.there.app
+        app.call_later(QUIT, app)
+        await until(lambda: app.return_code is not None or app._leaving, "an answer")  # noqa: SLF001
+        if app.return_code is None:
+            app.call_later(QUIT, app)
+        await until(lambda: app.return_code is not None, "the end of the app")
 
     @property
     def is_covered(self) -> bool:
@@ -167,9 +215,12 @@ class Player:
     async def act(self) -> None:
         await self.return_if_gone()
         there, rng = self.there, self._rng
-        kinds = ("type", "paste", "key", "mode key", "move", "mouse", "resize")
-        kind = rng.choices(kinds, (36, 2, 20, 25, 8, 5, 2))[0]
+        kinds = ("type", "paste", "key", "mode key", "move", "mouse", "resize", "line")
+        kind = rng.choices(kinds, (36, 2, 20, 25, 8, 5, 2, 2))[0]
         match kind:
+            case "line":
+                self.pressed.append(f"line {self._line.fail(rng)}")
+                await settled(there)
             case "mouse":
                 await self._mouse()
             case "resize":
@@ -309,7 +360,7 @@ async def effect_or_hint(player: Player) -> None:
     """Press one key while nothing else happens."""
     await player.return_if_gone()
     there = player.there
-    await there.live()
+    await player.connected()
     key = player.next_key_of_cover() if player.is_covered else None
     while key is None and player.is_covered:
         there.burst("escape")
@@ -328,6 +379,13 @@ async def effect_or_hint(player: Player) -> None:
 async def here(tmp_path: Path) -> AsyncIterator[World]:
     """A kernel with a model that asks before it runs a tool."""
     async with world(tmp_path, asks=True) as one:
+        yield one
+
+
+@pytest.fixture
+async def proxy(here: World) -> AsyncIterator[CuttableProxy]:
+    """The way of all apps to the kernel."""
+    async with through_proxy(here) as one:
         yield one
 
 
@@ -365,20 +423,21 @@ def own_record_factory() -> Iterator[None]:
 
 
 async def test_random_keys_lose_no_text_and_are_never_without_effect(
-    here: World, own_home: Path
+    here: World, proxy: CuttableProxy, own_home: Path
 ) -> None:
     rng, unused, everything = random.Random(SEED), letters(), Everything(here)
     for number in range(5):
         await here.cell(f"# Cell {number}\n\nSome text with a word or two.\n\n- one\n- two\n")
     await here.cell("much\n\nthought", kind="thinking")
-    players = [Player(here, name, rng, unused) for name in (None, "guest")]
+    line = Line(here, proxy)
+    players = [Player(here, line, name, rng, unused) for name in (None, "guest")]
     try:
         await players[0].enter((80, 24))
         await players[1].enter((120, 40))
         await play(here, players, rng, everything)
         for player in players:
             await player.return_if_gone()
-            await player.there.live()
+            await player.connected()
             await player.there.app.session.replica.saved()
             await everything.watch(player.there)
             kept = everything.characters | player.shown | refused(own_home)
@@ -387,6 +446,7 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
         await converged(here, players)
         here.aria.end()
     finally:
+        line.mend()
         for player in players:
             await player.leave()
 
