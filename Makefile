@@ -24,10 +24,10 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Building the environment in $(VENV) (first time only) ..."
 	@if command -v uv >/dev/null 2>&1; then \
 		{ test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && \
-		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev,fast]'; \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'; \
 	else \
 		{ test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV); } && \
-		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast]'; \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
 	fi
 	@touch $@
 

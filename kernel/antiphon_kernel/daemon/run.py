@@ -28,6 +28,7 @@ from antiphon_kernel.config import (
 )
 from antiphon_kernel.daemon.address_file import remove_address, serve_on_last_port, write_address
 from antiphon_kernel.daemon.data_folder import DataFolder
+from antiphon_kernel.daemon.event_loop import run
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
 from antiphon_kernel.kernel import Kernel
@@ -92,7 +93,7 @@ def run_kernel(
             _log.warning("%s", folder.warning)
         # Before anything is started that would get the keys with its environment.
         models = _load_models(settings)
-        asyncio.run(_run(settings, models, ready, SystemClock()))
+        run(_run(settings, models, ready, SystemClock()))
 
 
 def _load_models(settings: DaemonSettings) -> Models:

@@ -19,6 +19,8 @@ from typing import Final
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 from websockets.exceptions import ConnectionClosed
 
+from antiphon_kernel.daemon import event_loop
+
 NOTHING: Final = b"\x00\x01\x02\x00\x00"
 """A sync step 2 without any content."""
 
@@ -62,4 +64,4 @@ async def run(path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(sys.argv[1]))
+    event_loop.run(run(sys.argv[1]))
