@@ -21,6 +21,14 @@ _READERS: Final = (10, 50, 200)
 
 _ONE_AT_A_TIME: Final = ("5.6 ms (180 /s)", "5.9 ms (170 /s)", "6.7 ms (150 /s)")
 
+_OTHERS: Final = {
+    "a call: cost at 1,000,000 operations / at 1,000": "318 us, 184 us at 100,000",
+    "enter EDIT, cell of 1 MB": "seconds",
+    "enter EDIT, cell of 35,000 lines": "seconds (20,000 lines)",
+    "memory of the kernel at the end": "75 MB, after 16 minutes",
+    "memory of the app at the end": "122 MB, after 16 minutes",
+}
+
 _OPENING: Final = {
     "10,000 blocks, cold: text visible": "1.8 s",
     "10,000 blocks, warm: text visible": "1.7 s",
@@ -46,7 +54,7 @@ def before() -> dict[str, str]:
         found[f"processor time of an update at {pace}/s, 10 readers"] = "1,500 to 1,800 us"
     found["latency at 100 updates/s, 50 readers, p50"] = "2.5 ms"
     found["latency at 100 updates/s, 50 readers, p95"] = "3.4 ms"
-    return {**found, **_OPENING}
+    return {**found, **_OPENING, **_OTHERS}
 
 
 def comparison(sections: Mapping[str, str]) -> str:

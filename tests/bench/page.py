@@ -1,6 +1,6 @@
 """`make benchmarks`: runs benchmarks and writes docs/benchmarks.md.
 
-    python -m tests.bench.page [document] [kernel] [models] [app]
+    python -m tests.bench.page [document] [kernel] [models] [app] [soak]
 
 Without a name all are run; a section whose benchmark is not run stays as it is.
 """
@@ -20,7 +20,9 @@ from tests.bench.earlier import comparison
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
-PLACES: Final = ("document", "kernel", "models", "app")
+PLACES: Final = ("document", "kernel", "models", "app", "soak")
+OPTIONS: Final = {"document": ["--long"]}
+"""Arguments with which a benchmark is run for the page."""
 INTRODUCTION: Final = """# Benchmarks
 
 The last run, written by `make benchmarks`. Times are medians, with the 95th percentile beside them.
@@ -101,6 +103,10 @@ an editor.
   contexts that are opened later use them again. The app frees the contexts that it has left at the
   next full collection of garbage, which may be twenty contexts later.
 """,
+    "soak": """Half an hour with three apps that people type in, one of which comes and goes. In
+the first half four writers stream 50 words a second each, as models do; in the second they are
+silent. What grows with the text grows in the first half only, a leak in both.
+""",
 }
 """Explanations of the rows of a section."""
 
@@ -111,6 +117,7 @@ WORST_FIRST: Final = frozenset({"kernel"})
 def section(place: str) -> str:
     """Return what the benchmark of one place says now, as Markdown."""
     command = [str(Path(sys.executable).with_name("antiphon")), "bench", place, "--json"]
+    command += OPTIONS.get(place, [])
     before = os.getloadavg()[0]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures = [json.loads(line) for line in done.stdout.splitlines()]
@@ -120,8 +127,9 @@ def section(place: str) -> str:
 def _lines(place: str, figures: list[dict[str, Any]], load: float) -> Iterator[str]:
     yield f"## {place.capitalize()}\n"
     cores, version = os.cpu_count(), platform.python_version()
+    command = " ".join(("antiphon bench", place, *OPTIONS.get(place, [])))
     yield (
-        f"`antiphon bench {place}` on {cores} cores with Python {version}; load of the machine"
+        f"`{command}` on {cores} cores with Python {version}; load of the machine"
         f" when it began: {load:.1f}.\n"
     )
     if place in MEANING:
