@@ -23,6 +23,7 @@ from antiphon_kernel.layout.sources import PoolSource, sources_text
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
 from antiphon_kernel.messages import (
+    JOIN,
     MESSAGE_COST,
     CorrelationError,
     Message,
@@ -138,7 +139,8 @@ class LayoutReading:
             check_correlation(messages)
         ends = list(accumulate([len(part.items) for part in self.parts]))
         marks = dict.fromkeys(self._mark(point, ends) for point in self.points.indices)
-        return ModelRequest(messages, tuple(mark for mark in marks if mark is not None))
+        marked = tuple(mark for mark in marks if mark is not None)
+        return ModelRequest(messages, marked, self.reader.join)
 
     def message_tokens(self) -> list[int]:
         """Return the estimate of each message of the request."""
@@ -188,6 +190,8 @@ class ModelRequest:
     messages: tuple[Message, ...] = ()
     marks: tuple[BlockPosition, ...] = ()
     """Content blocks up to which the provider is to keep what it has read."""
+    join: str = JOIN
+    """Between two texts of a message of the user; those of the model have `JOIN`."""
 
 
 def _with_tail(messages: Sequence[Message], tail: LayoutTail) -> tuple[Message, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from antiphon_kernel.layout.items import BlockAuthor, ItemType, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.paths import BlockPath, is_path
+from antiphon_kernel.messages import JOIN
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
@@ -42,6 +43,8 @@ class LayoutReader:
     """Several people have written, so each is named."""
     is_plain: bool = False
     """It calls no tools, so it is given what was said, without headers and paths."""
+    join: str = BETWEEN
+    """Between two texts that are sent to it as one: `JOIN` only where one person alone speaks."""
 
     @classmethod
     def of(
@@ -59,7 +62,8 @@ class LayoutReader:
         models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:
             model = models[0]
-        return cls(model, len(people) > 1, is_plain)
+        is_one_voice = is_plain and len(people) <= 1 and not {*models} - {model}
+        return cls(model, len(people) > 1, is_plain, JOIN if is_one_voice else BETWEEN)
 
     def wrote(self, block: LayoutBlock) -> bool:
         """Return whether a block is the reader's own."""

@@ -1,45 +1,36 @@
-"""Coalescing: neighbours of one role that are all text become one message with one text.
+"""Coalescing: texts of one message that follow each other are sent as one text.
 
-What a model sees does not depend on whether a neighbour was merged: texts of one message are
-joined in the same way as those of two. Messages with anything but text, and all results of
-tools, stay as they are and apart.
+Neighbours of one role are one message already, so what a model sees of two texts depends neither
+on the message that each was written in nor on the service that the model is asked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain, groupby
-from typing import Final
-
-from antiphon_kernel.messages.message import (
-    AssistantMessage,
-    Message,
-    TextBlock,
-    ToolMessage,
-    UserMessage,
-    is_text_only,
-)
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final, TypeVar, cast
 
 JOIN: Final = " "
 """Between two texts that become one."""
 
+_Part = TypeVar("_Part")
 
-def coalesce(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Merge neighbours of one role whose blocks are all text."""
-    merged: list[Message] = []
-    for kind, group in groupby(messages, _kind_of_text_message):
-        neighbours = list(group)
-        if kind is None or (len(neighbours) == 1 and len(neighbours[0].content) == 1):
-            merged.extend(neighbours)
+
+def coalesce(parts: Sequence[_Part], join: str = JOIN, *, in_pieces: bool = False) -> list[_Part]:
+    """Return the parts of a message with strings in a row as one; all else stays, and apart.
+
+    Args:
+        in_pieces: leave each string a part of its own, with the join at its beginning, so that no
+            part changes with what follows it.
+    """
+    if len(parts) < 2:
+        return list(parts)
+    merged: list[_Part] = []
+    for is_text, run in groupby(parts, lambda part: isinstance(part, str)):
+        if not is_text:
+            merged.extend(run)
             continue
-        blocks = chain.from_iterable(one.content for one in neighbours)
-        texts = [block.text for block in blocks if isinstance(block, TextBlock)]
-        merged.append(kind((TextBlock(JOIN.join(texts)),)))
-    return tuple(merged)
-
-
-def _kind_of_text_message(message: Message) -> type[UserMessage] | type[AssistantMessage] | None:
-    """The class of a message that may be merged; None for the others."""
-    if isinstance(message, ToolMessage) or not is_text_only(message.content):
-        return None
-    return type(message)
+        first, *others = cast(Iterable[str], run)
+        pieces = [first, *(join + text for text in others)]
+        merged += cast(list[_Part], pieces if in_pieces else ["".join(pieces)])
+    return merged

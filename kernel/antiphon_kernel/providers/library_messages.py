@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pydantic_ai.messages import (
@@ -34,10 +34,11 @@ from antiphon_kernel.messages import (
     ToolMessage,
     ToolUse,
     UnknownBlock,
+    coalesce,
 )
 from antiphon_kernel.messages.message import is_blank
 from antiphon_kernel.providers.model_config import ModelConfig
-from antiphon_kernel.providers.provider import ModelPrompt, PromptFile
+from antiphon_kernel.providers.provider import ModelPrompt
 from antiphon_kernel.providers.signatures import ProviderSignature, SignedPart
 from antiphon_kernel.types.frozen_json import thaw
 
@@ -60,7 +61,10 @@ def request_parameters(prompt: ModelPrompt) -> ModelRequestParameters:
 
 
 def library_messages(
-    prompt: ModelPrompt, config: ModelConfig, provider: str, marks: Sequence[BlockPosition] = ()
+    prompt: ModelPrompt,
+    config: ModelConfig,
+    provider: str,
+    marks: Sequence[BlockPosition] | None = None,
 ) -> list[ModelMessage]:
     """Return the messages of a prompt.
 
@@ -68,11 +72,12 @@ def library_messages(
 
     Args:
         provider: the library's name of the service, which takes back what it signed.
-        marks: content blocks at which the service is to end what it keeps in its cache.
+        marks: content blocks at which the service is to end what it keeps in its cache; None of
+            one that has no marks, which is given texts in a row as one.
     """
-    mapping = _Mapping(prompt.files, config, provider)
+    mapping = _Mapping(prompt, config, provider, in_pieces=marks is not None)
     marked: dict[int, list[int]] = {}
-    for mark in marks:
+    for mark in marks or ():
         marked.setdefault(mark.message, []).append(mark.block)
     for index, message in enumerate(prompt.conversation.messages):
         mapping.add(message, marked.get(index, ()))
@@ -84,11 +89,15 @@ class _Mapping:
 
     def __init__(
         self,
-        files: Mapping[str, PromptFile],
+        prompt: ModelPrompt,
         config: ModelConfig,
         provider: str,
+        *,
+        in_pieces: bool,
     ) -> None:
-        self._files = files
+        self._files = prompt.files
+        self._join = prompt.conversation.join
+        self._in_pieces = in_pieces
         self._config = config
         self._provider = provider
         self._now = datetime.now(UTC)
@@ -112,13 +121,14 @@ class _Mapping:
             if marked:
                 self._hear([CachePoint()])
         else:
-            content: list[UserContent] = []
-            for at, block in enumerate(message.content):
-                if (item := self._item(block)) is None:
-                    continue
-                content.append(item)
-                if at in marked:
-                    content.append(CachePoint())
+            heard: dict[int, UserContent] = {
+                at: item
+                for at, block in enumerate(message.content)
+                if (item := self._item(block)) is not None
+            }
+            content = coalesce(list(heard.values()), self._join, in_pieces=self._in_pieces)
+            for at in sorted(heard.keys() & marked, reverse=True):
+                content.insert(list(heard).index(at) + 1, CachePoint())
             if content:
                 # One text goes as such: not every server takes a list.
                 only = content[0] if len(content) == 1 else None
@@ -137,15 +147,15 @@ class _Mapping:
             self._heard = []
 
     def _said(self, message: AssistantMessage) -> list[ModelResponsePart]:
-        parts: list[ModelResponsePart] = []
+        parts: list[str | ModelResponsePart] = []
         for block in message.content:
             if isinstance(block, Thinking):
                 parts.extend(self._thoughts(block))
             elif isinstance(block, ToolUse):
                 parts.append(self._call(block))
             elif isinstance(item := self._item(block), str):
-                parts.append(TextPart(item))
-        return parts
+                parts.append(item)
+        return [TextPart(part) if isinstance(part, str) else part for part in coalesce(parts)]
 
     def _call(self, use: ToolUse) -> ToolCallPart:
         self._names[use.id] = use.name

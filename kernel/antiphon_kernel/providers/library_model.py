@@ -53,9 +53,9 @@ class LibraryModel(ABC):
     def settings(self, prompt: ModelPrompt) -> ModelSettings:
         """Return what this kind of model is told beside the prompt."""
 
-    def marks(self, prompt: ModelPrompt) -> Sequence[BlockPosition]:
-        """Return the content blocks that are marked for the cache; none by default."""
-        return ()
+    def marks(self, prompt: ModelPrompt) -> Sequence[BlockPosition] | None:
+        """Return the content blocks that are marked for the cache; None if there are no marks."""
+        return None
 
     async def stream(self, prompt: ModelPrompt) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events of one round."""

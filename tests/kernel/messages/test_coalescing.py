@@ -1,107 +1,50 @@
-"""Coalescing: the worked cases, and the rules behind them."""
+"""Coalescing: texts in a row become one text, or pieces of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain, pairwise
-
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from antiphon_kernel.messages import (
-    JOIN,
-    AssistantMessage,
-    ImageBlock,
-    Message,
-    TextBlock,
-    ToolMessage,
-    ToolUse,
-    UserMessage,
-    coalesce,
-    is_text_only,
-)
-from antiphon_kernel.types.frozen_json import JsonObject
-from tests.kernel.messages.generated import EXAMPLES, PATHS
+from antiphon_kernel.messages import JOIN, coalesce
+from tests.kernel.messages.generated import EXAMPLES
 
-T = ToolUse("c1", "calc", JsonObject())
-
-
-def user(*texts: str) -> UserMessage:
-    return UserMessage(tuple(map(TextBlock, texts)))
-
-
-def model(*texts: str) -> AssistantMessage:
-    return AssistantMessage(tuple(map(TextBlock, texts)))
-
-
-CALL = AssistantMessage((T,))
-TEXT_AND_CALL = AssistantMessage((TextBlock("b"), T))
-RESULTS = [ToolMessage((TextBlock("r1"),), "c1"), ToolMessage((TextBlock("r2"),), "c2")]
+PARTS = st.lists(st.sampled_from(["a", "b", " ", 1, 2]))
 
 
 @pytest.mark.parametrize(
-    ("messages", "merged"),
+    ("parts", "merged"),
     [
-        pytest.param(
-            [user("A"), user("B"), model("C"), model("D"), CALL, model("E"), *RESULTS],
-            [user("A B"), model("C D"), CALL, model("E"), *RESULTS],
-            id="U A, U B, A C, A D, A T, A E, tool r1, tool r2",
-        ),
-        pytest.param(
-            [model("a"), TEXT_AND_CALL, model("c"), model("d")],
-            [model("a"), TEXT_AND_CALL, model("c d")],
-            id="a, b+T, c, d",
-        ),
-        pytest.param([], [], id="empty stays empty"),
+        (["A", "B"], ["A B"]),
+        (["A"], ["A"]),
+        (["A", "B", 1, "C", 2, 3, "D", "E"], ["A B", 1, "C", 2, 3, "D E"]),
+        ([], []),
     ],
 )
-def test_coalesce(messages: list[Message], merged: list[Message]) -> None:
-    assert coalesce(messages) == tuple(merged)
+def test_coalesce_texts_in_a_row_returns_one(
+    parts: list[str | int], merged: list[str | int]
+) -> None:
+    assert coalesce(parts) == merged
 
 
-def test_texts_of_one_message_are_joined_as_those_of_two() -> None:
-    assert coalesce([user("a", "b"), user("c")]) == coalesce([user("a"), user("b", "c")])
-    assert coalesce([user("a", "b")]) == (user(JOIN.join("ab")),)
-
-
-def test_message_with_an_image_is_not_merged() -> None:
-    pictured = UserMessage((TextBlock("a"), ImageBlock("image/png", "0" * 64)))
-    messages = [user("b"), pictured, user("c")]
-    assert coalesce(messages) == tuple(messages)
+def test_coalesce_in_pieces_returns_the_join_at_the_beginning_of_each_later_text() -> None:
+    parts = ["A", "B", 1, "C", "D"]
+    assert coalesce(parts, "\n\n", in_pieces=True) == ["A", "\n\nB", 1, "C", "\n\nD"]
 
 
 @EXAMPLES
-@given(PATHS)
-def test_coalescing_twice_is_once_and_leaves_its_input(path: list[Message]) -> None:
-    before = list(path)
-    once = coalesce(path)
-    assert coalesce(once) == once and path == before
+@given(PARTS)
+def test_coalesce_twice_is_once_and_leaves_its_input(parts: list[str | int]) -> None:
+    before = list(parts)
+    once = coalesce(parts)
+    assert coalesce(once) == once and parts == before
 
 
 @EXAMPLES
-@given(PATHS)
-def test_coalescing_keeps_barriers_and_every_text_in_order(path: list[Message]) -> None:
-    merged = coalesce(path)
-    assert [id(one) for one in barriers(merged)] == [id(one) for one in barriers(path)]
-    assert texts(merged) == texts(path)
-
-
-def barriers(messages: Iterable[Message]) -> list[Message]:
-    return [
-        one for one in messages if isinstance(one, ToolMessage) or not is_text_only(one.content)
-    ]
-
-
-def texts(messages: Iterable[Message]) -> str:
-    """Every text, without what coalescing puts between two."""
-    blocks = chain.from_iterable(one.content for one in messages)
-    return "".join(one.text for one in blocks if isinstance(one, TextBlock)).replace(JOIN, "")
-
-
-@EXAMPLES
-@given(PATHS)
-def test_coalesced_neighbours_differ_in_role_or_are_barriers(path: list[Message]) -> None:
-    merged = coalesce(path)
-    for one, following in pairwise(merged):
-        both_text = is_text_only(one.content) and is_text_only(following.content)
-        assert one.role is not following.role or not both_text or isinstance(one, ToolMessage)
+@given(PARTS, st.lists(st.sampled_from("ab"), min_size=1))
+def test_coalesce_in_pieces_reads_as_one_and_grows_at_its_end(
+    parts: list[str | int], more: list[str]
+) -> None:
+    pieces = coalesce(parts, in_pieces=True)
+    assert coalesce(pieces, "") == coalesce(parts, JOIN)
+    assert coalesce([*parts, *more], in_pieces=True)[: len(parts)] == pieces

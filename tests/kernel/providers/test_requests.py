@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -308,6 +309,19 @@ async def test_marks_change_nothing_where_there_are_none(
     plain = await sent(wire, model(kind), kind, prompt_of(*CONVERSATION))
     marks = (BlockPosition(0, 0), BlockPosition(3, 0))
     assert await sent(wire, model(kind), kind, prompt_of(*CONVERSATION, marks=marks)) == plain
+
+
+@pytest.mark.parametrize("marks", [(), (0,), (0, 1), (2,)])
+async def test_pieces_of_a_message_are_the_same_wherever_it_is_marked(
+    wire: WireServer, model: Open, marks: tuple[int, ...]
+) -> None:
+    picture = UserMessage((*heard("a", "b").content, ImageBlock("image/png", "0" * 64)))
+    prompt = prompt_of(heard("A", "B", "C"), AssistantMessage((TextBlock("D"),)), picture)
+    positions = tuple(BlockPosition(0, at) for at in marks)
+    request = replace(prompt.conversation, marks=positions)
+    body = await sent(wire, model(ANTHROPIC), ANTHROPIC, replace(prompt, conversation=request))
+    assert [block["text"] for block in body["messages"][0]["content"]] == ["A", " B", " C"]
+    assert [one for one in marked(body) if one.startswith("0.")] == [f"0.{at}" for at in marks]
 
 
 async def test_growing_conversation_is_read_from_the_cache(wire: WireServer, model: Open) -> None:

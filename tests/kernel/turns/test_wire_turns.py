@@ -15,7 +15,7 @@ from tests.kernel.turns.stage import OpenStage, remote
 from tests.wire.answering import Called, Said, Thought, answer
 from tests.wire.asking import config_at
 from tests.wire.prompt_cache import PromptCache
-from tests.wire.server import FORMATS, WireServer
+from tests.wire.server import FORMATS, JSON, WireAnswer, WireRequest, WireServer
 
 SIGNATURE = base64.b64encode(b"signed by the provider").decode()
 
@@ -81,6 +81,103 @@ async def test_rounds_of_a_turn_are_read_from_the_cache(
     assert len(readings) == 9
     # Of each request all is there but the last round and what is announced.
     assert all(reading.blocks - reading.cached <= 4 for reading in readings[1:]), readings
+
+
+@pytest.mark.parametrize("tools", [None, ()], ids=["tools", "plain"])
+async def test_growing_message_of_a_person_is_read_from_the_cache(
+    wire: WireServer, open_stage: OpenStage, tools: tuple[str, ...] | None
+) -> None:
+    kind = ModelKind.ANTHROPIC
+    stage = await open_stage(remote(open_provider(config_at(wire, kind)), tools=tools))
+    wire.reply = lambda request: answer(kind, Said("Done."))
+    cache = PromptCache()
+    before = 0
+    for number in range(6):
+        await stage.play(f"Message {number}")
+        await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+        body = wire.requests[-1].body
+        assert len(body["messages"]) == 1
+        reading = cache.read(body)
+        assert reading.cached >= before
+        before = reading.blocks - (tools is None)
+
+
+def spoken(kind: ModelKind, body: Any) -> list[tuple[str, str]]:
+    """Return the role and the text of each message of a request without calls."""
+    key = "content" if kind is not ModelKind.GOOGLE else "parts"
+    messages = next(body[name] for name in ("messages", "input", "contents") if name in body)
+    return [
+        (
+            {"model": "assistant"}.get(one["role"], one["role"]),
+            one[key] if isinstance(one[key], str) else "".join(part["text"] for part in one[key]),
+        )
+        for one in messages
+        if one["role"] != "system"
+    ]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_texts_of_one_role_in_a_row_are_sent_with_one_join(
+    wire: WireServer, open_stage: OpenStage, kind: ModelKind
+) -> None:
+    stage = await open_stage(remote(open_provider(config_at(wire, kind)), tools=()))
+    wire.reply = lambda request: answer(kind, Said(["x", "C", "D", "E"][len(wire.requests) - 1]))
+    await stage.play("A")
+    await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+    await stage.play("B")
+    between = await stage.play("y")
+    await stage.call("block.exclude", block_id=between, excluded=True)
+    await stage.play("Go.")
+    assert spoken(kind, wire.requests[-1].body) == [
+        ("user", "A B"),
+        ("assistant", "C D"),
+        ("user", "Go."),
+    ]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_named_texts_in_a_row_are_sent_as_paragraphs(
+    wire: WireServer, open_stage: OpenStage, kind: ModelKind
+) -> None:
+    stage = await open_stage(remote(open_provider(config_at(wire, kind)), tools=()))
+    wire.reply = lambda request: answer(kind, Said("Done."))
+    await stage.play("A")
+    await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+    await stage.play("B", await stage.actor("ben"))
+    assert spoken(kind, wire.requests[-1].body) == [("user", "amy: A\n\nben: B")]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_user_message_of_a_model_with_tools_is_a_part_of_the_text_stream(
+    wire: WireServer, open_stage: OpenStage, kind: ModelKind
+) -> None:
+    stage = await open_stage(remote(open_provider(config_at(wire, kind))))
+    wire.answers.append(answer(kind, Said("Done.")))
+    prompt = await stage.play("Hello?")
+    ((_, text),) = spoken(kind, wire.requests[-1].body)
+    header, message, announced = text.split("\n\n")
+    assert header.startswith("[TURN ")
+    assert message == f"[USER MESSAGE]\n[path: {await stage.path(prompt)}]\nHello?"
+    assert announced.startswith("[ANNOUNCE]\n")
+
+
+@pytest.mark.parametrize("tools", [None, ()], ids=["tools", "plain"])
+async def test_server_that_takes_only_strings_answers_two_people(
+    wire: WireServer, open_stage: OpenStage, tools: tuple[str, ...] | None
+) -> None:
+    kind = ModelKind.OPENAI_CHAT
+
+    def reply(request: WireRequest) -> WireAnswer:
+        if all(isinstance(one["content"], str) for one in request.body["messages"]):
+            return answer(kind, Said("Done."))
+        return WireAnswer(b'{"error": {"message": "content: expected a string"}}', 400, JSON)
+
+    wire.reply = reply
+    stage = await open_stage(remote(open_provider(config_at(wire, kind)), tools=tools))
+    await stage.play("Hello?")
+    await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+    await stage.play("And now?", await stage.actor("ben"))
+    assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
