@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console, RenderableType
 from textual import events, on
@@ -56,7 +57,7 @@ from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.quoting import count_of, join_names, quote
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 DEMO = "demo"
@@ -292,11 +293,14 @@ class AntiphonApp(App[None]):
         self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)
         self.session = self._new_session(self._options)
+        draft = self._draft
         await self._show_document()
         if block is not None:
             self.document_screen.arrive_at(block, query)
         self.session.start(block or self._memory.anchored_block(context))
-        await before.close()
+        kept = await close_session(before, draft)
+        if kept is not None:
+            self.document_screen.hint(not_on_kernel(kept), weighty=True)
 
     def on_document_screen_happened(self, message: DocumentScreen.Happened) -> None:
         """Call the person back who looks elsewhere."""
@@ -496,27 +500,27 @@ class AntiphonApp(App[None]):
         """Leave, with everything that was typed on the kernel's disk."""
         standing = self.session.status
         answers = standing.connection is ConnectionStatus.LIVE and not standing.is_silent
-        if standing.unsaved and not answers and not self._leaving:
+        unsaved = standing.unsaved + bool(self._draft.unheard)
+        if unsaved and not answers and not self._leaving:
             self._leaving = True
             self.document_screen.hint(
-                f"{standing.unsaved} changes not on the kernel: <key:quit> again leaves and keeps"
-                " them in a file."
+                f"{count_of(unsaved, 'change')} not on the kernel: <key:quit> again leaves and"
+                " keeps what was written in a file."
             )
             return
         await self.document_screen.refresh_contexts()
         try:
-            await self.session.close()
+            kept = await close_session(self.session, self._draft)
         except AntiphonError as error:
             self.exit(message=error.message)
             return
-        kept = self.session.status.refused
-        self.exit(message=None if kept is None else f"Not on the kernel: {under_home(kept.file)}")
+        self.exit(message=None if kept is None else not_on_kernel(kept))
 
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
         self.document_screen.keep_view()
         with suppress(AntiphonError, TimeoutError):  # there is nobody left to be told
-            await asyncio.wait_for(self.session.close(), END_SECONDS)
+            await asyncio.wait_for(close_session(self.session, self._draft), END_SECONDS)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
@@ -531,6 +535,25 @@ class AntiphonApp(App[None]):
         for theme in loaded.themes.values():
             self.register_theme(theme)
         return tuple(str(failure) for failure in loaded.failures)
+
+
+async def close_session(session: Session, draft: DraftSync) -> Path | None:
+    """Let go of the kernel; return the file with what it does not have, if there is any.
+
+    Raises:
+        AntiphonError: `storage_failed` if that cannot be written.
+    """
+    try:
+        kept = session.write_down(draft.unheard) if draft.unheard else None
+    finally:
+        await session.close()
+    refused = session.status.refused
+    return kept if refused is None else refused.file
+
+
+def not_on_kernel(file: Path) -> str:
+    """Say where the text is that the kernel does not have."""
+    return f"Not on the kernel: {under_home(file)}"
 
 
 def place_name(options: AppOptions) -> str:

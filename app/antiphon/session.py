@@ -15,7 +15,7 @@ from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
-from antiphon_kernel.client.rejected_edits import Rejection, write_report
+from antiphon_kernel.client.rejected_edits import Rejection, format_message, write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
@@ -82,11 +82,12 @@ class Session:
 
     def __init__(self, options: AppOptions) -> None:
         self._options = options
+        self._write_down = write_report(state_folder() / "refused")
         self.replica = Replica(
             options.locate,
             options.context or DEFAULT_CONTEXT,
             as_name=options.as_name,
-            keep=write_report(state_folder() / "refused"),
+            keep=self._write_down,
         )
         self._calls = ToolClient(options.locate, as_name=options.as_name)
         self.preview: ContextPreview | None = None
@@ -210,6 +211,19 @@ class Session:
             self.preview = preview
             self.previewed.notify()
             self.changed.notify()
+
+    def write_down(self, message: str) -> Path:
+        """Write a message that could not be shared into the file of refused edits.
+
+        Raises:
+            AntiphonError: `storage_failed` if that cannot be.
+        """
+        try:
+            return self._write_down(format_message(message))
+        except OSError as error:
+            raise AntiphonError(
+                ErrorCode.STORAGE_FAILED, f"What you were writing cannot be kept: {error}"
+            ) from error
 
     async def close(self) -> None:
         """Send what is still to be sent and let go; nothing is lost that the kernel has."""

@@ -73,6 +73,11 @@ def format_report(document: Document, refused: Sequence[RejectedEdit]) -> str:
     return "\n".join(lines)
 
 
+def format_message(text: str) -> str:
+    """Format a message that was written while no kernel had answered yet."""
+    return "\n".join(["# A message that no kernel has seen", "", *_quoted(text), ""])
+
+
 def _paragraphs(
     document: Document, refused: Sequence[RejectedEdit]
 ) -> Sequence[tuple[str, Sequence[str]]]:

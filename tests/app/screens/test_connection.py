@@ -100,6 +100,18 @@ async def test_leaving_beside_a_silent_kernel_is_said_twice_and_keeps_text(here:
     assert "typed alone " in kept.read_text()
 
 
+async def test_message_typed_before_any_kernel_answered_is_kept_when_leaving(here: World) -> None:
+    await here.close_doors()
+    async with opened(here, live=False) as there:
+        await there.type("typed too early")
+        await there.press("ctrl+q")
+        await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
+        await there.press("ctrl+q")
+        await until(lambda: not there.app.is_running, "the end")
+    (kept,) = (state_folder() / "refused").glob("*.md")
+    assert "typed too early" in kept.read_text()
+
+
 async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here: World) -> None:
     await here.cell("some text")
     async with opened(here) as there:

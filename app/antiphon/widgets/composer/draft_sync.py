@@ -103,6 +103,11 @@ class DraftSync:
         """Return whether it is known who writes here, so that others see it."""
         return self._principal is not None
 
+    @property
+    def unheard(self) -> str:
+        """Return the message if it is only here, since no kernel has said who writes."""
+        return "" if self.is_identified else self.text
+
     def close(self) -> None:
         """Stop mirroring; the draft stays in the document."""
         for unwatch in self._unwatch:
