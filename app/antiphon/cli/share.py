@@ -290,11 +290,7 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
     return [
         f"{name:{width}}  {role:6}  over {via:4}  since"
         f" {to_the_minute(min(one['since'] for one in found))}  "
-        + (
-            count_of(len(found), "session")
-            if found[1:]
-            else f"session {found[0]['session'][-8:]}"
-        )
+        + (count_of(len(found), "session") if found[1:] else f"session {found[0]['session'][-8:]}")
         for (name, role, via), found in ways.items()
     ]
 

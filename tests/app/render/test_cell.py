@@ -48,7 +48,7 @@ def test_call_that_was_not_allowed_is_labelled_denied() -> None:
 
 def test_interrupted_text_says_who_stopped_it() -> None:
     assert lines("text", "so", status="error", stopped_by="amy") == ["so", "■ stopped by amy"]
-    interrupted = {"status": "error", "stop_reason": "interrupted"}
+    interrupted: dict[str, Any] = {"status": "error", "stop_reason": "interrupted"}
     assert lines("text", "so", **interrupted) == ["so", "■ interrupted"]
     copied = lines("text", "so", **interrupted, source_block="b")
     assert copied == ["so", "■ unfinished when copied"]

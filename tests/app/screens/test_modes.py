@@ -64,9 +64,7 @@ async def test_esc_at_a_selected_character_has_a_visible_effect(
     assert not there.screen.composer.editor.selected_text
 
 
-async def test_home_and_end_lead_to_the_first_and_the_last_cell(
-    here: World, there: Opened
-) -> None:
+async def test_home_and_end_lead_to_the_first_and_the_last_cell(here: World, there: Opened) -> None:
     first, _, last = [await here.cell(text) for text in ("one", "two", "three")]
     await there.sees("three")
     await there.press("up", "home")
