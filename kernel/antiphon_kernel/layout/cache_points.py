@@ -38,7 +38,6 @@ def cache_points(
     live: str | None = None,
     exact: bool = False,
     offset: int = OFFSET_ROUNDS,
-    min_rounds: int = MIN_ROUNDS,
 ) -> CachePoints:
     """Return the cache points of a stream.
 
@@ -53,7 +52,7 @@ def cache_points(
         return CachePoints()
     rounds = list(rounds_of(items).values())
     ends = [indices[-1] for indices in rounds] or list(range(len(items)))
-    pre_tail = ends[max(0, len(ends) - 1 - offset)] if len(ends) >= min_rounds else None
+    pre_tail = ends[max(0, len(ends) - 1 - offset)] if len(ends) >= MIN_ROUNDS else None
     points = (_previous_turn(items, live), pre_tail, len(items) - 1)
     if exact:
         return CachePoints(*points)

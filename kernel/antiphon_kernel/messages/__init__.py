@@ -59,4 +59,4 @@ from antiphon_kernel.messages.tokens import (
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.messages.windows import ContextTooLongError, ModelWindow, clamp_max_tokens
+from antiphon_kernel.messages.windows import ModelWindow, clamp_max_tokens

@@ -33,33 +33,15 @@ class ModelWindow:
         return min(self.output, by_input, by_total)
 
 
-class ContextTooLongError(AntiphonError):
-    """A request leaves no room for an answer."""
-
-    def __init__(self, window: ModelWindow, estimated: int) -> None:
-        limit = window.input if window.total is None else min(window.input, window.total)
-        super().__init__(
-            ErrorCode.CONTEXT_TOO_LONG,
-            f"The request has about {estimated:,} tokens and leaves no room for an answer: the"
-            f" model takes {limit:,}. Shorten the context, or hide blocks from the model.",
-            limit=limit,
-            found=estimated,
-        )
-
-
-def clamp_max_tokens(
-    requested: int | float, window: ModelWindow, estimated: int, *, fail_early: bool = False
-) -> int:
+def clamp_max_tokens(requested: int | float, window: ModelWindow, estimated: int) -> int:
     """Return how many tokens an answer may have: what was asked for, as far as there is room.
 
     Args:
         requested: rounded down; at least 1 is returned.
         estimated: tokens of the input, with system prompt and tools.
-        fail_early: refuse a request that leaves no room, instead of asking for one token.
 
     Raises:
         AntiphonError: invalid_params if `requested` is not a number.
-        ContextTooLongError: with `fail_early`.
     """
     if isinstance(requested, float) and math.isnan(requested):
         raise AntiphonError(
@@ -69,7 +51,4 @@ def clamp_max_tokens(
             expected="a number",
             found="NaN",
         )
-    room = window.room(estimated)
-    if fail_early and room < 1:
-        raise ContextTooLongError(window, estimated)
-    return max(1, math.floor(min(requested, room)))
+    return max(1, math.floor(min(requested, window.room(estimated))))

@@ -23,7 +23,6 @@ from antiphon_kernel.layout import (
 )
 from antiphon_kernel.messages import (
     Calibration,
-    ContextTooLongError,
     DocumentBlock,
     ImageBlock,
     ModelWindow,
@@ -34,6 +33,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.providers.model_config import ModelConfig
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
@@ -201,7 +201,7 @@ class PromptReader:
         """Return the prompt as it is now, compacted first if it is larger than the model takes.
 
         Raises:
-            AntiphonError: context_too_long.
+            AntiphonError: context_too_long, before anything is sent, if that is not enough.
         """
         read, budget = await self.read(announced), self.budget
         if budget is None or read.estimate <= budget:
@@ -211,7 +211,7 @@ class PromptReader:
             read = await self.read(announced)
             if read.estimate <= budget:
                 return read
-        raise ContextTooLongError(self.window or ModelWindow(), read.estimate)
+        raise self._too_long(read)
 
     async def read_compacted(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
         """Return the prompt after a compaction, because the last one did not fit, unnoticed.
@@ -236,7 +236,7 @@ class PromptReader:
         await self.compact(refused, min(aim, self.budget or aim))
         read = await self.read(announced)
         if read.estimate >= refused.estimate or read.blocks >= refused.blocks:
-            raise ContextTooLongError(self.window or ModelWindow(), read.estimate)
+            raise self._too_long(read)
         return read
 
     async def compact(self, read: ReadPrompt, budget: int) -> None:
@@ -265,7 +265,21 @@ class PromptReader:
                     return
                 allowed = int(allowed * _SMALLER)
         except CompactionError as error:
-            raise ContextTooLongError(self.window or ModelWindow(), read.estimate) from error
+            raise self._too_long(read) from error
+
+    def _too_long(self, read: ReadPrompt) -> AntiphonError:
+        """Return the error of a prompt that is not sent."""
+        limit, found = self.budget, read.estimate
+        if limit is not None and limit >= found:
+            limit = None
+        most = "the model takes fewer" if limit is None else f"at most {limit:,} are sent"
+        return AntiphonError(
+            ErrorCode.CONTEXT_TOO_LONG,
+            f"The request has about {found:,} tokens, and {most}. Shorten the context, or hide"
+            " blocks from the model.",
+            limit=limit,
+            found=found,
+        )
 
     @property
     def _wanted(self) -> int | None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from antiphon_kernel.messages import (
     AssistantMessage,
     Calibration,
-    ContextTooLongError,
     DocumentBlock,
     FileSize,
     ImageBlock,
@@ -162,16 +161,6 @@ def test_clamp_of_nan_is_an_error() -> None:
     with pytest.raises(AntiphonError) as refused:
         clamp_max_tokens(float("nan"), ModelWindow(), 0)
     assert refused.value.code is ErrorCode.INVALID_PARAMS
-
-
-@pytest.mark.parametrize("estimated", [100, 101])
-def test_clamp_without_room_fails_early_where_asked(estimated: int) -> None:
-    window = ModelWindow(100, 50)
-    with pytest.raises(ContextTooLongError) as refused:
-        clamp_max_tokens(10, window, estimated, fail_early=True)
-    assert refused.value.code is ErrorCode.CONTEXT_TOO_LONG
-    assert refused.value.details == {"limit": 100, "found": estimated}
-    assert clamp_max_tokens(10, window, 99, fail_early=True) == 1
 
 
 WINDOWS = st.builds(

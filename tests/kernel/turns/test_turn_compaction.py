@@ -97,15 +97,36 @@ async def test_third_refusal_ends_the_turn(open_stage: OpenStage) -> None:
     assert not stage.unfinished()
 
 
-async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(open_stage: OpenStage) -> None:
+@pytest.mark.parametrize(
+    ("window", "budget", "said"),
+    [
+        (ModelWindow(input=10_000, output=500), None, "at most 9,500 are sent"),
+        (ModelWindow(input=10_000, output=500), 9_000, "at most 9,000 are sent"),
+        (ModelWindow(input=10_000, output=500, separate=True), None, "at most 10,000 are sent"),
+        (None, 9_000, "at most 9,000 are sent"),
+    ],
+)
+async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
+    open_stage: OpenStage, window: ModelWindow | None, budget: int | None, said: str
+) -> None:
     provider = Replying(DONE)
-    window = ModelWindow(input=10_000, output=500)
-    stage = await open_stage(remote(provider, window=window))
+    settings = TurnSettings(limits=TurnLimits(request_tokens=budget))
+    stage = await open_stage(remote(provider, window=window), settings=settings)
     await stage.play("word " * 20_000)
     assert provider.prompts == []
     last = stage.headers()[-1]
     assert (last.kind, last.metadata[ERROR_KIND]) == (BlockKind.ERROR, "context_too_long")
-    assert "10,000" in stage.text(last)
+    assert said in stage.text(last)
+
+
+async def test_refused_prompt_that_cannot_be_shortened_ends_the_turn_without_a_made_up_limit(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying([TOO_LONG])
+    stage = await open_stage(remote(provider))
+    await stage.play("Hello?")
+    assert len(provider.prompts) == 1
+    assert "and the model takes fewer." in stage.text(stage.headers()[-1])
 
 
 async def test_huge_results_of_the_live_turn_are_hidden_and_the_prompt_stays(
