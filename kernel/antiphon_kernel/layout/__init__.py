@@ -14,7 +14,6 @@ from antiphon_kernel.layout.compaction import (
     WHOLE_TURNS,
     CompactionError,
     CompactionPlan,
-    cut_at,
     plan_compaction,
     plan_last_turns,
 )

@@ -132,21 +132,6 @@ def plan_last_turns(
     return stream.plan(cut, room) if room >= MIN_SUMMARY else None
 
 
-def cut_at(
-    items: Sequence[LayoutItem], weights: Sequence[int], keep: int, *, live: str | None = None
-) -> int:
-    """Return where to cut so that about `keep` tokens remain; 0 if nothing is to be hidden.
-
-    The last items that have so many tokens together remain, without those of a turn or round that
-    would not remain whole.
-    """
-    stream = _Stream(items, weights, live)
-    first = stream.first_of_last(keep)
-    if not stream.covered(first):
-        return 0
-    return next((cut for cut in stream.cuts() if cut >= first), 0)
-
-
 def _candidates(
     stream: _Stream, cuts: Sequence[int], budget: int, reserved: int, most: int
 ) -> Iterator[int]:

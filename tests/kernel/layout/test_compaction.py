@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,11 +16,11 @@ from antiphon_kernel.layout import (
     ItemType,
     LayoutItem,
     arrange,
-    cut_at,
     plan_compaction,
     plan_last_turns,
     visible,
 )
+from antiphon_kernel.layout.compaction import KEEP_SHARE
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.random_writing import random_blocks
 from tests.kernel.layout.written import LYRA, Writing, names, written
@@ -29,21 +30,34 @@ CASES = int(os.environ.get("ANTIPHON_CASES", "300"))
 SERIAL = visible(arrange(written("U C1 R1 C2 R2 A"))).items
 """H U C1 R1 C2 R2 A"""
 SERIAL_WEIGHTS = [0, 10, 10, 50, 10, 50, 10]
+BEHIND_A_TURN = visible(arrange(written("U A U C1 R1 C2 R2 A"))).items
+"""H U A, and the same again"""
+SCALE = 1_000
+"""Makes weights so large that there is room for a summary everywhere."""
 
 
-@pytest.mark.parametrize("keep", [1, 10, 11, 59, 60])
-def test_cut_of_the_serial_stream_that_keeps_at_most_60_is_before_a(keep: int) -> None:
-    assert cut_at(SERIAL, SERIAL_WEIGHTS, keep) == 6
+def cut_that_keeps(
+    keep: int, items: Sequence[LayoutItem], weights: Sequence[int]
+) -> LayoutItem | None:
+    """Return the first item behind the cut of a stream that is to keep so much at most."""
+    scaled = [weight * SCALE for weight in weights]
+    plan = planned(items, scaled, math.ceil(keep * SCALE / KEEP_SHARE))
+    return items[plan.cut] if plan.cut < len(items) else None
 
 
-@pytest.mark.parametrize("keep", [65, 70, 71, 119, 120])
-def test_cut_of_the_serial_stream_that_keeps_65_to_120_is_before_c2(keep: int) -> None:
-    assert cut_at(SERIAL, SERIAL_WEIGHTS, keep) == 4
+@pytest.mark.parametrize(
+    ("keep", "before"),
+    [(keep, 6) for keep in (15, 30, 59, 60)] + [(keep, 4) for keep in (65, 70, 71, 119, 120)],
+)
+def test_cut_of_the_serial_stream_is_before_a_up_to_60_and_before_c2_from_65_to_120(
+    keep: int, before: int
+) -> None:
+    found = cut_that_keeps(keep, BEHIND_A_TURN, [0, 0, 1_000, *SERIAL_WEIGHTS])
+    assert found == BEHIND_A_TURN[3 + before]
 
 
-@pytest.mark.parametrize("keep", [121, 140, 200])
-def test_cut_of_the_serial_stream_that_keeps_200_is_nothing_to_do(keep: int) -> None:
-    assert cut_at(SERIAL, SERIAL_WEIGHTS, keep) == 0
+def test_plan_of_the_serial_stream_that_keeps_200_is_nothing() -> None:
+    assert plan_compaction(SERIAL, SERIAL_WEIGHTS, math.ceil(200 / KEEP_SHARE)) is None
 
 
 def test_plan_of_one_huge_result_ends_within_the_budget_with_u_visible() -> None:
@@ -126,8 +140,9 @@ def test_plan_of_a_call_that_is_open_cuts_before_it() -> None:
 
 def test_plan_never_parts_a_call_from_the_notes_that_lead_to_it() -> None:
     items = visible(arrange(written("U A C1 R1 A C2 R2"))).items
-    assert cut_at(items, [10] * len(items), 20) == len(items)
-    assert cut_at(items, [10] * len(items), 30) == len(items) - 3
+    weights = [0, 0, *[10] * 6]
+    assert cut_that_keeps(20, items, weights) is None
+    assert cut_that_keeps(30, items, weights) == items[-3]
 
 
 def test_plan_of_the_last_turns_cuts_before_them_or_is_nothing() -> None:
@@ -190,24 +205,14 @@ def naive_cut_at(items: Sequence[LayoutItem], weights: Sequence[int], keep: int)
     return at
 
 
-def orphans_of(cut_of: Callable[[Sequence[LayoutItem], Sequence[int], int], int]) -> int:
-    """Return in how many random streams a rule parts a call from a result."""
+def test_cut_of_random_streams_by_the_naive_rule_parts_calls_from_their_results() -> None:
     found = 0
     for seed in range(CASES):
         rng = random.Random(seed)
         items, weights = raw_stream(rng)
         if items:
-            cut = cut_of(items, weights, rng.randint(1, sum(weights)))
-            found += bool(parted(items, cut))
-    return found
-
-
-def test_cut_of_random_streams_parts_no_call_from_its_results() -> None:
-    assert orphans_of(cut_at) == 0
-
-
-def test_cut_of_random_streams_by_the_naive_rule_parts_calls_from_their_results() -> None:
-    assert orphans_of(naive_cut_at) > CASES // 100
+            found += bool(parted(items, naive_cut_at(items, weights, rng.randint(1, sum(weights)))))
+    assert found > CASES // 100
 
 
 def test_plan_of_random_streams_fits_or_says_what_is_too_large() -> None:
