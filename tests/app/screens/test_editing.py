@@ -172,6 +172,17 @@ async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
     assert (badge.region.right, badge.region.bottom) == (before.right, before.bottom)
 
 
+async def test_lines_of_ones_own_are_not_new_to_oneself(here: World, there: Opened) -> None:
+    await here.cell("\n".join(f"- point {number}" for number in range(40)))
+    await there.sees("point 39")
+    await there.edit()
+    await there.press(*["enter"] * 4)
+    await until(lambda: not there.shows("point 36"), "the end below the screen")
+    assert there.screen.cells.unread_lines == 0
+    await here.cell("something new")
+    await there.sees("new line")
+
+
 def page(there: Opened) -> list[str]:
     """Return the rows of the screen down to the end of the cells."""
     return there.lines[: there.screen.cells.region.bottom]

@@ -689,6 +689,9 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return
         self._anchoring.editor_changed(editor, by_person=by_person)
         if by_person:
+            before = self._heights[editor.block]
+            added = self.viewport.measured(editor.block).rows - before
+            self._unread.grown_by_person(editor.block, added)
             self._request_frame()
         elif self.is_mounted:
             self._clock.request_throttled(STREAM_FRAME)

@@ -25,6 +25,11 @@ class Unread:
         start = [] if self.start is None else [self.start.block]
         return [*self.blocks, *start]
 
+    def grown_by_person(self, block: str, rows: int) -> None:
+        """Count rows that the person's own edit has added to a cell as seen."""
+        if self._seen is not None and self._seen.block == block:
+            self._seen = self._seen._replace(line=self._seen.line + rows)
+
     def update(self) -> int:
         """Take notice of what the view shows; returns how many new lines are below it."""
         viewport = self._viewport
