@@ -85,5 +85,6 @@ def complete_address(
     if found is None:
         return None
     begun, offered = found
-    choices = (CompletionChoice(f"@{one}", known.get(one, "file")) for one in offered)
+    kinds = (known.get(one, "folder" if one.endswith("/") else "file") for one in offered)
+    choices = (CompletionChoice(f"@{one}", kind) for one, kind in zip(offered, kinds, strict=True))
     return Completion(f"@{begun}", tuple(choices))

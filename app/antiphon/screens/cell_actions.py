@@ -19,6 +19,7 @@ from antiphon.actions import Mode
 from antiphon.clipboard import copy_text
 from antiphon.locations import state_folder, under_home
 from antiphon.render.cell_export import cell_markdown
+from antiphon.render.view import OWN_NAME
 from antiphon.screens.base_screen import Arrangement, BaseScreen, ToolCall, requires_write
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.screens.text_merge import merge_text
@@ -189,7 +190,7 @@ class CellActions(BaseScreen):
             await asyncio.sleep(0.02)
 
     def _author(self, block: str) -> str:
-        return self.source.name(self._session.document.header(block).author)[0]
+        return self.source.shown_name(self._session.document.header(block).author)[0]
 
     @requires_write
     @work(exit_on_error=False)
@@ -349,10 +350,14 @@ class CellActions(BaseScreen):
         said = f"{name} · {self._author(block)} began it at {header.created}"
         if last["version"] > 1:
             said += (
-                f" · version {last['version']:,} by {last['username']} at {last['time']}"
+                f" · version {last['version']:,} by {self._changer(last)} at {last['time']}"
                 f" ({last['operation']})"
             )
         self.hint(said)
+
+    def _changer(self, version: Mapping[str, Any]) -> str:
+        """Return the name of whoever made a version, as the person here reads it."""
+        return OWN_NAME if version["principal"] == self.source.me else str(version["username"])
 
     async def _versions(self, block: str, count: int) -> Sequence[Mapping[str, Any]]:
         """Return the last versions of a block; none if the kernel does not say, which is said."""
@@ -380,7 +385,7 @@ class CellActions(BaseScreen):
         choices = [
             PickerEntry(
                 str(one["version"]),
-                f"version {one['version']} · {format_absolute(one['time'])} · {one['username']}",
+                f"version {one['version']} · {format_absolute(one['time'])} · {self._changer(one)}",
                 one["operation"],
             )
             for one in reversed(versions[:-1])

@@ -240,7 +240,21 @@ async def test_time_tells_who_changed_the_cell_last(
     await there.type("x")
     await there.press("escape", "t")
     await hint(there, "¶2 · bela began it at")
-    assert "version 3 by amy" in (there.screen.hint_shown or "")
+    assert "version 3 by you" in (there.screen.hint_shown or "")
+    await palette(there, "Restore an earlier version of the cell")
+    await there.sees("· bela")
+    await there.press("escape")
+
+
+async def test_time_of_ones_own_cell_names_oneself_as_the_gutter_does(
+    here: World, there: Opened
+) -> None:
+    await there.type("mine")
+    await there.press("enter")
+    await until(lambda: here.aria.prompts, "the model is asked")
+    here.aria.end()
+    await there.press("up", "home", "t")
+    await hint(there, "¶1 · you began it at")
 
 
 async def test_undo_and_redo_name_the_cell(there: Opened, three: tuple[str, str, str]) -> None:

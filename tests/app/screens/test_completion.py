@@ -14,12 +14,19 @@ def open_list(there: Opened) -> list[str]:
     return [] if completion is None else [one.text for one in completion.choices]
 
 
+def details(there: Opened) -> dict[str, str]:
+    """Return what the list says of each choice."""
+    completion = there.screen.composer.completions.completion
+    return {} if completion is None else {one.text: one.detail for one in completion.choices}
+
+
 async def test_at_sign_offers_people_models_and_files(here: World, there: Opened) -> None:
     (here.folder / "notes.md").write_text("")
     await until(lambda: "aria" in there.screen.models.names, "the models")
     await there.type("@")
     assert open_list(there) == ["@amy", "@aria", "@data/", "@kernel.sock", "@notes.md"]
     await there.sees("person")
+    assert {"@data/": "folder", "@notes.md": "file"}.items() <= details(there).items()
     await there.type("ar")
     assert open_list(there) == ["@aria"]
     await there.press("tab")
