@@ -56,8 +56,11 @@ class RenderedLine(NamedTuple):
 
     @property
     def is_fold(self) -> bool:
-        """Whether the line begins with the mark of folded lines, which is no part of the text."""
-        column = len(self.text) - len(self.text.lstrip())
+        """Whether the line begins with the mark of folded lines, which is no part of the text.
+
+        The sign of a failure may stand before it.
+        """
+        column = len(self.text) - len(self.text.lstrip(" ✗"))
         return self.text[column : column + 1] in FOLD_MARKS and not any(
             run.column <= column < run.column + run.width for run in self.runs
         )

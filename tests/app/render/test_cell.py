@@ -178,8 +178,10 @@ def test_result_folds_to_its_first_lines_and_its_last() -> None:
 )
 def test_result_that_runs_or_failed_folds_to_its_last_lines(fields: dict[str, Any]) -> None:
     text = "".join(f"line {number}\n" for number in range(8))
-    lead, *below = lines("tool_result", text, collapsed=True, **fields)
+    cell = render_cell(view("tool_result", text, collapsed=True, **fields), 40, THEME)
+    lead, *below = plain(cell)
     assert lead[2:] == "▸ 4 earlier lines"
+    assert cell.line(0).is_fold and not cell.line(1).is_fold
     assert below == [f"  line {number}" for number in range(4, 8)]
 
 
