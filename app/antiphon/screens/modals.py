@@ -21,6 +21,7 @@ from antiphon.keymap import KeyMap
 from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
+from antiphon.textual_patches.dismissal import DismissOnceMixin
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import HintBar, HintLog, KeyLines, StatusSpan, fit, key_rows
 from antiphon.widgets.status.line import wrap_words
@@ -79,7 +80,7 @@ class _ModalHint(HintBar):
         self.display = False
 
 
-class HintingModal(ModalScreen[Result]):
+class HintingModal(ModalScreen[Result], DismissOnceMixin[Result]):
     """Modal screen in which a key without an effect gets a hint."""
 
     def __init__(self) -> None:

@@ -1,0 +1,53 @@
+"""A page or the palette that is clicked twice, faster than it closes."""
+
+from __future__ import annotations
+
+from textual import events
+
+from antiphon.screens.picker import PickerEntry, PickerModal
+from antiphon.textual_patches.palette import LaidOutPalette
+from tests.app.opened import Opened
+from tests.waiting import screen_updated, until
+
+
+async def click_twice(there: Opened, x: int, y: int) -> None:
+    """Send both clicks at once, as a slow line delivers them."""
+    for kind in (events.MouseDown, events.MouseUp) * 2:
+        there.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
+    await screen_updated()
+
+
+async def row_of(there: Opened, text: str) -> int:
+    await there.sees(text)
+    return next(row for row, line in enumerate(there.lines) if text in line)
+
+
+async def test_palette_clicked_twice_beside_it_closes_alone(there: Opened) -> None:
+    await there.press("ctrl+p")
+    await until(lambda: isinstance(there.app.screen, LaidOutPalette), "the palette")
+    await click_twice(there, 1, 21)
+    await until(lambda: there.app.screen is there.screen, "the document")
+    assert there.app.is_running
+
+
+async def test_command_clicked_twice_runs_once(there: Opened) -> None:
+    await there.press("ctrl+p")
+    await there.type("help")
+    await click_twice(there, 20, await row_of(there, "Help   "))
+    await until(lambda: not isinstance(there.app.screen, LaidOutPalette), "the page of keys")
+    await screen_updated()
+    assert len(there.app.screen_stack) == 2
+
+
+async def test_choice_clicked_twice_leaves_the_page_below(there: Opened) -> None:
+    async def ask(typed: str) -> list[PickerEntry]:
+        return [PickerEntry("one", "the only choice")]
+
+    await there.press("f1")
+    page, chosen = there.app.screen, list[str | None]()
+    there.app.push_screen(PickerModal("Choose", ask), chosen.append)
+    await click_twice(there, 20, await row_of(there, "the only choice"))
+    await until(lambda: there.app.screen is page, "the page below")
+    await screen_updated()
+    assert there.app.screen is page
+    assert chosen == ["one"]
