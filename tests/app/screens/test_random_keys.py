@@ -288,14 +288,21 @@ class Player:
         await settled(self.there)
 
     async def _mouse(self) -> None:
+        """Scroll, click, click twice, or select by dragging."""
         app, rng = self.there.app, self._rng
         width, height = app.size
-        x, y = rng.randrange(width), rng.randrange(height)
-        kinds: tuple[type[events.MouseEvent], ...] = rng.choice(
-            ((events.MouseScrollDown,), (events.MouseScrollUp,), (events.MouseDown, events.MouseUp))
+        click = (events.MouseDown, events.MouseUp)
+        drag = (events.MouseDown, events.MouseMove, events.MouseUp)
+        gestures: tuple[tuple[type[events.MouseEvent], ...], ...] = (
+            *((events.MouseScrollDown,), (events.MouseScrollUp,)),
+            *(click, click + click, drag),
         )
-        self.pressed.append(f"{kinds[0].__name__} {x},{y}")
+        kinds = rng.choice(gestures)
+        x, y = rng.randrange(width), rng.randrange(height)
+        self.pressed.append(f"{'+'.join(one.__name__ for one in kinds)} {x},{y}")
         for kind in kinds:
+            if kind is events.MouseMove:
+                x, y = rng.randrange(width), rng.randrange(height)
             app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
         await settled(self.there)
 
