@@ -49,22 +49,36 @@ class FirstPage(ThemedWidget):
         page = self.cell_theme.background
         if self.content is None:
             return Strip.blank(width, page)
-        rows = list(_rows(self.content, min(WIDTH, width - 4), self.cell_theme))
+        columns = min(WIDTH, width - 4)
+        title, *introduction = _introduction(columns, self.cell_theme)
+        below = list(_rows(self.content, columns, self.cell_theme))
+        rows = [title, *introduction, [], *below]
+        if len(rows) > height:
+            rows = [title, *filter(None, below)]
         row = y - max(0, (height - len(rows)) // 2)
         spans = rows[row] if 0 <= row < len(rows) else ()
         margin = max(2, (width - WIDTH) // 2)
         return fit(spans, (), width, page, margin=margin)
 
 
+def _introduction(width: int, theme: CellTheme) -> Iterator[Sequence[StatusSpan]]:
+    """Yield the name, and the sentences of what this is, for which there may be no room."""
+    yield [StatusSpan("antiphon", theme.heading_1)]
+    for line, style in (
+        ("People and models write in one document, at the same time.", theme.text),
+        ("Any cell can be edited, also while a model writes in it.", theme.dim),
+    ):
+        for part in wrap_words(line, width):
+            yield [StatusSpan(part, style)]
+
+
 def _rows(
     content: FirstPageContent, width: int, theme: CellTheme
 ) -> Iterator[Sequence[StatusSpan]]:
-    yield [StatusSpan("antiphon", theme.heading_1)]
-    yield [StatusSpan("People and models write in one document, at the same time.", theme.text)]
-    yield [StatusSpan("Any cell can be edited, also while a model writes in it.", theme.dim)]
-    yield []
     for key, does in content.keys:
-        yield [StatusSpan(key.ljust(_KEY_COLUMNS), theme.focus), StatusSpan(does, theme.text)]
+        for number, part in enumerate(wrap_words(does, max(1, width - _KEY_COLUMNS))):
+            shown = ("" if number else key).ljust(_KEY_COLUMNS)
+            yield [StatusSpan(shown, theme.focus), StatusSpan(part, theme.text)]
     yield []
     for line in content.answers:
         for part in wrap_words(displayable_in_a_row(line), width):

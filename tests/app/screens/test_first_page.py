@@ -42,6 +42,8 @@ async def test_empty_context_names_the_others(here: World) -> None:
 async def test_first_page_fits(here: World, size: tuple[int, int]) -> None:
     async with opened(here, size=size) as there:
         await there.sees("antiphon")
+        await there.sees("aria answers.")
+        assert not there.shows("…")
 
 
 async def test_context_with_a_cell_has_no_first_page(here: World) -> None:
