@@ -61,7 +61,7 @@ class SessionStatus:
 
     connection: ConnectionStatus
     reason: str | None = None
-    """Why the kernel refused this app, or could not be started again."""
+    """Why the kernel refused this app, fails, or could not be started again."""
     unsaved: int = 0
     """Changes made here that are not on the kernel's disk."""
     role: str | None = None
@@ -137,12 +137,14 @@ class Session:
         reason = self._rejection if state is ReplicaState.REFUSED else self._failure
         if reason is None and not self._was_live:
             reason = self.replica.last_error
+        reason = reason or self.replica.kernel_error
         connection = ConnectionStatus[state.name]
         if connection is ConnectionStatus.CONNECTING and self.preview is not None:
             connection = ConnectionStatus.CATCHING_UP
         if state is ReplicaState.REFUSED and self.replica.rejection_code == CloseCode.KICKED:
             connection = ConnectionStatus.KICKED
-        if self._restarting is not None and connection is not ConnectionStatus.LIVE:
+        is_down = connection is not ConnectionStatus.LIVE and self.replica.kernel_error is None
+        if self._restarting is not None and is_down:
             connection = ConnectionStatus.RESTARTING
         role = self.me.role if self.me is not None else None
         return SessionStatus(

@@ -174,7 +174,7 @@ class MessageSubmitter:
         addressed = asyncio.create_task(self._unknown_names(mentions(text)))
 
         loop = asyncio.get_running_loop()
-        slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
+        slow = loop.call_later(SLOW_AFTER, self._tell_slow)
         try:
             await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
@@ -193,6 +193,9 @@ class MessageSubmitter:
         if not self._has_models() and self._told != self._kernel.nobody:
             self._told = self._kernel.nobody
             self._hint(self._told)
+
+    def _tell_slow(self) -> None:
+        self._hint(self._session.status.reason or SLOW)
 
     async def _send_again(self, message: str, text: str) -> None:
         edited = await self._kernel.edit_message(message, text)

@@ -14,7 +14,7 @@ from antiphon_kernel.client.state import ConnectionStateMachine, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.awareness import decode_awareness
-from antiphon_kernel.yjs.close_codes import CloseCode, is_final
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
 from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
@@ -34,6 +34,12 @@ _TIME_SLICE: Final = 0.008
 
 PING_INTERVAL: Final = 1.0
 """Seconds between the answer to a ping and the next one."""
+
+_KERNEL_FAILURES: Final = (
+    CloseCode.RESTART,
+    CloseCode.INTERNAL_ERROR,
+    CloseCode.TRY_AGAIN_LATER,
+)
 
 LATE_PONG: Final = 2.0
 """Seconds after which a ping counts as unanswered. The connection stays: it is the library that
@@ -84,6 +90,14 @@ class ReplicaConnection:
         """Why the kernel has ended the connection for good; None if it is worth trying again."""
         return rejection_of(self._socket, self._denied)
 
+    @property
+    def kernel_error(self) -> str | None:
+        """Return why the kernel ended the connection, if that was no fault of this replica."""
+        end = self._socket.protocol.close_rcvd
+        if end is None or end.code not in _KERNEL_FAILURES or end.reason in ("", SHUTTING_DOWN):
+            return None
+        return self._denied or end.reason
+
     def wake(self) -> None:
         """There may be something to send."""
         self._wake.set()
@@ -113,6 +127,7 @@ class ReplicaConnection:
             await asyncio.wait({reader, writer, pinger})
             standing.set_silent(False)
             await self._socket.close()
+            standing.kernel_error = self.kernel_error or standing.kernel_error
             standing.become(ReplicaState.OFFLINE)
             if awareness.start_connection():
                 self._presence.notify()
@@ -170,6 +185,8 @@ class ReplicaConnection:
                 self._wake.set()
             case Ack(count):
                 copy.outbox.acknowledged(count)
+                if count:
+                    self._standing.kernel_error = None
                 copy.edits.keep(copy.outbox.unsaved)
                 self._standing.changed.notify()
             case AwarenessUpdate(update):

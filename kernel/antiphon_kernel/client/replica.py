@@ -37,6 +37,9 @@ LEFT_BEHIND = "nothing: it did not answer when the program ended."
 LAST_SECONDS: Final = 1.0
 """How long the kernel may take to save the last edits before they are written down here."""
 
+STEADY_SECONDS: Final = 1.0
+"""How long a connection has to last for the next attempt to come as soon as the first."""
+
 Result = TypeVar("Result")
 
 
@@ -115,6 +118,11 @@ class Replica:
         return self._standing.trouble
 
     @property
+    def kernel_error(self) -> str | None:
+        """Why the kernel ended a connection; None once it has saved anything since."""
+        return self._standing.kernel_error
+
+    @property
     def unsaved(self) -> int:
         """Number of local changes not known to be on the kernel's disk."""
         return self._copy.outbox.unsaved
@@ -182,7 +190,7 @@ class Replica:
         return known or self._context
 
     async def _keep_connected(self) -> None:
-        attempt = 0
+        attempt, loop = 0, asyncio.get_running_loop()
         refused_by: KernelAddress | None = None
         while not self._closed.is_set():
             try:
@@ -203,6 +211,7 @@ class Replica:
                 if self._closed.is_set():  # while the socket opened: `close` did not know it
                     await socket.close()
                     break
+                began = loop.time()
                 if self._replay is not None:
                     was_live, refused = False, await self._recreate(socket, self._replay)
                 else:
@@ -215,7 +224,8 @@ class Replica:
                     if refused.code != CloseCode.UNAUTHORISED:
                         break
                     refused_by = address
-                if was_live or self._replay is not None:
+                is_steady = was_live and loop.time() - began >= STEADY_SECONDS
+                if is_steady or self._replay is not None:
                     attempt = 0
             await self._unless_closed(asyncio.sleep(self._retry(attempt)))
             attempt += 1

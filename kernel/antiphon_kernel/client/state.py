@@ -28,6 +28,8 @@ class ConnectionStateMachine:
         self.state = ReplicaState.CONNECTING
         self.trouble: str | None = None
         """Why the last attempt to connect, or the last connection, failed; None once live."""
+        self.kernel_error: str | None = None
+        """Why the kernel ended a connection; None once it has saved anything since."""
         self.is_silent = False
         """Whether the kernel leaves a ping unanswered."""
         self.changed = Signal[()]()

@@ -28,14 +28,17 @@ class _PrivateFileHandler(RotatingFileHandler):
 
 
 def log_to(path: Path, *, echo: bool) -> None:
-    """Log into `path` (the last two megabytes are kept), warnings also to stderr if `echo`."""
+    """Log into `path` (the last two megabytes are kept), warnings also to stderr if `echo`.
+
+    Whoever starts a kernel in the background lets its stderr end in the same file.
+    """
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [
         _PrivateFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     ]
-    if echo:
+    if echo and not os.path.samestat(path.stat(), os.fstat(sys.stderr.fileno())):
         console = logging.StreamHandler(sys.stderr)
         console.setLevel(logging.WARNING)
         handlers.append(console)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -250,3 +252,21 @@ async def test_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(
             await there.sees("some text")
         (kept,) = (state_folder() / "refused").glob("*.md")
         assert "\n    X\n" in kept.read_text()
+
+
+async def test_kernel_that_cannot_save_says_why_until_it_can(here: World) -> None:
+    block = await here.cell("some text")
+    full = "CREATE TRIGGER full BEFORE INSERT ON ops BEGIN SELECT raise(ABORT, 'no room'); END"
+    async with opened(here) as there:
+        await there.sees("some text")
+        with closing(sqlite3.connect(here.data / "journal.db")) as rival:
+            rival.execute(full)
+        await there.edit()
+        await there.type("more and ")
+        await until(lambda: "no room" in (there.screen.hint_shown or ""), "the reason")
+        await there.sees("offline: ")
+        assert not there.shows("starting the kernel")
+        with closing(sqlite3.connect(here.data / "journal.db")) as rival:
+            rival.execute("DROP TRIGGER full")
+        await there.sees("live")
+    assert (await here.context()).document.text(block) == "more and some text"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +37,14 @@ async def test_failed_callback_is_logged(caplog: pytest.LogCaptureFixture) -> No
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_warning_is_logged_once_where_stderr_ends_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.log"
+    script = (
+        "import logging, pathlib, sys; from antiphon_kernel.daemon.logging_setup import log_to;"
+        " log_to(pathlib.Path(sys.argv[1]), echo=True); logging.warning('only once')"
+    )
+    with path.open("ab") as stderr:
+        subprocess.run([sys.executable, "-c", script, str(path)], stderr=stderr, check=True)
+    assert path.read_text().count("only once") == 1

@@ -16,6 +16,7 @@ from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -33,6 +34,14 @@ class CloseFrame:
     code: CloseCode
     reason: str
     frame: bytes | None = None
+
+    @classmethod
+    def with_whole_reason(cls, code: CloseCode, reason: str) -> CloseFrame:
+        """Return the end of a connection behind a frame with all of the reason.
+
+        A close frame has room for its first 123 bytes.
+        """
+        return cls(code, reason, encode_frame(PermissionDenied(reason)))
 
 
 class ProtocolError(Exception):
@@ -182,7 +191,7 @@ class SyncConnection:
     def _saved(self) -> None:
         if self.receipts.failure is not None:
             self.finish(
-                CloseFrame(
+                CloseFrame.with_whole_reason(
                     CloseCode.INTERNAL_ERROR, f"An update was not saved: {self.receipts.failure}"
                 )
             )

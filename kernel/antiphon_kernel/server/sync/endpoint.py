@@ -29,7 +29,6 @@ from antiphon_kernel.server.sync.connection import (
 from antiphon_kernel.server.sync.room import Room
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
-from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
 
 FAREWELL_SECONDS: Final = 1.0
 
@@ -134,9 +133,8 @@ class SyncEndpoint(ASGIServer):
 
 
 def _storage_lost(error: AntiphonError) -> CloseFrame:
-    """Return the close frame for every client; a frame before it holds the whole reason."""
-    frame = encode_frame(PermissionDenied(error.message))
-    return CloseFrame(CloseCode.STORAGE_LOST, error.message, frame)
+    """Return the end of every client's connection."""
+    return CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, error.message)
 
 
 async def _reject(send: Send, code: CloseCode, reason: str) -> None:

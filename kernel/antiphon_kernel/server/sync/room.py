@@ -34,7 +34,6 @@ from antiphon_kernel.yjs.frames import (
     SyncStep2,
     SyncUpdate,
     decode_frame,
-    encode_frame,
 )
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
@@ -308,11 +307,10 @@ class Room:
             client.receipts.gap()
             ask(client, self.context)
         elif error.code is ErrorCode.STORAGE_FAILED:
-            client.finish(CloseFrame(CloseCode.RESTART, error.message))
+            client.finish(CloseFrame.with_whole_reason(CloseCode.RESTART, error.message))
         else:
             reason = f"{error.code}: {error.message}"
-            frame = encode_frame(PermissionDenied(reason))
-            client.finish(CloseFrame(CloseCode.REFUSED, reason, frame))
+            client.finish(CloseFrame.with_whole_reason(CloseCode.REFUSED, reason))
 
     # Presence
 
@@ -348,7 +346,7 @@ class Room:
                 client.outgoing.frame(frame)
 
     def _failed(self, error: AntiphonError) -> None:
-        self.dismiss(CloseFrame(CloseCode.RESTART, error.message))
+        self.dismiss(CloseFrame.with_whole_reason(CloseCode.RESTART, error.message))
 
 
 def _failure() -> CloseFrame:
@@ -357,4 +355,4 @@ def _failure() -> CloseFrame:
 
 def _too_fast() -> CloseFrame:
     reason = f"{ErrorCode.RATE_LIMITED}: This connection writes too fast: come back more slowly."
-    return CloseFrame(CloseCode.TRY_AGAIN_LATER, reason, encode_frame(PermissionDenied(reason)))
+    return CloseFrame.with_whole_reason(CloseCode.TRY_AGAIN_LATER, reason)

@@ -81,7 +81,7 @@ async def _write_state(client: SyncConnection, context: Context, state_vector: b
                 await _write_part(client, SyncUpdate(before))
             before = part
     except AntiphonError as error:
-        client.finish(CloseFrame(CloseCode.RESTART, error.message))
+        client.finish(CloseFrame.with_whole_reason(CloseCode.RESTART, error.message))
     else:
         assert before is not None, "there is a part at least"
         await _write_part(client, SyncStep2(before))
