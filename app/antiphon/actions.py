@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
+from textual.keys import REPLACED_KEYS, key_to_character
+
 SHOWN_KEYS: Final = {
     "enter": "Enter",
     "escape": "Esc",
@@ -15,6 +17,11 @@ SHOWN_KEYS: Final = {
     "tab": "Tab",
     "up": "↑",
     "down": "↓",
+    "left": "←",
+    "right": "→",
+    "backspace": "Backspace",
+    "delete": "Delete",
+    "insert": "Insert",
     "pageup": "PgUp",
     "pagedown": "PgDn",
     "home": "Home",
@@ -173,7 +180,10 @@ def shown_key(key: str) -> str:
     """Return a key as it is displayed to people: `ctrl+q` as Ctrl+Q."""
     *modifiers, last = key.split("+")
     is_capital = modifiers or (last[:1] == "f" and last[1:].isdigit())
-    name = SHOWN_KEYS.get(last) or (last.upper() if is_capital else last)
+    name = SHOWN_KEYS.get(last)
+    if name is None:
+        sign = key_to_character(REPLACED_KEYS.get(last, last)) or last
+        name = sign.upper() if is_capital else sign
     return "+".join([*(modifier.capitalize() for modifier in modifiers), name])
 
 
