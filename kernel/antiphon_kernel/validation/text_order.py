@@ -118,11 +118,13 @@ class TextOrder:
         Nothing if it is in no text.
         """
         self._make(item)
-        text = self._text_of(item, self._neighbour(item))
+        neighbour = self._neighbour(item)
+        text = self._text_of(item, neighbour)
         if text is not None:
             if self._on_trial and self._end(item.client) > start:
                 self._withdraw(item.client)
-            self._place(text, item, start)
+                neighbour = self._neighbour(item)
+            self._place(text, item, start, neighbour)
 
     def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
         """Add what has been checked; after `fit` most of it is here already."""
@@ -154,7 +156,7 @@ class TextOrder:
                 self._fitting = items if item is not first else ()
                 return True
             self._on_trial[client] = begin
-            self._place(text, item, start)
+            self._place(text, item, start, neighbour)
         self._withdraw(client)
         return False
 
@@ -191,7 +193,7 @@ class TextOrder:
                         if item.client not in self._on_trial:
                             self._on_trial[item.client] = start
                             clients.append(item.client)
-                        self._place(text, item, start)
+                        self._place(text, item, start, neighbour)
                 yield
         finally:
             for client in clients:
@@ -257,19 +259,22 @@ class TextOrder:
         neighbours = (_origin(item, start), item.right_origin, ItemId(item.client, start - 1))
         return text.closure(one for one in neighbours if one is not None)
 
-    def _place(self, text: _Text, item: Struct, start: int) -> None:
+    def _place(self, text: _Text, item: Struct, start: int, neighbour: Segment | None) -> None:
         origin, right = _origin(item, start), item.right_origin
         length = item.clock + item.length - start
-        if origin is not None and origin.client == item.client and origin.clock == start - 1:
-            before = self._items.find(origin)
-            if before is not None and before.end == start and before.right_origin == right:
+        before = None
+        if origin is not None:
+            before = neighbour if origin is item.origin else self._items.find(origin)
+            is_next = origin.clock == start - 1 and origin.client == item.client
+            if is_next and before is not None and before.end == start:
                 following = before.right
-                if following is None or following.origin != origin:
+                is_free = following is None or following.origin != origin
+                if is_free and before.right_origin == right:
                     before.length += length
                     return
         text.record(item.client, start, (origin, right))
         new = Segment(text, ItemId(item.client, start), length, "", origin, right, 0)
-        integrate(self._items, new)
+        integrate(self._items, new, before)
 
     def _withdraw(self, client: int) -> None:
         """Take out what is here of a client only to be checked."""

@@ -9,24 +9,25 @@ from __future__ import annotations
 from antiphon_kernel.document.history.item_index import ItemTable, Segment
 
 
-def integrate(items: ItemTable, new: Segment) -> None:
-    """Put a new segment into its sequence; what it builds on must be there."""
-    left = items.end(new.origin) if new.origin is not None else None
-    right = items.begin(new.right_origin) if new.right_origin is not None else None
-    following = left.right if left is not None else new.sequence.head
-    if following is not right:
-        left = _after_conflicts(items, new, left, following, right)
-    items.add(new, left)
+def integrate(items: ItemTable, new: Segment, beside: Segment | None = None) -> None:
+    """Put a new segment into its sequence; what it builds on must be there.
+
+    Args:
+        beside: the segment that holds its origin, if that is known.
+    """
+    left = items.end(new.origin, beside) if new.origin is not None else None
+    following, right = left.right if left is not None else new.sequence.head, new.right_origin
+    if following is None or right is None:
+        is_between = following is None and right is None
+    else:
+        is_between = following.clock == right.clock and following.client == right.client
+    items.add(new, left if is_between else _after_conflicts(items, new, left))
 
 
-def _after_conflicts(
-    items: ItemTable,
-    new: Segment,
-    left: Segment | None,
-    at: Segment | None,
-    right: Segment | None,
-) -> Segment | None:
+def _after_conflicts(items: ItemTable, new: Segment, left: Segment | None) -> Segment | None:
     """Among what others wrote at the same place, the segment that `new` stands right of."""
+    right = items.begin(new.right_origin) if new.right_origin is not None else None
+    at = left.right if left is not None else new.sequence.head
     passed: set[int] = set()
     since_left: set[int] = set()
     while at is not None and at is not right:

@@ -254,9 +254,12 @@ class ItemTable:
             segment = self.split(segment, item.clock - segment.clock)
         return segment
 
-    def end(self, item: ItemId) -> Segment | None:
-        """The segment that ends with an id, cut if need be; None if it is not of this text."""
-        segment = self.find(item)
+    def end(self, item: ItemId, found: Segment | None = None) -> Segment | None:
+        """The segment that ends with an id, cut if need be; None if it is not of this text.
+
+        `found`: the one that holds the id, if that is known.
+        """
+        segment = found or self.find(item)
         if segment is not None and segment.end > item.clock + 1:
             self.split(segment, item.clock + 1 - segment.clock)
         return segment
