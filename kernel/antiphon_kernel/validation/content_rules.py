@@ -57,9 +57,12 @@ class ContentRules:
                 f"An update puts {item.kind.name.lower()} into a text of block {container.block}:"
                 " a text takes characters and format marks."
             )
-        text = self._text(container)
-        if item.kind is not ContentKind.FORMAT:
-            text.added += item.clock + item.length - begin
+        is_mark = item.kind is ContentKind.FORMAT
+        self.check_growth(container, 0 if is_mark else item.clock + item.length - begin)
+
+    def check_growth(self, container: Container, added: int) -> None:
+        """Raise if a text may not be written; so many UTF-16 units come to it."""
+        self._text(container).added += added
 
     def check_deletion(self, ids: IdRange, place: ItemLocation) -> None:
         """Raise if what is there may not be deleted; called after every `check_item`."""

@@ -118,6 +118,23 @@ class _ClientRuns:
             self.places.append(place)
         self.end = end
 
+    def tear(self, item: Struct) -> None:
+        """Record the surrogate pairs in the new part of a text."""
+        for units, match in enumerate(_ASTRAL.finditer(str(item.content)), item.clock + 1):
+            if (at := match.start() + units) >= self.end:
+                self.torn.append(at)
+
+    def place(self, clock: int) -> ItemLocation:
+        return self.places[bisect_right(self.starts, clock) - 1]
+
+    def splits_surrogates(self, clock: int) -> bool:
+        """Return whether a cut before the item `clock` would split a surrogate pair."""
+        torn = self.torn
+        if not torn:
+            return False
+        at = bisect_left(torn, clock)
+        return at < len(torn) and torn[at] == clock
+
     def extend(self, later: _ClientRuns) -> None:
         ends = [*later.starts[1:], later.end]
         for end, place in zip(ends, later.places, strict=True):
@@ -141,7 +158,7 @@ class ItemIndex:
         self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
-        self._grown: dict[Container, int] = {}
+        self.grown: dict[Container, int] = {}
         """The lengths that came into texts, until this is adopted."""
         self._queue: CausalQueue | None = None
         """Items that `ready` has held back; made when first needed."""
@@ -296,7 +313,7 @@ class ItemIndex:
         self._made.update(above._made)
         self._blocks.update(above._blocks)
         self._statuses.update(above._statuses)
-        for container, size in above._grown.items():
+        for container, size in above.grown.items():
             container.written += size
         for ids in above.deletions:
             self.deleted.add(ids)
@@ -314,11 +331,8 @@ class ItemIndex:
             below = self._lines_below.get(client)
             line = self._lines[client] = _ClientRuns(below.end if below is not None else 0)
         if item.kind is ContentKind.STRING:
-            text = str(item.content)
-            if len(text) != item.length:
-                for units, match in enumerate(_ASTRAL.finditer(text), item.clock + 1):
-                    if (at := match.start() + units) >= line.end:
-                        line.torn.append(at)
+            if len(str(item.content)) != item.length:
+                line.tear(item)
         elif item.kind is ContentKind.TYPE:
             self._make(item, place)
         elif place.nature is ItemRole.FRAME and place.container.block is not None:
@@ -332,9 +346,41 @@ class ItemIndex:
             self.staged.append((item, start))
         line.add(end, place)
 
+    def add_typed(self, item: Struct) -> bool:
+        """Add the next text of a client, which goes between items of one text.
+
+        Return False if these are not known, or a surrogate pair would be split.
+        """
+        origin, after = item.origin, item.right_origin
+        beside = origin or after
+        line = self.line(beside.client, beside.clock) if beside is not None else None
+        if line is None or beside is None:
+            return False
+        place = line.place(beside.clock)
+        text = place.container
+        if not text.is_text or place is text.frame:
+            return False
+        if origin is not None and line.splits_surrogates(origin.clock + 1):
+            return False
+        if after is not None:
+            line = self.line(after.client, after.clock)
+            if line is None or line.place(after.clock).container is not text:
+                return False
+            if line.splits_surrogates(after.clock):
+                return False
+        line = self._lines.get(item.client)
+        if line is None:
+            line = self._lines[item.client] = _ClientRuns(item.clock)
+        if len(str(item.content)) != item.length:
+            line.tear(item)
+        self.grown[text] = self.grown.get(text, 0) + item.length
+        self.staged.append((item, item.clock))
+        line.add(item.clock + item.length, text.value)
+        return True
+
     def _grow(self, container: Container, by: int) -> None:
         if self._below is not None:
-            self._grown[container] = self._grown.get(container, 0) + by
+            self.grown[container] = self.grown.get(container, 0) + by
         else:
             container.written += by
 
@@ -451,7 +497,7 @@ class ItemIndex:
         line = self.line(item.client, item.clock)
         if line is None:
             return NOWHERE
-        return line.places[bisect_right(line.starts, item.clock) - 1]
+        return line.place(item.clock)
 
     def runs(self, ids: IdRange) -> Iterator[tuple[IdRange, ItemLocation]]:
         """A range of items cut by the places that they are in."""
@@ -468,10 +514,7 @@ class ItemIndex:
     def splits_surrogates(self, client: int, clock: int) -> bool:
         """Return whether a cut before the item `clock` would split a surrogate pair."""
         line = self.line(client, clock)
-        if line is None or not line.torn:
-            return False
-        at = bisect_left(line.torn, clock)
-        return at < len(line.torn) and line.torn[at] == clock
+        return line is not None and line.splits_surrogates(clock)
 
     def line(self, client: int, clock: int) -> _ClientRuns | None:
         """The line that an item is in."""

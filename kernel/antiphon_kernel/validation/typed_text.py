@@ -42,25 +42,12 @@ def place_typed_text(
     content = ContentRules(document, actor, item_index, limits)
     placed = ItemIndex(item_index)
     for item in structs:
-        origin, after = item.origin, item.right_origin
-        beside = origin or after
-        if item.kind is not ContentKind.STRING or beside is None:
+        if item.kind is not ContentKind.STRING or item.client != client or item.clock != end:
             return None
-        if item.client != client or item.clock != end:
+        if not placed.add_typed(item):
             return None
-        place = placed.place(beside)
-        container = place.container
-        if not container.is_text or place is container.frame:
-            return None
-        if origin is not None and placed.splits_surrogates(origin.client, origin.clock + 1):
-            return None
-        if after is not None:
-            if placed.place(after).container is not container:
-                return None
-            if placed.splits_surrogates(after.client, after.clock):
-                return None
-        content.check_item(item, container.value, end)
-        placed.add(item, container.value)
         end += item.length
+    for container, added in placed.grown.items():
+        content.check_growth(container, added)
     content.confirm()
     return placed if item_index.order.fit(placed.staged) else None
