@@ -15,7 +15,6 @@ from antiphon_kernel.yjs.update import (
     MAX_CLOCK,
     ContentKind,
     DecodedUpdate,
-    ItemId,
     Struct,
     decode_single,
 )
@@ -64,8 +63,10 @@ def merge_insertions(updates: Sequence[bytes]) -> MergedUpdate:
         if run is not None:
             if first.client != run.first.client or first.clock != run.end:
                 break
-            if first.origin == ItemId(first.client, first.clock - 1):
-                if first.right_origin == run.first.right_origin:
+            origin = first.origin
+            if origin is not None and origin.clock == run.end - 1:
+                is_same = first.right_origin == run.first.right_origin
+                if is_same and origin.client == first.client:
                     run.type_on(str(first.content))
                     continue
         runs.append(_TypedRun(first, written, first.clock + first.length))

@@ -34,6 +34,13 @@ class Reader:
         self.at = at + 1
         return self._data[at]
 
+    def skip(self, expected: bytes) -> bool:
+        """Go past these bytes if they are the next; return whether they are."""
+        if self._data.startswith(expected, self.at):
+            self.at += len(expected)
+            return True
+        return False
+
     def uint(self) -> int:
         """A variable-length unsigned integer, at most 2^53 - 1."""
         at = self.at

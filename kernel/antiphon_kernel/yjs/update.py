@@ -120,8 +120,8 @@ def decode_first(update: bytes) -> tuple[Struct, int]:
     reader = Reader(update)
     reader.count()
     reader.count()
-    client, clock = reader.uint(), reader.uint()
-    return _read_struct(reader, client, clock), reader.at
+    client, own = _read_client(reader, update)
+    return _read_struct(reader, client, own, reader.uint()), reader.at
 
 
 def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
@@ -136,9 +136,10 @@ def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
         return None
     reader = Reader(update)
     reader.at = len(_ONE_STRUCT)
-    client, clock = reader.uint(), reader.uint()
+    client, own = _read_client(reader, update)
+    clock = reader.uint()
     start = reader.at
-    struct = _read_struct(reader, client, clock)
+    struct = _read_struct(reader, client, own, clock)
     if update[reader.at :] != _NO_DELETIONS or clock + struct.length > MAX_CLOCK:
         return None
     return struct, update[start : reader.at]
@@ -157,13 +158,13 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
     for _ in range(reader.count()):
         work += 1
         count = reader.count()
-        client = reader.uint()
+        client, own = _read_client(reader, update)
         clock = reader.uint()
         if client in seen:
             raise ValueError(f"client {client} is named twice")
         seen.add(client)
         for _ in range(count):
-            struct = _read_struct(reader, client, clock)
+            struct = _read_struct(reader, client, own, clock)
             clock += struct.length
             if clock > MAX_CLOCK:
                 raise ValueError(f"a clock of client {client} is larger than {MAX_CLOCK}")
@@ -185,15 +186,27 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
         structs = []
 
 
-def _read_struct(reader: Reader, client: int, clock: int) -> Struct:
+def _read_client(reader: Reader, update: bytes) -> tuple[int, bytes]:
+    """Return the id of the client whose structs follow, and how it is written."""
+    start = reader.at
+    return reader.uint(), update[start : reader.at]
+
+
+def _read_id(reader: Reader, client: int, own: bytes) -> ItemId:
+    """Read an id, most likely one of the client whose item names it."""
+    return ItemId(client if reader.skip(own) else reader.uint(), reader.uint())
+
+
+def _read_struct(reader: Reader, client: int, own: bytes, clock: int) -> Struct:
+    """Read a struct of a client, whose id is written as `own`."""
     info = reader.byte()
     kind = _ITEM_KINDS.get(info & 0x1F)
     if kind is None:
         if info not in _BARE_KINDS:
             raise ValueError(f"{info} is not the tag of a struct")
         return Struct(client, clock, _length(reader.uint()), _BARE_KINDS[info])
-    origin = ItemId(reader.uint(), reader.uint()) if info & 0x80 else None
-    right_origin = ItemId(reader.uint(), reader.uint()) if info & 0x40 else None
+    origin = _read_id(reader, client, own) if info & 0x80 else None
+    right_origin = _read_id(reader, client, own) if info & 0x40 else None
     parent: str | ItemId | None = None
     key = None
     if not info & 0xC0:
