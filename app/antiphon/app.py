@@ -292,13 +292,18 @@ class AntiphonApp(App[None]):
             await self.document_screen.refresh_contexts()
         self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)
-        self.session = self._new_session(self._options)
-        draft = self._draft
-        await self._show_document()
-        if block is not None:
-            self.document_screen.arrive_at(block, query)
-        self.session.start(block or self._memory.anchored_block(context))
-        kept = await close_session(before, draft)
+        self.session, draft = self._new_session(self._options), self._draft
+        try:
+            await self._show_document()
+            if block is not None:
+                self.document_screen.arrive_at(block, query)
+            self.session.start(block or self._memory.anchored_block(context))
+        finally:  # also for a person who wants to be in a third context meanwhile
+            self.run_worker(self._leave(before, draft), group="sessions before")
+
+    async def _leave(self, session: Session, draft: DraftSync) -> None:
+        """Close the session of a context that is not shown any more."""
+        kept = await close_session(session, draft)
         if kept is not None:
             self.document_screen.hint(not_on_kernel(kept), weighty=True)
 

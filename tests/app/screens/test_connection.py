@@ -270,3 +270,17 @@ async def test_kernel_that_cannot_save_says_why_until_it_can(here: World) -> Non
             rival.execute("DROP TRIGGER full")
         await there.sees("live")
     assert (await here.context()).document.text(block) == "more and some text"
+
+
+async def test_context_that_is_left_for_two_others_in_a_row_is_left(
+    here: World, there: Opened
+) -> None:
+    for label in ("notes", "ideas"):
+        await here.call("context.create", label=label)
+    app, first = there.app, there.app.session
+    choose = there.screen.open_context
+    choose("notes")
+    await until(lambda: app.session is not first, "the way to the one")
+    choose("ideas")
+    await until(lambda: app.session.document.label == "ideas", "the other")
+    await until(lambda: not first.is_live, "nobody in the first context any more")
