@@ -288,7 +288,8 @@ class AntiphonApp(App[None]):
         """Everything that was written in the one before is on the kernel's disk first."""
         before = self.session
         if before.is_live:
-            await before.replica.saved()
+            with suppress(AntiphonError):  # leaving it writes down what was refused
+                await before.replica.saved()
             await self.document_screen.refresh_contexts()
         self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)

@@ -284,3 +284,17 @@ async def test_context_that_is_left_for_two_others_in_a_row_is_left(
     choose("ideas")
     await until(lambda: app.session.document.label == "ideas", "the other")
     await until(lambda: not first.is_live, "nobody in the first context any more")
+
+
+async def test_person_who_is_kicked_on_the_way_to_another_context_is_told(here: World) -> None:
+    await here.call("context.create", label="notes")
+    await here.cell("some text")
+    async with through_proxy(here) as proxy, opened(here, as_name="vera") as there:
+        await there.sees("some text")
+        await there.edit()
+        proxy.stop()
+        await there.type("lost ")
+        there.screen.open_context("notes")
+        await here.call("kernel.kick", principal="vera")
+        proxy.go_on()
+        await there.sees("kicked")
