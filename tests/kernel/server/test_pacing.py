@@ -64,3 +64,16 @@ def test_writer_who_waits_for_each_answer_is_seldom_made_to_wait(writer: Writer)
 def test_batch_that_is_large_enough_is_followed_by_no_pause() -> None:
     pause = BatchPause(LENGTH, 16, lambda: 100.0)
     assert [pause.after(size) for size in (15, 16, 100)] == [LENGTH, 0.0, 0.0]
+
+
+def test_writer_of_large_bursts_is_kept_waiting_shorter_and_shorter() -> None:
+    pause = BatchPause(LENGTH, 16, lambda: 100.0)
+    pauses = [pause.after(size) for size in (8, 80, 8, 80, 8)]
+    assert pauses == pytest.approx([LENGTH, 0.0, LENGTH / 5, 0.0, LENGTH / 25])
+
+
+def test_writer_who_slows_down_is_waited_for_as_long_as_before(writer: Writer) -> None:
+    for size in (8, 800, 8, 800):
+        writer.pause.after(size)
+    sizes = writer.steady(0.001, 1_000)
+    assert len(sizes) < 250

@@ -17,17 +17,18 @@ class BatchPause:
 
     Work on several things together costs little more than on one, so under a steady stream a pause
     saves most of it. Somebody who waits for the outcome of each thing sends nothing meanwhile: a
-    pause would only make them slower. Which of the two it is shows in what a pause brings.
+    pause would only make them slower. Which of the two it is shows in what a pause brings, and so
+    does how long one has to be: whoever sends much at once is not kept waiting when it is here.
     """
 
     def __init__(self, length: float, enough: int, clock: Callable[[], float]) -> None:
         """
         Args:
-            length: seconds of a pause.
+            length: seconds of the longest pause.
             enough: things in a batch from which on there is no pause.
             clock: monotonic time in seconds.
         """
-        self._length = length
+        self._length = self._pause = length
         self._enough = enough
         self._clock = clock
         self._last = float("-inf")
@@ -40,13 +41,16 @@ class BatchPause:
         now = self._clock()
         is_quick = now - self._last < self._length
         self._last = now
+        waited = self._pause if self._has_waited else 0.0
+        if waited:
+            self._pause = min(self._length, waited * self._enough / size)
         if size > 1:
             self._quick, self._wanted = 0, _TRIAL
             self._has_waited = size < self._enough
-        elif self._has_waited:
-            self._has_waited = False
-            self._quick, self._wanted = 0, min(2 * self._wanted, _LAST_TRIAL)
-        else:
+        elif not waited:
             self._quick = self._quick + 1 if is_quick else 0
             self._has_waited = self._quick >= self._wanted
-        return self._length if self._has_waited else 0.0
+        elif waited == self._length:  # a shorter pause says nothing
+            self._has_waited = False
+            self._quick, self._wanted = 0, min(2 * self._wanted, _LAST_TRIAL)
+        return self._pause if self._has_waited else 0.0
