@@ -65,11 +65,9 @@ MEANING: Final = {
   the loop's own thread it is 4 % less at 10 a second, 18 % at 100 and 10 % one at a time; while the
   disk is busy commits take milliseconds, and the loop would stand still for each of them.
 - **keystrokes at random places, in a row, 20-character appends**: one writer has 100 updates under
-  way; updates a second that all readers have got. After a rest a connection
-  may send 20,000 messages at once, and 2,000 a second in the long run, so that over the two seconds
-  of a run the kernel lets 12,000 a second through, whatever it could do: in runs of one second on a
-  busy machine it did 16,000 appends or keystrokes in a row, and 11,500 at random places. Measured
-  in turns on a quiet machine (with somewhat slower code for bursts) it ran 23 us for an
+  way; updates a second that all readers have got. A run lasts a second: after a
+  rest a connection may send 20,000 messages at once, and 2,000 a second in the long run, so that a
+  longer run measures that limit. Measured in turns on a quiet machine the kernel ran 23 us for an
   update at a random place and 16 for an append, 1.4 times as long: each of the former brings an
   item that has to be decoded, checked and put into the order, 100 of the latter are one item.
 - **latency**: from sending an update to its arrival, at a steady pace, over all readers.
