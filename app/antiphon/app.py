@@ -304,7 +304,11 @@ class AntiphonApp(App[None]):
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""
-        kept = await close_session(session, draft)
+        try:
+            kept = await close_session(session, draft)
+        except AntiphonError as error:
+            self.document_screen.hint(error.message, weighty=True)
+            return
         if kept is not None:
             self.document_screen.hint(not_on_kernel(kept), weighty=True)
 

@@ -23,13 +23,19 @@ def begin(machine: Machine) -> str:
     return str(made["block_id"])
 
 
-def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
+def edit_in_terminal(machine: Machine) -> Terminal:
+    """Begin a text, and open it for editing in an app on a terminal."""
     begin(machine)
     terminal = machine.terminal("join")
     terminal.wait_for("some text")
     terminal.wait_for("live")
     terminal.press("up", "enter")
     terminal.wait_for("EDIT")
+    return terminal
+
+
+def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
+    terminal = edit_in_terminal(machine)
     os.kill(machine.kernel().pid, signal.SIGKILL)
     terminal.wait_for("offline")
     terminal.type("typed alone ")
@@ -40,12 +46,7 @@ def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) 
 
 
 def test_hangup_while_the_kernel_is_stopped_keeps_what_was_typed(machine: Machine) -> None:
-    begin(machine)
-    terminal = machine.terminal("join")
-    terminal.wait_for("some text")
-    terminal.wait_for("live")
-    terminal.press("up", "enter")
-    terminal.wait_for("EDIT")
+    terminal = edit_in_terminal(machine)
     kernel = machine.kernel().pid
     os.kill(kernel, signal.SIGSTOP)
     try:

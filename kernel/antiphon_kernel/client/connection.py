@@ -40,6 +40,7 @@ _KERNEL_FAILURES: Final = (
     CloseCode.INTERNAL_ERROR,
     CloseCode.TRY_AGAIN_LATER,
 )
+"""Close codes of connections that ended for a reason that people should know."""
 
 LATE_PONG: Final = 2.0
 """Seconds after which a ping counts as unanswered. The connection stays: it is the library that
@@ -92,7 +93,9 @@ class ReplicaConnection:
 
     @property
     def kernel_error(self) -> str | None:
-        """Return why the kernel ended the connection, if that was no fault of this replica."""
+        """Return the reason that the kernel gave for ending the connection; None if it may not be
+        tried again, or if the kernel only shuts down.
+        """
         end = self._socket.protocol.close_rcvd
         if end is None or end.code not in _KERNEL_FAILURES or end.reason in ("", SHUTTING_DOWN):
             return None
