@@ -116,7 +116,7 @@ def test_guests_in_tmux_are_told_how_their_connection_has_ended(
     wait_until(lambda: len(project.sessions("bo")) == 1, "the end of the second session")
     os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
     kernel.wait_for_end()
-    kernel.wait_for("has ended the shared session")
+    kernel.wait_for("The kernel has ended, and the shared session with it")
     wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 

@@ -36,6 +36,9 @@ _log = logging.getLogger(__name__)
 END_SECONDS = 3.0
 """How long sessions have to end before their processes are."""
 
+_KERNEL_ENDED = "The kernel has ended, and the shared session with it."
+"""Told to guests."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
@@ -82,12 +85,14 @@ async def _serve(options: HostOptions, log_file: int) -> int:
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[str] = loop.create_future()
 
-    def end(reason: str) -> None:
+    def end(reason: str, for_guests: str) -> None:
         if not ending.done():
-            ending.set_result(reason)
+            _log.info("ending: %s", reason)
+            ending.set_result(for_guests)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, end, signal.Signals(number).name)
+        name = signal.Signals(number).name
+        loop.add_signal_handler(number, end, name, "The owner has ended the shared session.")
     link = KernelLink(lambda: read_address(options.data))
     await link.start()
     processes = GuestProcesses(log_file)
@@ -108,17 +113,17 @@ async def _serve(options: HostOptions, log_file: int) -> int:
     write_private(options.data / PORT_FILE, f"{address.port}\n")
     write_private(options.data / ADDRESS_FILE, address.model_dump_json(exclude_none=True) + "\n")
     if options.until is not None:
-        loop.call_later(max(0.0, options.until / 1_000 - time.time()), end, "its time is over")
+        seconds = max(0.0, options.until / 1_000 - time.time())
+        loop.call_later(seconds, end, "its time is over", "The time of the shared session is over.")
     watching = asyncio.create_task(link.watch(context.dismissed), name="dismissals")
-    watching.add_done_callback(lambda task: end(_why(task)))
+    watching.add_done_callback(lambda task: end(_why(task), _KERNEL_ENDED))
     _log.info("listening at %s port %s", options.bind, address.port)
     reason = await ending
-    _log.info("ending: %s", reason)
     (options.data / ADDRESS_FILE).unlink(missing_ok=True)
     watching.cancel()
     acceptor.close()
     for session in tuple(context.open.values()):
-        session.dismiss("The owner has ended the shared session.")
+        session.dismiss(reason)
     deadline = loop.time() + END_SECONDS
     while context.open and loop.time() < deadline:  # noqa: ASYNC110  each session ends by itself
         await asyncio.sleep(0.02)
