@@ -255,18 +255,20 @@ class DocumentActions(CellActions):
             self.area.editor.action_neighbour(-1)
 
     def _compose_command(self, block: str) -> None:
-        """A call has happened; its command can be changed and run again."""
+        """A call stays as it was made; a copy of its command can be changed and run."""
         view, draft = self.source.view(block), self.composer.draft
         command = view.text or command_in(view.header.input)
         if not command:
             self.hint("This call has no command that could be run again.")
+        elif not self.user.may_run_commands:
+            self.hint("Only an owner runs commands here: <key:copy> copies this one.")
         elif draft.text.strip():
             self.hint("The composer is not empty: send or clear it, then copy the command.")
         else:
             draft.write(SHELL_MARK + command)
             self._write_on()
             self.hint(
-                "The call has run already: edit its command here, or press <key:send> to be asked."
+                "The call stays as it is: edit a copy of it here, or press <key:send> to be asked."
             )
 
     def _write_on(self) -> None:

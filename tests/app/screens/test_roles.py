@@ -45,6 +45,15 @@ async def test_owner_sees_no_role_and_others_see_theirs(here: World) -> None:
         assert not there.shows("! shell") and not there.shows("!command")
 
 
+async def test_enter_on_a_call_gives_an_editor_no_command_to_run(here: World) -> None:
+    await here.cell("touch ran", kind="tool_call")
+    async with as_vera(here) as there:
+        await there.sees("touch ran")
+        await there.press("up", "enter")
+        await there.sees("Only an owner runs commands here: y copies this one.")
+        assert there.message == ""
+
+
 async def test_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens(
     here: World,
 ) -> None:

@@ -387,9 +387,7 @@ class CellModel:
         if block in self._sending:
             return "This message is on its way: it can be edited when it has arrived."
         if header.kind == BlockKind.TOOL_CALL:
-            return (
-                "A tool call has run already: edit its command in the composer and send it again."
-            )
+            return "A tool call stays as it was made: a copy of it can be edited and sent."
         if header.author != self.me and self.document.is_draft(block):
             name, _ = self.name(header.author)
             return f"{name} is still writing this: only {name} changes it before it is sent."

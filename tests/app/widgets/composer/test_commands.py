@@ -103,6 +103,16 @@ async def test_copied_command_runs_when_the_person_says_so(here: World, there: O
     await runs(here)
 
 
+async def test_command_of_a_call_that_is_not_done_is_copied_with_a_true_hint(
+    here: World, there: Opened
+) -> None:
+    await here.cell("touch ran", kind="tool_call", status="running")
+    await there.sees("touch ran")
+    await there.press("up", "enter")
+    await there.sees("The call stays as it is: edit a copy of it here, or press Enter to be asked.")
+    assert there.message == "!touch ran"
+
+
 async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: World) -> None:
     await here.cell("touch ra", kind="tool_call")
     async with opened(here) as there:
