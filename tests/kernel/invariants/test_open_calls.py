@@ -166,7 +166,7 @@ async def test_turn_however_it_ends_leaves_no_open_block_and_no_result_without_c
 
 
 def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BlockOwners, "interrupt", lambda self, context, left: False)
+    patch.setattr(BlockOwners, "interrupt", lambda self, context, left, **by: False)
 
 
 def forgetting(patch: pytest.MonkeyPatch, field: str, value: str) -> None:
