@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from antiphon.render.status_label import queue_label
@@ -47,6 +49,28 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
     assert there.shows("queued · 2nd")
     here.aria.end()
     await until(lambda: not there.shows("queued ·"), "nothing waits")
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [("two\n\nthree", {"delete_count": 7}), ("two", {"insert": "\n\nthree"})],
+    ids=["shorter", "longer"],
+)
+async def test_waiting_message_that_is_changed_shows_its_position_on_its_last_line_only(
+    here: World, there: Opened, text: str, change: dict[str, Any]
+) -> None:
+    await there.live()
+    await send(there, "one")
+    await until(lambda: here.aria.prompts == ["one"], "the first turn")
+    await send(there, text)
+    await there.sees("queued · 2nd")
+    document = (await here.context()).document
+    block = next(one for one in document.block_ids() if "two" in document.text(one))
+    await here.call("block.splice", block_id=block, offset=3, **change)
+    await until(lambda: there.screen.source.text(block) == document.text(block), "the change")
+    there.screen.cells.draw()
+    rows = [line for line in there.lines if "two" in line or "three" in line]
+    assert ["queued · 2nd" in row for row in rows] == [row is rows[-1] for row in rows]
 
 
 @pytest.mark.parametrize(

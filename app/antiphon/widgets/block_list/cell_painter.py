@@ -54,6 +54,11 @@ class CellStyle(NamedTuple):
     ink: tuple[InkRange, ...] = ()
     """New text."""
 
+    @property
+    def note_line(self) -> int | None:
+        """Return the line with the note; None if there is none."""
+        return self.picture.line_count - 1 if self.note and self.picture else None
+
 
 class CellPainter:
     """Rows of a cell with one look, made when asked for."""
@@ -123,6 +128,7 @@ class CellPainter:
             and not other.hits
             and not any(cursor.anchor is not None for cursor in other.cursors)
             and mine.note == other.note
+            and mine.note_line == other.note_line
             and mine.ground == other.ground
             and mine.author == other.author
             and mine.gutters is other.gutters
@@ -148,7 +154,7 @@ class CellPainter:
                 if look.is_panel:
                     content = content.extend_cell_length(columns.text).apply_style(look.ground)
                 strip = Strip.join([strip, content])
-                if look.note and look.picture and line == look.picture.line_count - 1:
+                if line == look.note_line:
                     start = columns.gutter + columns.text - cell_len(look.note)
                     strip = written_over(strip, start, look.note, theme.dim)
         return strip.adjust_cell_length(columns.width).apply_style(ground)
