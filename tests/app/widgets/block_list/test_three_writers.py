@@ -58,8 +58,11 @@ class Run:
         self.streamed += token
 
     def delete(self, before: int) -> TextSplice | None:
-        """Ben deletes somewhere above a place of the text; returns what he deleted."""
-        end = before - 60
+        """Ben, who has not got what is typed there, deletes above a place of the text.
+
+        Returns what he deleted.
+        """
+        end = before - len(self.typed) - 60
         if end < 20:
             return None
         start = self.rng.randrange(0, end - 10)
