@@ -48,6 +48,18 @@ def format_age(seconds: float) -> str:
     return f"{int(seconds // size)} {unit} ago"
 
 
+def format_duration(ms: int) -> str:
+    """Return how long something took, at a glance: `0.3 s`, `1 min 57 s`, `2 h 5 min`."""
+    if ms < 9_950:
+        return f"{max(ms, 100) / 1_000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1_000), 60)
+    if minutes >= 10:
+        minutes, seconds = minutes + (seconds >= 30), 0
+    hours, minutes = divmod(minutes, 60)
+    parts = (hours, "h"), (minutes, "min"), (seconds, "s")
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+
+
 def format_time_since(moment: str) -> str:
     """Return how long ago a moment was."""
     return format_age((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())

@@ -7,6 +7,7 @@ import pytest
 from antiphon.time_format import (
     format_absolute,
     format_age,
+    format_duration,
     format_relative,
     to_the_minute,
     to_the_second,
@@ -53,3 +54,23 @@ def test_time_format_of_command_line_is_utc() -> None:
 )
 def test_format_age_counts_in_the_largest_unit_that_has_passed(seconds: float, read: str) -> None:
     assert format_age(seconds) == read
+
+
+@pytest.mark.parametrize(
+    ("ms", "read"),
+    [
+        (8, "0.1 s"),
+        (9_949, "9.9 s"),
+        (9_950, "10 s"),
+        (59_499, "59 s"),
+        (59_500, "1 min"),
+        (117_000, "1 min 57 s"),
+        (599_000, "9 min 59 s"),
+        (629_000, "10 min"),
+        (630_000, "11 min"),
+        (3_570_000, "1 h"),
+        (7_500_000, "2 h 5 min"),
+    ],
+)
+def test_format_duration_rounds_to_what_can_be_told_at_a_glance(ms: int, read: str) -> None:
+    assert format_duration(ms) == read

@@ -10,6 +10,7 @@ from rich.style import Style
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.view import CellView
+from antiphon.time_format import format_duration
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, REFUSED
 from antiphon_kernel.types.enums import CallPermission, Status
 
@@ -54,17 +55,6 @@ def status_label(view: CellView, theme: CellTheme) -> tuple[tuple[str, Style], .
             words += f" ·{time}"
         return ((f"✗ {words}", theme.status_failed),)
     return (("✓", theme.status_done), (time, theme.dim))
-
-
-def format_duration(ms: int) -> str:
-    """Return a duration to be read at a glance: `0.3 s`, `12 s`, `3 min`, `2 h 5 min`."""
-    if ms < 9_950:
-        return f"{max(ms, 100) / 1_000:.1f} s"
-    seconds = round(ms / 1_000)
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def end_label(view: CellView) -> str:

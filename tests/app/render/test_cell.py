@@ -101,7 +101,7 @@ def test_folded_text_has_the_place_of_the_fold() -> None:
         ({"exit_code": 0, "duration_ms": 8}, "✓ 0.1 s"),
         ({"duration_ms": 340}, "✓ 0.3 s"),
         ({"duration_ms": 41_300}, "✓ 41 s"),
-        ({"duration_ms": 200_000}, "✓ 3 min"),
+        ({"duration_ms": 200_000}, "✓ 3 min 20 s"),
         ({"duration_ms": 7_500_000}, "✓ 2 h 5 min"),
         ({"exit_code": 2, "duration_ms": 900}, "✗ 2"),
         ({"status": "error", "exit_code": 127, "duration_ms": 1_900}, "✗ 127 · 1.9 s"),
