@@ -79,3 +79,18 @@ async def test_contexts_that_were_left_are_freed(there: Opened) -> None:
         return len(left) <= 2  # those before this one, known to work that has just been done
 
     await until(is_freed, lambda: f"the end of {len(left)} documents")
+
+
+async def test_documents_with_refused_edits_are_freed(there: Opened) -> None:
+    replaced = weakref.WeakSet[Document]()
+    for _ in range(4):
+        replaced.add(there.app.session.document)
+        there.app.session.document.set_meta(label="only the kernel writes it")
+        await until(lambda: there.app.session.document not in replaced, "another document")
+        await there.live()
+
+    def is_freed() -> bool:
+        gc.collect()
+        return len(replaced) <= 2  # the first, which Textual's run of the app knows, and the last
+
+    await until(is_freed, lambda: f"the end of {len(replaced)} documents")

@@ -67,7 +67,8 @@ class DraftSync:
         self._is_copy = False
         self._former: str | None = None
         self._carried = ""
-        self._successor: DraftSync | None = None
+        self._latest = [self]
+        """The draft that shows the message now; one list for all that have done so."""
         self._undo: DraftUndo | None = None
         self._file = private
         self._notify = notify
@@ -178,7 +179,8 @@ class DraftSync:
         If the kernel has not accepted all of it, it is shared again only when the person edits or
         sends it: else it would be refused once more.
         """
-        former._successor = self
+        self._latest = former._latest
+        self._latest[0] = self
         self._former, self._carried = former.block or former._former, former.text
         self._file, former._file = former._file, None
         with self.local.transaction(ORIGIN):
@@ -269,8 +271,8 @@ class DraftSync:
         Does nothing if it was submitted all the same. The text counts, not the block: that may have
         been changed by an undo, or be gone with a rejected edit.
         """
-        if self._successor is not None:
-            self._successor.restore(block, text)
+        if self._latest[0] is not self:
+            self._latest[0].restore(block, text)
             return
         is_there = block in self._shared
         if is_there and not self._shared.header(block).is_draft:
