@@ -310,7 +310,7 @@ class AntiphonApp(App[None]):
             self.document_screen.hint(error.message, weighty=True)
             return
         if kept is not None:
-            self.document_screen.hint(not_on_kernel(kept), weighty=True)
+            self.document_screen.hint(not_confirmed(kept), weighty=True)
 
     def on_document_screen_happened(self, message: DocumentScreen.Happened) -> None:
         """Call the person back who looks elsewhere."""
@@ -485,19 +485,26 @@ class AntiphonApp(App[None]):
         self.add_mode(mode, self.get_default_screen)
         await self.switch_mode(mode)
         before.retire()
-        self.run_worker(self._remove_screen(mode_before, before), group="screens before")
+        removal = self._remove_screen(mode_before, before, same_context is not None)
+        self.run_worker(removal, group="screens before")
         refused = self.session.status.refused
         if refused is not None:
             self.document_screen.hint(rejected_location(refused), weighty=True)
 
-    async def _remove_screen(self, mode: str, screen: DocumentScreen) -> None:
-        """Take away a screen that is not shown any more, when all is done that was begun there."""
+    async def _remove_screen(self, mode: str, screen: DocumentScreen, is_replaced: bool) -> None:
+        """Take away a screen that is not shown any more, when all is done that was begun there.
+
+        Args:
+            is_replaced: whether its session goes on, with another document.
+        """
         for work in [one for one in self.workers if one.node is screen]:
             with suppress(WorkerError):  # which the screen has told of
                 await work.wait()
         if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
             await self.remove_mode(mode)
             forget_first_screen(self)
+            if is_replaced:
+                screen.source.document.close()  # else the CRDT keeps it in memory
 
     def exit(
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None
@@ -524,7 +531,7 @@ class AntiphonApp(App[None]):
         except AntiphonError as error:
             self.exit(message=error.message)
             return
-        self.exit(message=None if kept is None else not_on_kernel(kept))
+        self.exit(message=None if kept is None else not_confirmed(kept))
 
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
@@ -548,7 +555,7 @@ class AntiphonApp(App[None]):
 
 
 async def close_session(session: Session, draft: DraftSync) -> Path | None:
-    """Let go of the kernel; return the file with what it does not have, if there is any.
+    """Let go of the kernel; return the file with what it has not confirmed, if there is any.
 
     Raises:
         AntiphonError: `storage_failed` if that cannot be written.
@@ -561,9 +568,9 @@ async def close_session(session: Session, draft: DraftSync) -> Path | None:
     return kept if refused is None else refused.file
 
 
-def not_on_kernel(file: Path) -> str:
-    """Say where the text is that the kernel does not have."""
-    return f"Not on the kernel: {under_home(file)}"
+def not_confirmed(file: Path) -> str:
+    """Say where the text is that the kernel refused, or may not have saved."""
+    return f"The kernel has not confirmed what is in {under_home(file)}"
 
 
 def place_name(options: AppOptions) -> str:

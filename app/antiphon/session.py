@@ -237,11 +237,13 @@ class Session:
         if self._previewing is not None:
             self._previewing.cancel()
             await asyncio.wait({self._previewing})
-        await self.replica.close()
-        await self._calls.close()
-        if self._running is not None:
-            await asyncio.wait([self._running])
-        self.document.close()  # else the CRDT keeps it in memory
+        try:
+            await self.replica.close()
+        finally:
+            await self._calls.close()
+            if self._running is not None:
+                await asyncio.wait([self._running])
+            self.document.close()  # else the CRDT keeps it in memory
 
     async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """One tool call, made after everything written here so far has reached the kernel.

@@ -56,7 +56,9 @@ def test_hangup_while_the_kernel_is_stopped_keeps_what_was_typed(machine: Machin
         assert terminal.wait_for_end() == -signal.SIGHUP
     finally:
         os.kill(kernel, signal.SIGCONT)
-    assert "typed to nobody " in kept_in(machine)
+    kept = kept_in(machine)
+    assert "typed to nobody " in kept
+    assert "it may have saved this all the same" in kept
 
 
 def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:

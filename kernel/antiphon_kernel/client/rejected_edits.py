@@ -63,7 +63,7 @@ def write_report(folder: Path) -> Keep:
 
 def format_report(document: Document, refused: Sequence[RejectedEdit]) -> str:
     """Format the refused edits of one document in the order in which they were made."""
-    lines = [f"# What the kernel refused in {document.label or document.context}", ""]
+    lines = [f"# What the kernel has not confirmed in {document.label or document.context}", ""]
     reason = None
     for heading, body in _paragraphs(document, refused):
         if heading != reason:

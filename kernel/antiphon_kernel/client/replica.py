@@ -31,7 +31,7 @@ from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
-LEFT_BEHIND = "nothing: it did not answer when the program ended."
+LEFT_BEHIND = "nothing before the program ended; it may have saved this all the same."
 """Why edits are written down that were never refused; stands behind `The kernel said:`."""
 
 LAST_SECONDS: Final = 1.0

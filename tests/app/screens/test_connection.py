@@ -298,3 +298,22 @@ async def test_person_who_is_kicked_on_the_way_to_another_context_is_told(here: 
         await here.call("kernel.kick", principal="vera")
         proxy.go_on()
         await there.sees("kicked")
+
+
+async def test_edits_that_cannot_be_written_down_when_a_context_is_left_are_told(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await here.call("context.create", label="notes")
+    block = await here.cell("some text")
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.sees("some text")
+        left = there.app.session
+
+        async def write_when_all_is_saved() -> None:
+            proxy.stop()
+            left.document.splice(block, 0, 0, "lost ")
+
+        monkeypatch.setattr(there.screen, "refresh_contexts", write_when_all_is_saved)
+        (state_folder() / "refused").write_text("in the way")
+        there.screen.open_context("notes")
+        await until(lambda: "cannot be written" in (there.screen.hint_shown or ""), "a hint")

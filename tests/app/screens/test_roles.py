@@ -196,7 +196,9 @@ async def test_editor_typing_after_demotion_is_rejected_once(here: World) -> Non
             lambda: there.lines[-1].strip().startswith("READ"), lambda: "\n".join(there.lines)
         )
         files = (state_folder() / "refused").glob("*.md")
-        accounts = sum(file.read_text().count("# What the kernel refused") for file in files)
+        accounts = sum(
+            file.read_text().count("# What the kernel has not confirmed") for file in files
+        )
         assert accounts <= 3
 
 
