@@ -21,6 +21,8 @@ from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.outline import Outline
 from antiphon.widgets.status import DraftPreview
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.quoting import join_names
 
@@ -54,7 +56,8 @@ class ScreenState:
     mode: Mode
     block: str | None
     cursor: int | None
-    """Code points into the block, while it is edited."""
+    """Code points into the block's `text`, while it is edited."""
+    text: str = ""
 
 
 class DocumentScreen(DocumentActions):
@@ -127,11 +130,9 @@ class DocumentScreen(DocumentActions):
     def state(self) -> ScreenState:
         """Return the person's current position."""
         mode, editor = self.mode, self.area.editor
-        return ScreenState(
-            mode=mode,
-            block=self._current_block() if mode is not Mode.WRITE else None,
-            cursor=editor.cursor_offset if mode is Mode.EDIT and editor is not None else None,
-        )
+        if mode is Mode.EDIT and editor is not None:
+            return ScreenState(mode, self._current_block(), editor.cursor_offset, editor.text)
+        return ScreenState(mode, self._current_block() if mode is not Mode.WRITE else None, None)
 
     def resume(self, state: ScreenState) -> None:
         """Go to where the person was on the screen before this one."""
@@ -139,11 +140,18 @@ class DocumentScreen(DocumentActions):
         if state.block is not None and state.block in self._session.document:
             self.cells.focus_cell(state.block, reveal=False)
             if state.mode is Mode.EDIT:
-                self.area.edit(state.block, state.cursor, to_read=True)
+                self.area.edit(state.block, self._cursor_here(state), to_read=True)
             elif state.mode is Mode.NAVIGATE:
                 self.cells.focus()
         elif state.mode is Mode.WRITE:
             self.composer.editor.focus()
+
+    def _cursor_here(self, state: ScreenState) -> int | None:
+        """Return the place in the block's text here that the cursor had in its text before."""
+        if state.block is None or state.cursor is None:
+            return None
+        changes = plan_difference(state.text, self._session.document.text(state.block))
+        return shift_through(state.cursor, changes, stick="left")
 
     def arrive_at(self, block: str, query: str = "") -> None:
         """Go to a cell, and to a text in it, as soon as the document is there.

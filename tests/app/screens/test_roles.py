@@ -144,6 +144,27 @@ async def test_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(h
         await until(lambda: document.text(block) == "my own text", "it arrives again")
 
 
+async def test_cursor_after_refused_edits_is_where_it_was_in_the_text_that_stays(
+    here: World,
+) -> None:
+    block = await here.cell("hello world")
+    async with as_vera(here) as there:
+        await there.sees("hello world")
+        await there.edit()
+        await there.press("right", "right", "right")
+        await until(lambda: not there.app.session.status.unsaved)
+        await here.close_doors()
+        await there.type("refused")
+        await here.call("kernel.role", principal="vera", role="viewer")
+        await here.call("block.splice", block_id=block, offset=0, insert="Oh, ")
+        await here.open_doors()
+        await there.sees("viewer · live")
+        await until(lambda: there.app.session.document.text(block) == "Oh, hello world")
+        await there.mode(Mode.EDIT)
+        editor = there.screen.area.editor
+        assert editor is not None and editor.text[: editor.cursor_offset] == "Oh, hel"
+
+
 async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and_no_commands(
     here: World,
 ) -> None:
