@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -34,12 +35,11 @@ class EditDiff:
     target: str
     """The block as the call names it."""
     lines: tuple[DiffLine, ...]
-    unshown: int = 0
+    unshown: int
     """Further lines."""
-
-    def count(self, mark: str) -> int:
-        """Return how many of the lines shown have a mark."""
-        return sum(line.mark == mark for line in self.lines)
+    removed: int
+    """Lines that are removed, shown or not."""
+    added: int
 
 
 def edit_diff(tool: str | None, arguments: Mapping[str, Any] | None) -> EditDiff | None:
@@ -56,7 +56,9 @@ def edit_diff(tool: str | None, arguments: Mapping[str, Any] | None) -> EditDiff
     if lines is None:
         return None
     shown = tuple(islice(lines, SHOWN_LINES))
-    return EditDiff(target, shown, sum(1 for _ in lines))
+    marks = Counter(line.mark for line in shown)
+    marks.update(line.mark for line in lines)
+    return EditDiff(target, shown, marks.total() - len(shown), marks["-"], marks["+"])
 
 
 def _edit_lines(operations: object) -> Iterator[DiffLine] | None:

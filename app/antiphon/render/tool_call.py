@@ -123,7 +123,7 @@ def _diff_rows(
     diff: EditDiff, view: CellView, room: int, first_room: int, theme: CellTheme
 ) -> list[list[WrapPiece]]:
     """Return the rows of an edit: what it changes, then its lines unless it is folded."""
-    counted = f" · −{diff.count('-')} +{diff.count('+')}"
+    counted = f" · −{diff.removed} +{diff.added}"
     head = [
         WrapPiece(displayable_in_a_row(diff.target), theme.tool_command),
         WrapPiece(counted + (" …" if view.collapsed and diff.lines else ""), theme.dim),
@@ -142,7 +142,7 @@ def _diff_rows(
         pieces = expand_tabs(text, style, DECORATION, TAB)
         rows.extend(wrap([piece._replace(offset=DECORATION, length=0) for piece in pieces], room))
     if diff.unshown:
-        rows.append([WrapPiece(f"▸ {count_of(diff.unshown, 'more line')}", theme.fold)])
+        rows.append([WrapPiece(f"… {count_of(diff.unshown, 'more line')}", theme.dim)])
     return rows
 
 

@@ -339,4 +339,5 @@ def test_call_that_edits_very_many_lines_shows_a_count_of_the_rest() -> None:
     content = "\n".join(map(str, range(5000)))
     insert = {"op": "insert", "line": 0, "content": content}
     shown = lines("tool_call", "x", **edit_call(block_id="x", operations=[insert]))
-    assert len(shown) < 300 and shown[-1].strip() == "▸ 4801 more lines"
+    assert len(shown) < 300 and shown[-1].strip() == "… 4801 more lines"
+    assert "−0 +5000" in shown[0]
