@@ -705,6 +705,10 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if place is None:
             return
         self.focus_cell(place.block, reveal=False)
+        if self._rows.has_head and event.y == 0:
+            self.viewport.anchor_on(place.block, -self.viewport.measured(place.block).head, 0)
+            self._moved()
+            return
         self.clicked = place
         if event.chain == 1 and place.line >= 0:
             if self.rendering(place.block).line(place.line).is_fold:

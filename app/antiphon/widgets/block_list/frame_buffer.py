@@ -23,6 +23,8 @@ class FrameBuffer:
         self._strips: list[Strip] = []
         self._head: tuple[tuple[object, ...], Strip] | None = None
         """The running head that was drawn last, and what it depends on."""
+        self.has_head = False
+        """Whether the first row is a running head."""
 
     def is_shown(self, block: str) -> bool:
         """A row of this cell is on the screen."""
@@ -55,10 +57,10 @@ class FrameBuffer:
                 cell = cells[place.block] = self._rows_of(place.block, looks)
             strips.append(cell.strip(place.line))
         top = places[0] if head_rows else None
-        has_head = top is not None and looks.is_head_away(top)
-        if top is not None and has_head:
+        self.has_head = top is not None and looks.is_head_away(top)
+        if top is not None and self.has_head:
             strips[0] = self._running_head(top.block, looks)
-        self._add_flags(strips, places, cells, looks, has_head=has_head)
+        self._add_flags(strips, places, cells, looks)
         changed = _changed(strips, self._strips)
         self._cells, self._strips = cells, strips
         return changed
@@ -75,8 +77,6 @@ class FrameBuffer:
         places: Sequence[LineRef | None],
         cells: Mapping[str, CellPainter],
         looks: CellPresenter,
-        *,
-        has_head: bool,
     ) -> None:
         """Write the names that have no room in their row over the one above, or the one below."""
         editor = looks.editor
@@ -98,7 +98,7 @@ class FrameBuffer:
             if y < len(strips):
                 place = places[y]
                 names_author = place is not None and (
-                    place.line == HEADER_LINE or (y == 0 and has_head)
+                    place.line == HEADER_LINE or (y == 0 and self.has_head)
                 )
                 strips[y] = flagged(
                     strips[y], flags, columns.width, left=columns.gutter, keep_text=names_author

@@ -331,6 +331,24 @@ async def test_cell_that_begins_above_the_view_has_its_author_and_prompt_in_the_
         assert "aria" not in app.screen_text()[0]
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 24)], ids=["narrow", "wide"])
+async def test_click_on_the_running_head_goes_to_the_head_of_its_cell(
+    sample: Sample, size: tuple[int, int]
+) -> None:
+    sample.add("above", author=BEN)
+    answer = sample.add("\n\n".join(f"line {number}" for number in range(60)))
+    sample.add("below", author=BEN)
+    async with on_screen(sample, size=size) as (app, pilot):
+        await pilot.pause()
+        app.cells.reveal(answer)
+        app.cells.scroll_rows(50)
+        await pilot.pause()
+        await pilot.click(app.cells, offset=(10, 0))
+        await pilot.pause()
+        assert app.cells.focused_cell == answer
+        assert app.row_with("line 0") in (1, 2)
+
+
 async def test_revealed_line_is_not_below_the_running_head(sample: Sample) -> None:
     text = "\n\n".join(f"line {number}" for number in range(60))
     answer = sample.add(text)
