@@ -509,8 +509,8 @@ class AntiphonApp(App[None]):
     def exit(
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
-        """End the app; no screen comes or goes while Textual ends them all."""
-        self.workers.cancel_node(self)
+        """End the app; no screen comes, goes or is written on while Textual ends them all."""
+        self.workers.cancel_all()
         super().exit(result, return_code, message)
 
     async def action_quit(self) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
+import pytest
 from textual import events
 
+from antiphon.palette import PaletteCommands, PaletteEntry
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.textual_patches.palette import LaidOutPalette
 from tests.app.opened import Opened
@@ -37,6 +42,22 @@ async def test_command_clicked_twice_runs_once(there: Opened) -> None:
     await until(lambda: not isinstance(there.app.screen, LaidOutPalette), "the page of keys")
     await screen_updated()
     assert len(there.app.screen_stack) == 2
+
+
+@pytest.mark.parametrize("is_end", [False, True], ids=["dismissed", "app ends"])
+async def test_palette_that_goes_searches_no_longer(
+    there: Opened, monkeypatch: pytest.MonkeyPatch, is_end: bool
+) -> None:
+    async def never(self: PaletteCommands) -> Iterator[PaletteEntry]:
+        await asyncio.Event().wait()
+        return iter(())
+
+    monkeypatch.setattr(PaletteCommands, "_entries", never)
+    await there.press("ctrl+p")
+    palette = there.app.screen
+    searches = [one for one in there.app.workers if one.node is palette]
+    there.app.exit() if is_end else palette.dismiss(None)
+    assert [one.is_cancelled for one in searches] == [True]
 
 
 async def test_choice_clicked_twice_leaves_the_page_below(there: Opened) -> None:
