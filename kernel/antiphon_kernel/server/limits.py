@@ -65,8 +65,11 @@ class ServerLimits:
     """Updates of one connection on their way to disk; more are read when these have arrived."""
     time_slice: float = 0.002
     """How long one connection may keep the event loop busy."""
-    tick: float = 0.005
-    """Pause after a broadcast of several changes, and before a fast writer is read again."""
+    read_tick: float = 0.005
+    """Longest pause before a fast writer is read again."""
+    broadcast_tick: float = 0.001
+    """Longest pause after a broadcast of several changes. Short: it holds up whoever waits for a
+    change to arrive before writing on."""
     presence_tick: float = 0.04
     """Pause between two broadcasts of who is where; the first is sent at once."""
     merged_updates: int = 100

@@ -81,7 +81,9 @@ async def test_sync_server_is_silent_until_client_sends_state(served: ServedKern
 
 
 async def test_updates_that_come_one_at_a_time_are_broadcast_without_pause(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, ServerLimits(tick=3600.0)) as served:
+    async with served_kernel(
+        tmp_path, ServerLimits(read_tick=3600.0, broadcast_tick=3600.0)
+    ) as served:
         block = await served.block("a")
         await served.call("block.status", block_id=block, status="running")
         writer, reader = await join(served), await join(served)
@@ -91,8 +93,10 @@ async def test_updates_that_come_one_at_a_time_are_broadcast_without_pause(tmp_p
             assert reader.document.text(block) == text
 
 
-async def test_update_after_broadcast_of_several_changes_waits_for_tick(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, ServerLimits(tick=3600.0)) as served:
+async def test_update_after_broadcast_of_several_changes_waits_for_the_pause(
+    tmp_path: Path,
+) -> None:
+    async with served_kernel(tmp_path, ServerLimits(broadcast_tick=3600.0)) as served:
         block = await served.block("")
         writer, reader = await join(served, "ack=1"), await join(served)
         await writer.append(block, "a")  # the kernel adds that the block is running

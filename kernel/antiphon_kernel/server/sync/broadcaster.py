@@ -41,7 +41,7 @@ class Broadcaster:
         self._announcing: asyncio.Task[None] | None = None
         self._announced: dict[int, AwarenessEntry] = {}
         self._flush_timer: asyncio.Handle | None = None
-        self._pause = BatchPause(limits.tick, limits.merged_updates + 1, self._loop.time)
+        self._pause = BatchPause(limits.broadcast_tick, limits.merged_updates + 1, self._loop.time)
         self._next_flush = float("-inf")
         """The earliest time of the next broadcast."""
 

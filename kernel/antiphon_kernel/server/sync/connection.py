@@ -97,7 +97,7 @@ class SyncConnection:
         """When the frame that the client does not read was handed over."""
         self.is_listened_to = False
         """Whether the next message is waited for, and nothing else."""
-        self.pause = BatchPause(limits.tick, _ENOUGH, self._loop.time)
+        self.pause = BatchPause(limits.read_tick, _ENOUGH, self._loop.time)
         """When to wait for more before the client is read again."""
         self.rests_until = 0.0
         """When the next message may be taken in, by the loop's clock."""
