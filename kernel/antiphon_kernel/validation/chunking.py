@@ -62,8 +62,7 @@ class Chunk:
 class ChunkedUpdate:
     """A large update that has been checked as a whole."""
 
-    def __init__(self, actor: Actor, check: UpdateValidator, parts: Sequence[Chunk]) -> None:
-        self.actor = actor
+    def __init__(self, check: UpdateValidator, parts: Sequence[Chunk]) -> None:
         self._check = check
         self._parts = parts
 
@@ -99,8 +98,8 @@ async def validate_incrementally(
     check = UpdateValidator(document, actor, owners, item_index, limits)
     validated = await _run_in_slices(check.steps(decoded))
     if validated.placed is None:
-        return ChunkedUpdate(actor, check, ())
-    return ChunkedUpdate(actor, check, await _run_in_slices(_cut(check, owners)))
+        return ChunkedUpdate(check, ())
+    return ChunkedUpdate(check, await _run_in_slices(_cut(check, owners)))
 
 
 async def _run_in_slices(steps: Generator[None, None, T]) -> T:

@@ -97,11 +97,9 @@ class ContentRules:
 
     def _check_writable(self, container: Container) -> None:
         block, document = container.block, self._document
-        schema: Schema = TEXT
         if block is not None and block in document:
             check_draft(document, block, self._actor.principal)
-            schema = document.schema(block)
-        names = container.path or ()
+        schema, names = self._schema(container), container.path or ()
         if names or not isinstance(schema, TextSchema):
             reject_read_only(self._actor, str(block), schema, names)
             if not is_text(part_at(schema, path_of(names))):

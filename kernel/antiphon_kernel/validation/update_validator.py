@@ -15,6 +15,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.content_limits import check_limit
 from antiphon_kernel.validation.content_rules import ContentRules
 from antiphon_kernel.validation.draft_rules import DraftRules
 from antiphon_kernel.validation.errors import (
@@ -105,14 +106,8 @@ def validate(
 def reject_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
     """Raises AntiphonError too_large if an update has more bytes than it may have."""
     name = "catch_up_bytes" if catching_up else "update_bytes"
-    limit = getattr(limits, name)
-    if len(update) > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"An update has {len(update)} bytes, {limit} are allowed: send it in smaller pieces.",
-            limit=limit,
-            limit_name=name,
-        )
+    what = f"An update has {len(update)} bytes"
+    check_limit(len(update), limits, name, what, "send it in smaller pieces")
 
 
 def unreadable(error: ValueError) -> AntiphonError:
@@ -159,35 +154,38 @@ class UpdateValidator:
 
     def validate(self, decoded: DecodedUpdate, update: bytes) -> ValidatedUpdate:
         """Check everything at once; raises as the function `validate`."""
-        new = self._new(decoded)
-        for item in self._staged.ready(new):
-            self._place(item)
-        unclaimed = self._reject_orphans(new)
-        for _ in self._known.order.check(self._staged.staged):
-            pass
-        deletes = False
-        if decoded.deletions:
-            steps = self._check_deletions(decoded.deletions)
+        steps = self.steps(decoded, update)
+        while True:
             try:
-                while True:
-                    next(steps)
+                next(steps)
             except StopIteration as end:
-                deletes = end.value
-        return self._verdict(decoded, update, unclaimed, changes=deletes or bool(new))
+                validated: ValidatedUpdate = end.value
+                return validated
 
-    def steps(self, decoded: DecodedUpdate) -> Generator[None, None, ValidatedUpdate]:
-        """The same, pausing now and then: the document may be written to in between."""
+    def steps(
+        self, decoded: DecodedUpdate, update: bytes = b""
+    ) -> Generator[None, None, ValidatedUpdate]:
+        """Check the same, pausing now and then: the document may be written to in between."""
         new = self._new(decoded)
         for item in self._staged.ready(new):
             self._place(item)
             if not len(self.order) % _STEP:
                 yield
-        unclaimed = self._reject_orphans(new)
+        self._reject_gaps(new)
+        unclaimed = self._writing_clients()
         for count, _ in enumerate(self._known.order.check(self._staged.staged), 1):
             if not count % _STEP:
                 yield
         deletes = yield from self._check_deletions(decoded.deletions)
-        return self._verdict(decoded, b"", unclaimed, changes=deletes or bool(new))
+        self._drafts.check_complete()
+        self._content.confirm()
+        if not (deletes or new):
+            return NOTHING
+        if self.deletions:
+            self._staged.delete(normalise(self.deletions))
+        drafts, submitted = self._drafts.created, self._submissions.blocks
+        is_text = not decoded.deletions and all(self.texts)
+        return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)
 
     def _new(self, decoded: DecodedUpdate) -> list[Struct]:
         """The items that are not here yet; raises if there are too many or may be none."""
@@ -195,43 +193,14 @@ class UpdateValidator:
         new = [one for one in decoded.structs if one.clock + one.length > end(one.client)]
         if not new:
             return new
-        if len(new) > limits.update_structs:
-            raise AntiphonError(
-                ErrorCode.TOO_LARGE,
-                f"An update brings {len(new)} items, {limits.update_structs} are allowed:"
-                " send it in smaller pieces.",
-                limit=limits.update_structs,
-                limit_name="update_structs",
-            )
+        what, advice = f"An update brings {len(new)} items", "send it in smaller pieces"
+        check_limit(len(new), limits, "update_structs", what, advice)
         clients = len({one.client for one in new})
-        if clients > limits.update_clients:
-            raise AntiphonError(
-                ErrorCode.TOO_LARGE,
-                f"An update brings items of {clients} CRDT clients, {limits.update_clients} are"
-                " allowed: keep one client id while a program runs.",
-                limit=limits.update_clients,
-                limit_name="update_clients",
-            )
-        self._reject_if_read_only()
+        what = f"An update brings items of {clients} CRDT clients"
+        advice = "keep one client id while a program runs"
+        check_limit(clients, limits, "update_clients", what, advice)
+        check_update(self._actor.principal, self._actor.role)
         return new
-
-    def _reject_orphans(self, new: list[Struct]) -> tuple[int, ...]:
-        """Nothing may be missing or another's; which of its client ids are nobody's yet."""
-        self._reject_gaps(new)
-        return self._writing_clients()
-
-    def _verdict(
-        self, decoded: DecodedUpdate, update: bytes, unclaimed: tuple[int, ...], *, changes: bool
-    ) -> ValidatedUpdate:
-        self._drafts.check_complete()
-        self._content.confirm()
-        if not changes:
-            return NOTHING
-        if self.deletions:
-            self._staged.delete(normalise(self.deletions))
-        drafts, submitted = self._drafts.created, self._submissions.blocks
-        is_text = not decoded.deletions and all(self.texts)
-        return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)
 
     def confirm(self) -> None:
         """Look once more at what others can have changed since; to be called when all is checked.
@@ -249,9 +218,6 @@ class UpdateValidator:
         self._drafts.confirm()
         self._submissions.confirm()
         self._content.confirm()
-
-    def _reject_if_read_only(self) -> None:
-        check_update(self._actor.principal, self._actor.role)
 
     def _place(self, item: Struct) -> None:
         """Find out where a new item goes; raises if it may not go there."""
@@ -364,7 +330,7 @@ class UpdateValidator:
                         elif not self._submissions.replaces(run, place):
                             raise tools_only()
                     elif place.nature in (ItemRole.VALUE, ItemRole.ITEM):
-                        self._reject_if_read_only()
+                        check_update(self._actor.principal, self._actor.role)
                         self._content.check_deletion(run, place)
                         changes = True
         return changes
