@@ -36,7 +36,6 @@ class ContextPage(Result):
 
     context_id: str
     label: str
-    """Name of the context."""
     context_version: int
     count: int
     """Blocks of the whole context."""

@@ -35,7 +35,6 @@ class ContextCompactParams(Params):
     """Context, and how much of it models are to go on reading."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     budget: int | None = Field(default=None, ge=1)
     """Tokens that models may read, estimated: nothing happens until they are exceeded, and then
     about 70 percent are kept. If absent, the last turns are kept."""
@@ -64,7 +63,6 @@ class ContextExpandParams(Params):
     """Context, and the summary that is to be left out."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     summary: str | None = None
     """Block or path of a summary; the one that models read from if absent."""
 

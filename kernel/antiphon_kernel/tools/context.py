@@ -369,7 +369,6 @@ class ContextExportParams(Params):
     """Context to export, and format."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     format: ExportFormat = ExportFormat.JSONL
     """The form of the text."""
     shape: MessageShape = MessageShape.OPENAI

@@ -32,7 +32,6 @@ class InsertOperation(Params):
     """Whole lines above line `line`; the number of lines puts them at the end."""
 
     op: Literal["insert"]
-    """Kind of the operation."""
     line: int
     """The line that comes after them."""
     content: str
@@ -43,7 +42,6 @@ class DeleteOperation(Params):
     """The lines from `start_line` to `end_line` (exclusive) go away."""
 
     op: Literal["delete"]
-    """Kind of the operation."""
     start_line: int
     """First line that goes."""
     end_line: int
@@ -55,7 +53,6 @@ class ReplaceOperation(Params):
     """Whole lines in the place of the lines from `start_line` to `end_line` (exclusive)."""
 
     op: Literal["replace"]
-    """Kind of the operation."""
     start_line: int
     """First line that goes."""
     end_line: int

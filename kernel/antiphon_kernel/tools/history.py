@@ -29,7 +29,6 @@ class HistoryParams(Params):
 
     block_id: str
     after_version: int = Field(default=0, ge=0)
-    """Go on after this version: the `next` of the previous answer."""
     limit: int = Field(default=100, ge=1, le=1_000)
     """Versions in one answer."""
 
@@ -42,7 +41,6 @@ class BlockVersion(Result):
     principal: str
     username: str
     operation: str
-    """Operation: create, append, edit, splice, sync (typed by a connected client), ..."""
     context_version: int
 
 
@@ -234,7 +232,6 @@ class UndoResult(Result):
     restored: TextSize
     """Text that comes back."""
     undone: list[str]
-    """The blocks whose text changed."""
     undone_names: list[str]
     versions: dict[str, int]
     """The new version of each of them."""
@@ -408,9 +405,7 @@ class ContextHistoryParams(Params):
     """Context, and range of its history."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     after_version: int = Field(default=0, ge=0)
-    """Go on after this version: the `next` of the previous answer."""
     last: int | None = Field(default=None, ge=1)
     """Only the last so many versions; all if absent."""
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -425,7 +420,6 @@ class ContextVersion(Result):
     principal: str
     username: str
     operation: str
-    """Operation: create, append, edit, splice, sync (typed by a connected client), ..."""
     blocks: dict[str, int]
     """For the id of each block that changed, the version of the block that this made."""
 

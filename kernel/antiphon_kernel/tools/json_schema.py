@@ -52,6 +52,12 @@ COMMON: Final[dict[str, str]] = {
     "section": "The text of the block: path of a section or of a text field; its only one if"
     " absent.",
     "undone": "Ids of the blocks whose text changed.",
+    "session": "Id of the session.",
+    "expires": "When it stops to let anybody in; absent: never.",
+    "op": "Kind of the operation.",
+    "operation": "Operation: create, append, edit, splice, sync (typed by a connected client), ...",
+    "after_block": "Go on after this block: the `next` of the previous answer.",
+    "after_version": "Go on after this version: the `next` of the previous answer.",
 }
 """The meaning of a field of this name wherever no docstring says it more exactly."""
 

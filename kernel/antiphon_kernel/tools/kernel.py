@@ -68,7 +68,6 @@ class SessionInfo(Result):
     """One connection of a principal."""
 
     session: str
-    """Id of the session."""
     via: str
     """How it came in: `unix`, `tcp`, `ssh`, `turn`, `kernel`."""
     since: str
@@ -86,9 +85,7 @@ class MemberInfo(Result):
     """One principal of the kernel."""
 
     principal: str
-    """Id."""
     username: str
-    """Name."""
     display_name: str
     """How it wants to be called; the username unless it was set."""
     kind: str
@@ -123,9 +120,7 @@ class RoleResult(Result):
     """The principal as it is now."""
 
     principal: str
-    """Id."""
     username: str
-    """Name."""
     role: AccessRole
     """Role from now on."""
     ended: int
@@ -147,9 +142,7 @@ class KickResult(Result):
     """Ended connections."""
 
     principal: str
-    """Id."""
     username: str
-    """Name."""
     ended: int
     """How many connections there were."""
     barred_until: str | None = None
@@ -271,7 +264,6 @@ class InviteResult(Result):
     role: AccessRole
     """Their role."""
     expires: str | None = None
-    """When it stops to let anybody in; absent: never."""
     join: str | None = None
     """The command that joins, for shells that leave `?` alone; absent if it is not served."""
 
@@ -288,9 +280,7 @@ class InvitationInfo(Result):
     state: Literal["open", "used_up", "expired", "revoked"]
     """Whether it lets in new clients; `used_up` still lets in those that came with it before."""
     created: str
-    """When it was made."""
     expires: str | None = None
-    """When it stops to let anybody in; absent: never."""
     uses: int
     """How many clients have come in with it."""
     uses_allowed: int | None = None
@@ -433,15 +423,12 @@ class JoinInfo(Result):
     """Somebody has come in who was not here."""
 
     principal: str
-    """Id."""
     username: str
-    """Name."""
     role: AccessRole
     """Their role."""
     invitation: int
     """Number of the invitation that they came with."""
     time: str
-    """When."""
 
 
 class JoinsResult(Result):

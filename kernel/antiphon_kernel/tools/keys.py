@@ -89,7 +89,6 @@ class KeyInfo(Result):
     added: str
     """When it was added last."""
     expires: str | None = None
-    """When it stops to let anybody in; absent: never."""
 
 
 class KeyListResult(Result):
@@ -354,7 +353,6 @@ class SshOpenResult(Result):
     """A new session over SSH. The token is shown here and nowhere else."""
 
     session: str
-    """Id of the session."""
     token: str
     """The secret with which the app of this session comes in, until the session ends."""
     principal: str
@@ -385,7 +383,6 @@ class SshCloseParams(Params):
     host: str
     """Session of the SSH host."""
     session: str
-    """Id of the session."""
 
 
 class SessionEndParams(Params):

@@ -44,7 +44,6 @@ class ReadingParams(Params):
     """A context, and the model that reads it."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     model: str | None = None
     """Username of the model that reads; the only one that has written here if absent."""
     exclude_contributions: list[ItemType] = Field(default_factory=list)

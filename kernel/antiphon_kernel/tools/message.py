@@ -81,7 +81,6 @@ class MessageInfo(Result):
     message_name: str
     context_id: str
     label: str
-    """The context's label."""
     blocks: list[str]
     """The blocks that it is made of."""
     blocks_names: list[str]
@@ -95,7 +94,6 @@ class MessageListResult(Result):
     messages: list[MessageInfo]
     """In the order of the conversation, or of the branches."""
     truncated: bool
-    """Whether there are more than these."""
     next: str | None = None
     """Value of `after_message` for the rest."""
     next_name: str | None = None
@@ -783,7 +781,6 @@ class SiblingPlace(Result):
     message_name: str
     context_id: str
     label: str
-    """The context's label."""
 
 
 class ForkingMessage(Result):
@@ -809,7 +806,6 @@ class BranchesParams(Params):
     """A context."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
 
 
 @tool("message.branches", needs=Permission.READ, errors=REFERENCES)

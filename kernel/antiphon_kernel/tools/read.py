@@ -111,7 +111,6 @@ class ListParams(Params):
     depth: int | None = Field(default=None, ge=1)
     """How many generations below `parent_id`; 1 if absent. Needs `parent_id`."""
     after_block: str | None = None
-    """Go on after this block: the `next` of the previous answer."""
     limit: int = Field(default=100, ge=1, le=1_000)
     """Blocks in one answer."""
 
@@ -133,7 +132,6 @@ class ListResult(Result):
     blocks: list[BlockSummary]
     """In document order."""
     truncated: bool
-    """Whether there are more than these."""
     next: str | None = None
     """Value of `after_block` for the rest."""
     next_name: str | None = None

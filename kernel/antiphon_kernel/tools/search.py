@@ -59,7 +59,6 @@ class KernelSearchParams(Params):
     max_blocks: int = Field(default=20, ge=1, le=1_000)
     """Stop after so many blocks with matches."""
     after_block: str | None = None
-    """Go on after this block: the `next` of the previous answer."""
 
 
 class BlockSearchResult(Result):
@@ -68,7 +67,6 @@ class BlockSearchResult(Result):
     matches: list[Match]
     """In the order of the text."""
     truncated: bool
-    """Whether there are more than these."""
     version: int
     """The version of the block that was searched."""
 

@@ -26,7 +26,6 @@ class ModelUsage(Result):
 
     context_id: str
     label: str
-    """The context's label."""
     model: str
     """Username of the model."""
     username: str

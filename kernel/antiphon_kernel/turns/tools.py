@@ -37,7 +37,6 @@ class StartTurnResult(Result):
     message_name: str
     context_id: str
     label: str
-    """The context's label."""
     context_version: int
     forked: bool
     """Whether it is answered in a branch that was made for that."""
@@ -281,7 +280,6 @@ class InterruptParams(Params):
     """Turns and commands to stop."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     principal: str | None = None
     """Username or id of the model (or person, for a command) to stop; all if absent."""
     message: str | None = None
@@ -299,7 +297,6 @@ class ShellRunParams(Params):
     """A command for the kernel's host, run in the project's root."""
 
     context: str | None = None
-    """Label or id; the default context if absent."""
     command: str = Field(min_length=1)
     """A line for the shell: bash, or sh where there is none."""
     wait: bool = False
