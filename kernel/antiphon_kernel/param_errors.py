@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.quoting import LISTED, truncate
 
@@ -67,8 +67,7 @@ def param_error(
         said = f"{tool} cannot take {first.field} = {first.found}: expected {first.expected}."
     takes = f"It takes: {', '.join(names)}." if names else "It takes no parameters."
     errors = [one.as_json() for one in wrong[:LISTED]]
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"{said} {takes}",
         tool=tool,
         errors=errors,
@@ -91,8 +90,7 @@ def half_surrogate_error(tool: str, sent: Mapping[str, Any]) -> AntiphonError | 
         elif isinstance(value, list | tuple):
             inner = [(str(index), one) for index, one in enumerate(value)]
         if is_half:
-            return AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            return invalid_params(
                 f"{tool} cannot take half a surrogate pair, which is in"
                 f" {truncate(field) or 'the names of its parameters'}: send whole characters.",
                 tool=tool,

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from antiphon_kernel.param_errors import did_you_mean, half_surrogate_error, param_error
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 
@@ -93,12 +93,9 @@ class Tool:
                     raise half from error
             raise param_error(self.name, self.params, params, error) from error
         except (TypeError, ValueError) as error:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS, f"The parameters of {self.name} are not JSON: {error}."
-            ) from error
+            raise invalid_params(f"The parameters of {self.name} are not JSON: {error}.") from error
         except RecursionError as error:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"The parameters of {self.name} are nested too deeply: send flatter ones.",
                 tool=self.name,
             ) from error

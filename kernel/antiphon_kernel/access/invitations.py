@@ -19,7 +19,7 @@ from antiphon_kernel.access.members import Members
 from antiphon_kernel.storage import Client, Credential
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import as_name
 from antiphon_kernel.types.public_keys import CertAuthority, KeyCertificate
 from antiphon_kernel.types.records import Principal
@@ -140,8 +140,7 @@ class Invitations:
             )
         self._check_kind(known, CredentialKind.SSH_KEY)
         if known.user != user and self.is_good(known):
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"The key {fingerprint} is that of {self._members.of_user(known.user).username}:"
                 " key.revoke takes it from them.",
                 field="key",
@@ -189,8 +188,7 @@ class Invitations:
 
     def _check_kind(self, known: Credential, kind: CredentialKind) -> None:
         if known.kind is not kind:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"{known.fingerprint} is known here as that of {_KINDS[known.kind]} already, and"
                 f" cannot be that of {_KINDS[kind]}: use another.",
                 field="key",
@@ -376,8 +374,7 @@ class Invitations:
         if principal.kind is kind and has is role:
             return
         what = has.described() if principal.kind is PrincipalKind.HUMAN else f"a {principal.kind}"
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{principal.username} is {what} already and cannot be invited as {role.described()}:"
             " choose another name, or change the role with kernel.role.",
             username=principal.username,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.public_keys import PublicKey
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole
@@ -102,8 +102,7 @@ class KeyRequests:
         """
         waiting = self._waiting.get(number)
         if waiting is None or waiting.answer.done():
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"No request {quote(number)} waits: it has been decided, or its sender has gone."
                 " key.requests lists those that do.",
                 found=number,

@@ -10,7 +10,7 @@ from pathlib import Path
 from antiphon_kernel.storage import AuthStore, Decision, Journal, User
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.ids import (
     NAME_LENGTH,
     SYSTEM,
@@ -134,8 +134,7 @@ class Members:
 
     async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         if not is_name(username):
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"{quote(username)} cannot be a username: use at most {NAME_LENGTH} of a-z, 0-9, _"
                 " and -, starting with a letter or digit.",
                 found=truncate(username),

@@ -12,7 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader, Principal
@@ -90,8 +90,7 @@ def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> 
     if asked is None or asked == role:
         return role
     what = f"a {kind}" if kind is BlockKind.TOOL_RESULT else f"every block of a {caller.kind}"
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    raise invalid_params(
         f"The role of {what} is {role}, not {quote(str(asked))}; you are {caller.username}, a"
         f" {caller.kind}: leave role out.",
         field="role",

@@ -15,7 +15,7 @@ from antiphon_kernel.document.header import ENUMS, FIELDS, json_object
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation import check_value
 
@@ -132,8 +132,7 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
     if "path" in fields and not _is_inside(project, fields["path"]):
         raise _leaves_project()
     if metadata.get("type") == SUMMARY_TYPE:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"A block of the type {SUMMARY_TYPE} decides what models read, and only"
             " context.compact writes one: call that, or use another type.",
             field="metadata.type",
@@ -146,8 +145,7 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
 
 
 def _not_metadata(name: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"metadata.{name} has the name of a header field that metadata does not set: give the"
         " parameter of the call that does, or use another name.",
         field=f"metadata.{name}",
@@ -156,8 +154,7 @@ def _not_metadata(name: str) -> AntiphonError:
 
 
 def _leaves_project() -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         "metadata.path must be a path inside the project, and a symbolic link leads this one out"
         " of it: name a file of the project.",
         field="metadata.path",

@@ -12,7 +12,7 @@ from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal, SessionRow
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name
 from antiphon_kernel.types.quoting import join_names, quote, truncate
 from antiphon_kernel.types.records import Actor
@@ -218,15 +218,13 @@ class ContextRegistry:
                 f"{quote(label)} cannot be a label: at most {NAME_LENGTH} small letters, digits, -"
                 " and _ are allowed, and a letter or digit at the beginning."
             )
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS, wrong, found=truncate(label), limit=NAME_LENGTH
-            )
+            raise invalid_params(wrong, found=truncate(label), limit=NAME_LENGTH)
         if label in taken:
             wrong = (
                 f"There is a context {label} already: give another label than these"
                 f" ({join_names(taken)})."
             )
-            raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
+            raise invalid_params(wrong, found=label)
         self._reserved.add(label)
 
     async def _wait_until_stated(
@@ -257,8 +255,7 @@ class ContextRegistry:
 
 def _reject_default(row: ContextRow, what: str) -> None:
     if row.label == DEFAULT_CONTEXT:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The context {DEFAULT_CONTEXT} {what}, since calls that name no context mean it:"
             " fork it, or create another.",
             found=row.label,

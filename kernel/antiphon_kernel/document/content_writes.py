@@ -43,7 +43,7 @@ from antiphon_kernel.document.schema_validation import (
 )
 from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.text.splice_diff import plan_difference
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.frozen_json import canonical_json
 
 _Container = TypeVar("_Container", Text, Map[Any], Array[Any])
@@ -149,8 +149,7 @@ def check_defaults(schema: Schema) -> None:
             continue
         filled = fill_items(part, part.default).value
         for one in violations(part, filled, path_of(names)):
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"The default of a field does not fit it: {one}.",
                 field="schema",
                 **one.as_json(),

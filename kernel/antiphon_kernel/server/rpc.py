@@ -31,7 +31,7 @@ from antiphon_kernel.server.subscription_push import SubscriptionPush, pushed
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import text_message
 from antiphon_kernel.subscriptions import Subscription
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
@@ -304,8 +304,7 @@ def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
     if request.method == "GET":
         for name, value in request.query_params.multi_items():
             if name in params:
-                raise AntiphonError(
-                    ErrorCode.INVALID_PARAMS,
+                raise invalid_params(
                     f"A request names each parameter once, in its path or its query; {quote(name)}"
                     " is there twice: leave one out.",
                     field=name,
@@ -355,4 +354,4 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:
     sent = truncate(json.dumps(found))
-    return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {sent}.")
+    return invalid_params(f"A call needs {expected}, found {sent}.")

@@ -22,7 +22,7 @@ from antiphon_kernel.tools.context import (
     imported,
 )
 from antiphon_kernel.transfer import ErrorLine, as_line
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.records import Actor
 
 _MEDIA_TYPES: Final = {
@@ -133,9 +133,7 @@ async def _body(call: Call, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes
             call.check()
             yield chunk
     except ClientDisconnect as error:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, "The body ended early. Nothing was imported."
-        ) from error
+        raise invalid_params("The body ended early. Nothing was imported.") from error
 
 
 def _query(request: Request) -> dict[str, Any]:

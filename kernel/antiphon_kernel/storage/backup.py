@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from antiphon_kernel.storage.open_files import SIDE_FILES, make_private
 from antiphon_kernel.storage.schema import MIGRATIONS
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 
 JOURNAL_FILE: Final = "journal.db"
 """The journal's name in a data folder."""
@@ -79,8 +79,7 @@ def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
         AntiphonError: invalid_params if the target exists; storage_failed.
     """
     if target.exists():
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{target} is there already and is not overwritten: name another file.",
             path=str(target),
         )

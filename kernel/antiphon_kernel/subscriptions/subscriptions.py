@@ -13,7 +13,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.subscriptions.block_events import BlockEvent, events_of
 from antiphon_kernel.subscriptions.subscription import Subscription
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import IdSource, SessionId
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
@@ -117,8 +117,7 @@ class Subscriptions:
         """
         found = self._all.get(identity)
         if found is None or found.session != actor.session:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"This session has no subscription {quote(identity)}: block.subscribe returns one.",
                 field="subscription",
                 found=truncate(identity),

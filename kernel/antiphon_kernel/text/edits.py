@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
 from antiphon_kernel.text.replacements import Replacement, as_splices
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.records import TextSplice
 
 
@@ -89,8 +89,7 @@ def _checked(lines: list[str], operation: EditOperation, index: int) -> _Planned
         if not 0 <= line <= len(lines):
             raise out_of_range(line, len(lines), operation=index, start_line=start, end_line=end)
     if start > end or (start == end and isinstance(operation, Delete)):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Operation {index} names the lines {start} to {end}, which is no range:"
             " end_line is exclusive and must be greater than start_line.",
             operation=index,

@@ -6,7 +6,7 @@ of its line. The empty text has no lines. Numbers are 0-based and ends are exclu
 
 from __future__ import annotations
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote
 
 
@@ -51,8 +51,7 @@ def lines_between(text: str, start: int, end: int) -> str:
             if it is turned round.
     """
     if start > end:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"A range of lines ends before it starts: {start} to {end}; give the start first.",
             start_line=start,
             end_line=end,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import invalid_params
 
 
 class Query(Protocol):
@@ -54,8 +54,7 @@ def check_one_line(wanted: str) -> None:
     if wanted and "\n" not in wanted:
         return
     found = "has a newline" if wanted else "is empty"
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    raise invalid_params(
         f"The query {found}: a match lies within one line, so look for a part of one line.",
         field="query",
     )

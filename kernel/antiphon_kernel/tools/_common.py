@@ -25,7 +25,7 @@ from antiphon_kernel.layout import cache_points, visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
@@ -73,8 +73,7 @@ async def read_stored_files(
             continue
         data = await call.kernel.journal.blob(block.hash)
         if data is None or not is_of_type(data, block.media_type):
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"There is no file of type {block.media_type} with the hash {block.hash} here:"
                 " attach it to a message with block.attach first.",
                 field="messages",
@@ -106,8 +105,7 @@ def check_hiding(context: Context, block: str, principal: Principal) -> None:
 def check_context_version(context: Context, version: int, named: int, field: str) -> None:
     """Raises AntiphonError invalid_params if a context whose version is known has not `named`."""
     if named > version:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Context {context.label} has the version {version}, there is none numbered"
             f" {quote(named)}: name one that a call has returned.",
             field=field,
@@ -176,8 +174,7 @@ def check_text(document: Document, block: str, section: str | None) -> None:
     else:
         advice = "it has no text at all"
     what = f"no text {quote(section)}" if section is not None else "no text of its own"
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    raise invalid_params(
         f"Block {block} has {what}: {advice}.",
         field="section",
         allowed=named[:LISTED],
@@ -242,8 +239,7 @@ def check_version(context: Context, block: str, version: int) -> None:
     """Raises AntiphonError invalid_params if a block has never had a version."""
     now = context.version(block)
     if not 1 <= version <= now:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"There is no version {quote(version)} of block {block}: it has had 1 to {now};"
             " give one that a read or a change has answered.",
             field="version",

@@ -12,7 +12,7 @@ from antiphon_kernel.tools._common import (
     wait_persisted,
 )
 from antiphon_kernel.types.enums import Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
@@ -76,7 +76,7 @@ async def append_streamed(
     """
     if not has_whole_characters(text):
         message = "The text has half a surrogate pair: append whole characters."
-        raise AntiphonError(ErrorCode.INVALID_PARAMS, message, field="text")
+        raise invalid_params(message, field="text")
     context, block = await _find_open_block(call, reference, section)
     appends = context.appends
     waiting = appends.unflushed(block, section) + len(text)

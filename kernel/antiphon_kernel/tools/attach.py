@@ -20,7 +20,7 @@ from antiphon_kernel.storage import Blob
 from antiphon_kernel.tools._common import attached_files
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.media_types import (
     ATTACHABLE,
     is_of_type,
@@ -179,8 +179,7 @@ def _check_message(context: Context, message: str, caller: str) -> None:
     header = context.document.header(message)
     if header.kind == BlockKind.TEXT and header.role == Role.USER and header.author == caller:
         return
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    raise invalid_params(
         f"Files are attached to a message of one's own, a text of role user, and block {message} is"
         f" a {header.kind} of role {header.role} by {context.username(header.author)}: create a"
         " message first.",
@@ -248,6 +247,4 @@ def _media_type(field: str, name: str, data: bytes, stated: str | None) -> str:
 
 def _wrong(field: str, what: str, **details: Any) -> AntiphonError:
     sentence = what[0].upper() + what[1:]
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS, f"{sentence}. Nothing was attached.", field=field, **details
-    )
+    return invalid_params(f"{sentence}. Nothing was attached.", field=field, **details)

@@ -37,7 +37,7 @@ from antiphon_kernel.tools._common import (
 from antiphon_kernel.types.block_metadata import CUT_OUT
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_value, reject_long_text
@@ -162,8 +162,7 @@ async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]
     around, parent = await call.block(params.parent_id)
     context = await call.context(params.context) if params.context is not None else around
     if around is not context:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The parent {params.parent_id} is not in context {context.label}:"
             " a parent and its children share a context.",
             field="parent_id",
@@ -179,21 +178,19 @@ def _without_parent(params: CreateParams) -> AntiphonError:
             "A block of role model answers another block: give parent_id, the prompt it answers or"
             " whatever else of this context made the model write."
         )
-    return AntiphonError(ErrorCode.INVALID_PARAMS, said, field="parent_id")
+    return invalid_params(said, field="parent_id")
 
 
 def _call_id(call: BlockHeader, stated: object) -> str | None:
     """The call's own number, which its result has too."""
     if call.kind != BlockKind.TOOL_CALL:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"A tool_result answers a call, and its parent {call.id} is a {call.kind}: give"
             " parent_id, the block of kind tool_call.",
             field="parent_id",
         )
     if stated is not None and stated != call.tool_call_id:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The call {call.id} has another tool_call_id than its result was to have: leave it"
             " out, it is taken from the call.",
             field="metadata.tool_call_id",
@@ -203,8 +200,7 @@ def _call_id(call: BlockHeader, stated: object) -> str | None:
 
 
 def _before_its_call(call: str, field: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"A tool_result stands behind the call that it answers, {call}: name a place behind the"
         " call, or move both.",
         field=field,
@@ -218,8 +214,7 @@ def _reject_second_result(context: Context, call: str) -> None:
     for block in context.block_tree.descendants(call, 1):
         header = document.header(block)
         if header.kind == BlockKind.TOOL_RESULT and header.metadata.get("more") is not True:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"The call {call} has its result, {block}: write into that, or create a result"
                 ' with metadata {"more": true} as long as others follow.',
                 field="parent_id",
@@ -230,8 +225,7 @@ def _reject_second_result(context: Context, call: str) -> None:
 def _reject_too_deep(document: Document, parent: str, limit: int) -> None:
     if document.reply_depth(parent, limit) < limit:
         return
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    raise invalid_params(
         f"The chain of parents above the new block would be longer than {limit}:"
         " answer a block nearer to the start.",
         field="parent_id",
@@ -377,8 +371,7 @@ async def move(call: Call, params: MoveParams) -> WriteResult:
     The parent stays what it is. A block that already stands there is not changed.
     """
     if (params.after is None) == (params.before is None):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "block.move takes either after or before, found"
             f" {'neither' if params.after is None else 'both'}: name one neighbour.",
             field="after",
@@ -387,8 +380,7 @@ async def move(call: Call, params: MoveParams) -> WriteResult:
     reference = params.after or params.before or ""
     beside = await block_in(call, context, reference)
     if beside == block:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Block {params.block_id} cannot stand next to itself: name another one.",
             field="after" if params.after is not None else "before",
         )

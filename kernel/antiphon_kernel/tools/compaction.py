@@ -25,7 +25,7 @@ from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools._common import block_in, write
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import Permission
@@ -256,8 +256,7 @@ async def _summary(call: Call, context: Context, reference: str | None) -> str:
     if reference is None:
         found = _read_from(context)
         if found is None:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"Models read context {context.label} from the beginning: no summary hides"
                 " anything that could be read again.",
                 field="context",
@@ -266,8 +265,7 @@ async def _summary(call: Call, context: Context, reference: str | None) -> str:
     block = await block_in(call, context, reference)
     items = context.layout.arranged().items
     if not any(item.block.id == block and item.type is ItemType.SUMMARY for item in items):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Block {quote(reference)} is no summary that context.compact has written: leave"
             " summary out to name the one that models read from.",
             field="summary",

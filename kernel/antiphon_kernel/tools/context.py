@@ -30,7 +30,7 @@ from antiphon_kernel.tools._common import block_in, check_context_version
 from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 
@@ -309,8 +309,7 @@ async def _chosen(
     if wanted.last is not None:
         end = await _place(call, wanted.last, context, document) + 1
     if start > end or (wanted.first is not None and start == end):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The range of blocks ends before it begins: {wanted.first} stands behind"
             f" {wanted.last}.",
             field="blocks",
@@ -319,8 +318,7 @@ async def _chosen(
     if torn := split_surrogates(document, chosen):
         first, last = _whole(document, everything, start, end)
         call_block, result = torn[0]
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The range of blocks parts the call {call_block} from its result {result}:"
             f" take {first} to {last}, or less.",
             field="blocks",

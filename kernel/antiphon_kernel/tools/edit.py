@@ -22,7 +22,7 @@ from antiphon_kernel.tools._common import (
     check_writable,
     write,
 )
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit, reject_long_text
@@ -164,8 +164,7 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
     length = len(carried.before) if carried is not None else len(now)
     end = params.offset + params.delete_count
     if end > length:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The range {quote(params.offset)} to {quote(end)} is outside the text, which has"
             f" {length} code points: read the block again.",
             field="offset",

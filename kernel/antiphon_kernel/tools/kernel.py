@@ -12,7 +12,7 @@ from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.storage import Credential
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -322,8 +322,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
     kernel = call.kernel
     kind = _INVITED_KINDS.get(params.role, PrincipalKind.HUMAN)
     if kind is not PrincipalKind.HUMAN and params.name is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"A {kind} that is invited has a name of its own: give name.",
             field="name",
         )
@@ -378,8 +377,7 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
     """Take back an invitation, or all of one principal: who came in with it has to go at once."""
     invitations = call.kernel.invitations
     if (params.invitation is None) == (params.principal is None):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "Name either an `invitation` (kernel.invites lists them) or a `principal`.",
             allowed=["invitation", "principal"],
         )
@@ -388,8 +386,7 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
     else:
         numbers = [one.number for one in invitations.all() if one.number == params.invitation]
         if not numbers:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"There is no invitation {quote(params.invitation)}: kernel.invites lists them.",
                 found=params.invitation,
             )

@@ -18,7 +18,7 @@ from antiphon_kernel.access import (
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.types.clock import iso_time, iso_time_if
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name
 from antiphon_kernel.types.public_keys import (
     LONGEST_KEY,
@@ -137,8 +137,7 @@ async def add_authority(call: Call, params: KeyAuthorityParams) -> KeyInfo:
     kernel, by = call.kernel, call.actor.principal
     authority = _parsed(parse_authority, params.key)
     if authority is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "Expected a line that begins with cert-authority; key.add takes a key.",
             field="key",
         )
@@ -165,8 +164,7 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
     """
     kernel = call.kernel
     if (params.fingerprint is None) == (params.principal is None):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "Name either a `fingerprint` (key.list lists them) or a `principal`.",
             allowed=["fingerprint", "principal"],
         )
@@ -179,8 +177,7 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
             one for one in kernel.invitations.ssh_keys() if one.fingerprint == params.fingerprint
         ]
         if not found:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"There is no key {quote(params.fingerprint)}: key.list lists them.",
                 found=params.fingerprint,
             )
@@ -279,8 +276,7 @@ async def ask_key(call: Call, params: KeyAskParams) -> KeyAskResult:
         known.kind is CredentialKind.SSH_AUTHORITY
         or (known.authority is not None and invitations.is_good(known))
     ):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{key.fingerprint} lets in with certificates only.",
             field="key",
         )
@@ -425,8 +421,7 @@ async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
         None,
     )
     if host is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{quote(params.host)} is no open session of yours: session.whoami says one's id.",
             field="host",
         )
@@ -511,8 +506,7 @@ async def _add(
         principal = kernel.members[name]
         if not has_it:
             if not known:
-                raise AntiphonError(
-                    ErrorCode.INVALID_PARAMS,
+                raise invalid_params(
                     f"{name} is known here already: choose another name, or say that the key is"
                     " theirs (known; --name of antiphon share).",
                     field="name",
@@ -520,8 +514,7 @@ async def _add(
             check_invite_as(principal, call.actor.principal, kernel.owner)
         now = kernel.role_of(principal)
         if role is not None and now is not AccessRole(role) and now is not AccessRole.AUTHOR:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"{name} is {now.described()} already: leave role out, or change it with"
                 " kernel.role.",
                 username=name,
@@ -585,6 +578,4 @@ def _parsed(parse: Callable[[str], Parsed], line: str) -> Parsed:
         return parse(line)
     except PublicKeyError as error:
         text = str(error)
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"{text[:1].upper()}{text[1:]}.", field="key"
-        ) from error
+        raise invalid_params(f"{text[:1].upper()}{text[1:]}.", field="key") from error

@@ -34,7 +34,7 @@ from antiphon_kernel.storage import BlockChangeRow
 from antiphon_kernel.tools._common import check_context_version
 from antiphon_kernel.tools.usage import total_usage
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
@@ -196,8 +196,7 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor
         return wrote[0] if len(wrote) == 1 else None
     found = call.kernel.find_principal(named)
     if found.kind is not PrincipalKind.MODEL:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{quote(named)} is no model but a {found.kind}: name a model. Here have written:"
             f" {join_names(one.name for one in wrote)}.",
             field="model",
@@ -280,8 +279,7 @@ async def read_for_model(
     call.check()
     model = _reading_model(call, now, params.model)
     if model is None and len(models := _models(now)) > 1:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Several models have written in {context.label}: name one as model:"
             f" {join_names(one.name for one in models)}.",
             field="model",

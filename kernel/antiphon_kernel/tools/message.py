@@ -61,7 +61,7 @@ from antiphon_kernel.tools._common import check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import ContextId, moved_block
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
@@ -151,8 +151,7 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
     kernel's HTTP endpoint: a JSON object with the `content` alone, text only.
     """
     if params.parent is not None and params.context is not None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "message.append takes a parent or a context, and found both: a parent says where the"
             " messages go on, a context that they are a conversation from its beginning.",
             field="context",
@@ -449,8 +448,7 @@ def _check_unparted(path: Sequence[Message]) -> None:
 def _require_text_blocks(context: Context, message: PathMessage) -> None:
     for block in message.blocks:
         if context.document.schema(block) != TEXT:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"Block {block} has fields or sections and is no text: change it with"
                 " block.set_field and its like.",
                 field="message",
@@ -510,8 +508,7 @@ async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
         text = document.text(block)
         is_text = header.kind in (BlockKind.TEXT, BlockKind.THINKING)
         if not is_text or document.schema(block) != TEXT:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"Block {block} is a {header.kind}, and only texts of people and models are split.",
                 field="message",
             )
@@ -562,9 +559,7 @@ def _check_cut(text: str, at: int) -> None:
         wrong = "one of the two messages would be blank: name a place between two words"
     else:
         return
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS, f"The text cannot be cut at {at}: {wrong}.", field="at", found=at
-    )
+    raise invalid_params(f"The text cannot be cut at {at}: {wrong}.", field="at", found=at)
 
 
 class Descendants(StrEnum):
@@ -913,8 +908,7 @@ async def _context_number(call: Call, reference: str | None) -> int | None:
 
 
 def _no_place(reference: str | None, where: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"The message {quote(reference)} is none of {where}: give the `next` of the answer before.",
         field="after_message",
     )
@@ -964,8 +958,7 @@ async def _find(call: Call, reference: str) -> tuple[Branch, int]:
     branch = await call.kernel.trees.branch(context)
     index = branch.path.index(block)
     if index is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Block {quote(reference)} is no message: it is a draft, still being written, excluded"
             " or of the system. message.path names the messages of a context.",
             field="message",

@@ -36,7 +36,7 @@ from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.tools._common import read_stored_files
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.json_validation import read_json, unique_names
 from antiphon_kernel.types.media_types import is_text_type
@@ -137,12 +137,9 @@ def _files(text: str) -> dict[str, str]:
     try:
         value = read_json(text, pairs=unique_names)
     except ValueError as error:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"The text is no JSON: {error}.", field="text"
-        ) from error
+        raise invalid_params(f"The text is no JSON: {error}.", field="text") from error
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "The text must be a JSON object of texts: the files of the folder by their paths.",
             field="text",
         )
@@ -153,8 +150,7 @@ async def _plan(call: Call, conversation: ImportedConversation) -> NewConversati
     """A conversation as chains of messages, which are known to be writable."""
     said = conversation.messages
     if all(isinstance(one.message, SystemMessage) for one in said):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "The conversation has no messages of people, models or tools. Nothing was imported.",
             field="text",
         )

@@ -16,7 +16,7 @@ from antiphon_kernel.text.lines import line_count, lines_between, number_lines
 from antiphon_kernel.tools._common import block_in, check_text, check_version
 from antiphon_kernel.types.clock import iso_time_if
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.roles import Permission
 
 
@@ -144,8 +144,7 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
     Page by page: blocks that are created meanwhile neither hide others nor show them twice.
     """
     if params.depth is not None and params.parent_id is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "depth counts generations below a block: give parent_id with it.",
             field="depth",
         )

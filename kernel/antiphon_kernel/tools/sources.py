@@ -19,7 +19,7 @@ from antiphon_kernel.layout import (
     parse_path,
 )
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
@@ -211,7 +211,7 @@ def _parsed(text: str) -> SourcesPath:
 
 def _wrong(field: str, what: str) -> AntiphonError:
     sentence = what[0].upper() + what[1:]
-    return AntiphonError(ErrorCode.INVALID_PARAMS, f"{sentence}.", field=field)
+    return invalid_params(f"{sentence}.", field=field)
 
 
 def _about(source: PoolSource) -> dict[str, Any]:

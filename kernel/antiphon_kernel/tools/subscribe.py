@@ -12,7 +12,7 @@ from antiphon_kernel.document.content import part_of
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, block_since, whole_block
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.roles import Permission
 
 Version = Annotated[int, Field(ge=0)]
@@ -154,8 +154,7 @@ def _check_section(section: str | None, named: Sequence[tuple[Context, str]]) ->
     if section is None:
         return
     if not named:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "section is a part of the blocks that are named: give block_ids with it.",
             field="section",
         )

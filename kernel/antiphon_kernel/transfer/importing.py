@@ -45,7 +45,7 @@ from antiphon_kernel.transfer.records import (
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
@@ -175,8 +175,7 @@ class _ImportReader:
     async def finish(self, slices: TimeSlice) -> Sequence[Commit]:
         """Return the transactions, from seq 2 on."""
         if not self._ended:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 "The last line is missing, which says how many blocks there are: the export was"
                 " broken off. Nothing was imported; export again.",
             )
@@ -339,8 +338,7 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
 
 
 def _wrong_author(name: str, why: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"The export's author {quote(name)} cannot be taken over: {why}. Rename it in the export."
         " Nothing was imported.",
         username=truncate(name),
@@ -491,8 +489,7 @@ def _time(block: BlockLine, run: RunLine) -> int:
 def _principal(stated: object, principals: Mapping[str, Principal]) -> str:
     found = principals.get(stated) if isinstance(stated, str) else None
     if found is None:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"The export names the principal {quote(stated)} without a line about it."
             " Nothing was imported.",
         )
@@ -503,16 +500,14 @@ def _kind(stated: str) -> PrincipalKind:
     try:
         return PrincipalKind(stated)
     except ValueError as error:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{quote(stated)} is no kind of principal: use {', '.join(PrincipalKind)}.",
             allowed=list(PrincipalKind),
         ) from error
 
 
 def _refusal(block: str, what: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"Block {truncate(block)} cannot be imported: {what}. Nothing was imported.",
         block=truncate(block),
     )

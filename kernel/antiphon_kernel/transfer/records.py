@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import unique_names
 from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import BlockHeader
@@ -173,8 +173,7 @@ def _has_half_surrogate(line: bytes) -> bool:
 
 def refusal(line: int, what: str) -> AntiphonError:
     """Return the error of a line that cannot be imported."""
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"Line {line} is not as `antiphon export --format jsonl` writes it: {what}."
         " Nothing was imported.",
         line=line,

@@ -16,7 +16,7 @@ from antiphon_kernel.registry import Tool
 from antiphon_kernel.text.lines import number_lines
 from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.turns.shell_call import SHELL
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
@@ -160,8 +160,7 @@ class ModelTools:
                 f"There is no tool {quote(name)}; there are: {', '.join(names) or 'none'}.",
             )
         if isinstance(arguments, str):
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"The arguments of {name} are not a JSON object: {quote(arguments)}. Call it again"
                 " with a whole one.",
             )
@@ -172,9 +171,7 @@ class ModelTools:
 
     def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
         if hidden := [name for name in said if name in offer.left_out]:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS, f"{offer.name} does not take {', '.join(hidden)}."
-            )
+            raise invalid_params(f"{offer.name} does not take {', '.join(hidden)}.")
         arguments = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
         for key in _REFERENCES:
             if isinstance(arguments.get(key), str) and is_path(arguments[key]):
@@ -239,9 +236,7 @@ def error_text(error: AntiphonError) -> str:
 def _prepare_shell(arguments: Mapping[str, Any]) -> PreparedCall:
     command = arguments.get("command")
     if not isinstance(command, str) or not command.strip():
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"{SHELL!r} takes `command`, a string that is not empty."
-        )
+        raise invalid_params(f"{SHELL!r} takes `command`, a string that is not empty.")
     return PreparedCall(SHELL, {"command": command}, Permission.OWN, is_read_only=False)
 
 

@@ -19,7 +19,7 @@ from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recordin
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
 from antiphon_kernel.text.mentions import mentions
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 
 _log = logging.getLogger(__name__)
@@ -139,8 +139,7 @@ class Models:
     def check_known(self, name: str) -> None:
         """Raises AntiphonError invalid_params if there is no model of a name."""
         if name not in self._configs:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"There is no model {quote(name)}; there are: {join_names(self)}.",
                 field="model",
                 allowed=list(self)[:LISTED],

@@ -13,7 +13,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import CallPermission
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.roles import Permission
 
 _DECISIONS: Final = {
@@ -170,8 +170,7 @@ async def decide(call: Call, params: DecideParams) -> DecideResult:
     message is answered, whoever decides.
     """
     if params.reason is not None and params.decision != "no":
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "A reason goes with the decision no, and tells the model why: leave it out.",
             field="reason",
         )
@@ -197,8 +196,7 @@ async def revoke(call: Call, params: RevokeRulesParams) -> RevokeRulesResult:
     """
     desk, rules = runner_of(call.kernel).permissions, call.kernel.tool_permissions.rules()
     if (params.rule is None) == (params.context is None):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "permission.revoke takes either rule or context: name one rule, or the context whose"
             " rules are to end.",
             field="rule",
@@ -213,8 +211,7 @@ async def revoke(call: Call, params: RevokeRulesParams) -> RevokeRulesResult:
     else:
         due = [one for one in rules if one.number == params.rule]
         if not due:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
+            raise invalid_params(
                 f"There is no rule {params.rule}: permission.list names those that there are.",
                 field="rule",
             )

@@ -16,7 +16,7 @@ from antiphon_kernel.tools.message import fork_branch
 from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import BlockKind, Role
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 
@@ -97,8 +97,7 @@ def _answered(branch: Branch, block: str) -> int:
     before = [number for number in said_by_people if index is not None and number < index]
     if before:
         return max(before)
-    raise AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    raise invalid_params(
         f"Block {quote(block)} answers no message of a person: nothing of that kind stands before"
         " it. message.path names the messages of a context.",
         field="message",
@@ -144,8 +143,7 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     if header.kind == BlockKind.TOOL_RESULT and prompt is not None and prompt in document:
         prompt = document.header(prompt).parent
     if model is None or prompt is None or prompt not in document:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"Block {quote(params.message)} was written by no model that is here now in answer to"
             " a message: name the error that ended its turn.",
             field="message",
@@ -346,8 +344,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     """
     check_shell(call.actor.principal, call.role)
     if not params.command.strip():
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             "The command is empty: say what to run.",
             field="command",
         )

@@ -71,6 +71,11 @@ class AntiphonError(Exception):
         return {"code": str(self.code), "message": self.message, **details}
 
 
+def invalid_params(message: str, **details: Any) -> AntiphonError:
+    """Return the error for a request that cannot be carried out as it is stated."""
+    return AntiphonError(ErrorCode.INVALID_PARAMS, message, **details)
+
+
 def kernel_is_closing() -> AntiphonError:
     """Return the error for new and present callers when a kernel ends."""
     return AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")

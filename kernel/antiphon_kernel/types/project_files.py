@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.types.constants import DATA_FOLDER
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 
 _PIECE: Final = 1_000_000
@@ -95,8 +95,7 @@ def _read(opened: ExitStack, root: str, parts: Sequence[str], limit: int) -> byt
 
 
 def _refusal(path: str, why: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f"The file {quote(path)} of the project cannot be read: {why}. Name a file inside the"
         " project, relative to its root.",
         field="path",

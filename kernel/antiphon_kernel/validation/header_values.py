@@ -19,7 +19,7 @@ from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.clock import is_iso_time
 from antiphon_kernel.types.enums import CallPermission, DriftKind, ToolKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import BlockId, ContextId, is_name
 from antiphon_kernel.types.json_validation import MAX_NESTING, read_json, unique_names
 from antiphon_kernel.types.media_types import is_media_type, is_sha256
@@ -93,8 +93,7 @@ def check_field(name: str, stored: object, limits: Limits, *, prefix: str = "") 
     expected = _expected(name, stored)
     if expected is not None:
         closed = _CLOSED.get(name)
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             f"{field} must be {expected}, not {quote(stored)}.",
             field=field,
             expected=expected,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from antiphon_kernel.access import check_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.content_limits import check_limit
 from antiphon_kernel.validation.content_rules import ContentRules
@@ -112,9 +112,7 @@ def reject_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
 
 def unreadable(error: ValueError) -> AntiphonError:
     """Return the error for bytes that are no update."""
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
-    )
+    return invalid_params(f"The bytes are not a Yjs update (version 1): {error}.")
 
 
 class UpdateValidator:

@@ -81,7 +81,8 @@ def test_every_field_of_the_errors_page_is_sent() -> None:
         keyword.arg
         for tree in trees
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) != "AntiphonError"
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) not in ("AntiphonError", "invalid_params")
         for keyword in node.keywords
     }
     literals = {
@@ -116,17 +117,16 @@ def test_every_machine_field_of_an_error_is_in_the_catalogue() -> None:
 
 
 def fields_given(tree: ast.Module) -> Iterator[tuple[ErrorCode, str]]:
-    """The keywords of `AntiphonError(ErrorCode.X, …, field=…)`."""
+    """The keywords of `AntiphonError(ErrorCode.X, …, field=…)` and `invalid_params(…, field=…)`."""
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "AntiphonError"
-            and node.args
-            and isinstance(node.args[0], ast.Attribute)
-        ):
-            code = ErrorCode[node.args[0].attr]
-            yield from ((code, one.arg) for one in node.keywords if one.arg is not None)
+        match node:
+            case ast.Call(ast.Name("AntiphonError"), [ast.Attribute(attr=name), *_]):
+                code = ErrorCode[name]
+            case ast.Call(ast.Name("invalid_params")):
+                code = ErrorCode.INVALID_PARAMS
+            case _:
+                continue
+        yield from ((code, one.arg) for one in node.keywords if one.arg is not None)
 
 
 @pytest.mark.parametrize("name", ALL_TOOLS.names)
