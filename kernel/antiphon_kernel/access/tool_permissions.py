@@ -22,7 +22,7 @@ class ToolPermissions:
     """Every undecided call and every rule of a kernel, stored.
 
     Changes are in effect at once. Which call waits is decided here alone, never by a document: that
-    can be a copy, or come from a backup.
+    can be a copy, or come from a backup. What is awaited raises AntiphonError storage_failed.
     """
 
     def __init__(self, auth: AuthStore, clock: Clock) -> None:
@@ -34,11 +34,7 @@ class ToolPermissions:
         """By number."""
 
     async def load(self) -> None:
-        """Read what is stored.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Read what is stored."""
         for one in await self._auth.tool_permissions():
             if one.decided_by is None:
                 self._undecided[one.call] = one
@@ -70,11 +66,7 @@ class ToolPermissions:
         arguments: Mapping[str, Any],
         asker: Actor,
     ) -> ToolPermission:
-        """Store a call that waits from now on.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Store a call that waits from now on."""
         asked = await self._auth.add_tool_permission(
             ToolPermission(
                 number=0,
@@ -96,20 +88,12 @@ class ToolPermissions:
         return self._undecided.pop(call, None)
 
     async def allow_always(self, taken: ToolPermission, by: PrincipalId) -> None:
-        """Make a call that has been taken a rule.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Make a call that has been taken a rule."""
         rule = replace(taken, decided_by=by, decided=self._clock.now_ms())
         self._rules[rule.number] = rule
         await self._auth.allow_always(rule)
 
     async def forget(self, permission: ToolPermission) -> None:
-        """Forget a call that has been taken, or end a rule.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Forget a call that has been taken, or end a rule."""
         self._rules.pop(permission.number, None)
         await self._auth.remove_tool_permission(permission.number)

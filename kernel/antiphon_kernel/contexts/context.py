@@ -200,11 +200,7 @@ class Context:
         return await self._journal.changes_of(self.row, self.number(block))
 
     async def changes_after(self, seq: int, limit: int) -> list[CommittedChange]:
-        """Return the first changes after a version that are on disk, in order.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Return the first changes after a version that are on disk, in order."""
         found = await self._journal.changes(self.row, seq, limit=limit)
         ids = {row.number: block for block, row in self._blocks.items()}
         return [
@@ -219,11 +215,7 @@ class Context:
         ]
 
     async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
-        """Every change after a version of the context that is on disk, by block.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Every change after a version of the context that is on disk, by block."""
         found = await self._journal.changes_since(self.row, seq)
         return {
             block: found[row.number] for block, row in self._blocks.items() if row.number in found

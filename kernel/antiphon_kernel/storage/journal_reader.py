@@ -138,12 +138,7 @@ class JournalReader:
         return {int(row[0]): str(row[1]) for row in rows}
 
     async def check_sequence(self, context: ContextRow) -> int:
-        """See that every transaction of a context is there; the number of the last.
-
-        Raises:
-            CorruptContextError: if one is missing or has a format that is not known here.
-            AntiphonError: storage_failed.
-        """
+        """See that every transaction of a context is there; the number of the last."""
         sql = (
             "SELECT count(*), coalesce(max(seq), 0), min(seq), min(format), max(format) FROM ops"
             " WHERE id BETWEEN ? AND ?"
@@ -265,9 +260,6 @@ class JournalReader:
             limit: how many of them count at most, the latest ones.
             but_by: id of a principal whose transactions do not count.
             but_as: an operation whose transactions do not count.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
         """
         sql = (
             "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
@@ -285,9 +277,6 @@ class JournalReader:
 
         Args:
             block: number of the block that they must have touched.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
         """
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
