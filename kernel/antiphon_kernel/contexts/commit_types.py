@@ -88,17 +88,3 @@ class CommitHandle(NamedTuple):
             AntiphonError: storage_failed.
         """
         await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedChange:
-    """Change of a context that is on disk, without what it wrote."""
-
-    version: int
-    """The version of the context that it made."""
-    time: int
-    """Milliseconds since the epoch."""
-    principal: str
-    operation: str
-    blocks: Mapping[str, int]
-    """For the id of each block that changed, the version of the block that it made."""

@@ -23,7 +23,6 @@ from antiphon_kernel.contexts.commit_types import (
     Broadcast,
     ClientOrigin,
     CommitHandle,
-    CommittedChange,
     PendingCommit,
 )
 from antiphon_kernel.contexts.context_layout import ContextLayout
@@ -53,6 +52,7 @@ from antiphon_kernel.storage import (
     BlockChangeRow,
     BlockRow,
     Commit,
+    ContextChangeRow,
     ContextRow,
     Journal,
     SessionRow,
@@ -199,18 +199,17 @@ class Context:
         """Every change of a block that is on disk, in order."""
         return await self._journal.changes_of(self.row, self.number(block))
 
-    async def changes_after(self, seq: int, limit: int) -> list[CommittedChange]:
-        """Return the first changes after a version that are on disk, in order."""
+    async def changes_after(
+        self, seq: int, limit: int
+    ) -> list[tuple[ContextChangeRow, dict[str, int]]]:
+        """Return the first changes after a version that are on disk, in order.
+
+        With each comes, by the id of each block that changed, the version that it made.
+        """
         found = await self._journal.changes(self.row, seq, limit=limit)
         ids = {row.number: block for block, row in self._blocks.items()}
         return [
-            CommittedChange(
-                one.seq,
-                one.time,
-                one.principal,
-                one.operation,
-                {ids[number]: to for number, to in one.versions.items() if number in ids},
-            )
+            (one, {ids[number]: to for number, to in one.versions.items() if number in ids})
             for one in found
         ]
 

@@ -32,6 +32,7 @@ from antiphon_kernel.storage.rows import (
     BlockChangeRow,
     BlockRow,
     Commit,
+    ContextChangeRow,
     ContextRow,
     ForkOrigin,
     InheritedRun,

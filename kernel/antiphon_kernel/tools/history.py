@@ -445,19 +445,19 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
     before = context.seq - params.last if params.last is not None else 0
     after = min(max(params.after_version, before), context.seq)
     found = await context.changes_after(after, params.limit)
-    truncated = bool(found) and found[-1].version < context.seq
+    truncated = bool(found) and found[-1][0].seq < context.seq
     return ContextHistoryResult(
         versions=[
             ContextVersion(
-                version=one.version,
+                version=one.seq,
                 time=iso_time(one.time),
                 principal=one.principal,
                 username=call.kernel.find_principal(one.principal).username,
                 operation=one.operation,
-                blocks=dict(one.blocks),
+                blocks=blocks,
             )
-            for one in found
+            for one, blocks in found
         ],
         truncated=truncated,
-        next=found[-1].version if truncated else None,
+        next=found[-1][0].seq if truncated else None,
     )
