@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_type_hints
 
@@ -22,35 +22,28 @@ from antiphon_kernel.validation import check_value
 R = TypeVar("R", bound=Result)
 
 
-def mirror_fields(*, but: Collection[str]) -> Callable[[type[R]], type[R]]:
-    """Give a result those fields of a `BlockHeader` that it does not name itself, with defaults.
-
-    Args:
-        but: fields that are not shown.
-    """
-
-    def add(result: type[R]) -> type[R]:
-        types, defaults = get_type_hints(BlockHeader), BlockHeader._field_defaults
-        added: dict[str, Any] = {
-            name: (types[name], defaults.get(name, ...))
-            for name in BlockHeader._fields
-            if name not in but and name not in result.model_fields
-        }
-        shown = create_model(
-            result.__name__,
-            __base__=result,
-            __module__=result.__module__,
-            __doc__=result.__doc__,
-            **added,
-        )
-        shown.record = BlockHeader
-        return shown
-
-    return add
-
-
 _OTHERWISE: Final = frozenset(("id", "parent", "order"))
 """Fields that go by another name, or are none of a caller's business."""
+
+
+def _with_header_fields(result: type[R]) -> type[R]:
+    """Give a result the other fields of a `BlockHeader` that it does not name, with defaults."""
+    types, defaults = get_type_hints(BlockHeader), BlockHeader._field_defaults
+    added: dict[str, Any] = {
+        name: (types[name], defaults.get(name, ...))
+        for name in BlockHeader._fields
+        if name not in _OTHERWISE and name not in result.model_fields
+    }
+    shown = create_model(
+        result.__name__,
+        __base__=result,
+        __module__=result.__module__,
+        __doc__=result.__doc__,
+        **added,
+    )
+    shown.record = BlockHeader
+    return shown
+
 
 _ATTACHED: Final = ("media_type", "blob", "blob_bytes")
 
@@ -66,7 +59,7 @@ _KERNELS: Final = frozenset(
 _OF_REQUESTS: Final = FIELDS.keys() - _KERNELS
 
 
-@mirror_fields(but=_OTHERWISE)
+@_with_header_fields
 class BlockInfo(Result):
     """The header of a block."""
 
