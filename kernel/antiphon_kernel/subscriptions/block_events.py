@@ -149,7 +149,7 @@ def events_of(context: Context, applied: Applied) -> Iterator[BlockEvent]:
             kind=BlockEventKind.CREATED if made else kind,
             splices=splices,
             parts=parts,
-            header=_header(context, block) if made or block in fields else None,
+            header=BlockInfo(**header_values(context, block)) if made or block in fields else None,
             content=read_value(context.document, block) if made else None,
             operation=applied.operation,
             attribution=attribution(principal.id, principal.kind, applied.operation),
@@ -183,8 +183,18 @@ def _splices(splices: tuple[TextSplice, ...], section: str | None) -> Iterator[S
         )
 
 
-def _header(context: Context, block: str) -> BlockInfo:
-    return BlockInfo(**header_values(context, block))
+def _event_now(context: Context, block: str, kind: BlockEventKind, **fields: Any) -> BlockEvent:
+    """Return an event that tells a block as it is now, header included."""
+    return BlockEvent(
+        context_id=context.id,
+        context_version=context.seq,
+        block_id=block,
+        name=context.block_name(block),
+        version=context.version(block),
+        kind=kind,
+        header=BlockInfo(**header_values(context, block)),
+        **fields,
+    )
 
 
 async def whole_block(
@@ -198,16 +208,8 @@ async def whole_block(
     Raises:
         AntiphonError: storage_failed.
     """
-    event = BlockEvent(
-        context_id=context.id,
-        context_version=context.seq,
-        block_id=block,
-        name=context.block_name(block),
-        version=context.version(block),
-        kind=kind,
-        header=_header(context, block),
-        content=read_value(context.document, block, section),
-    )
+    content = read_value(context.document, block, section)
+    event = _event_now(context, block, kind, content=content)
     await context.wait_persisted()
     return event
 
@@ -227,17 +229,9 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
     if not known or not is_text(context.document.schema(block)):
         return await whole_block(context, block, BlockEventKind.RESYNC)
     before = (await context.history(block)).text(None, version)
-    splices = tuple(plan_difference(before, context.document.text(block)))
-    event = BlockEvent(
-        context_id=context.id,
-        context_version=context.seq,
-        block_id=block,
-        name=context.block_name(block),
-        version=context.version(block),
-        from_version=version,
-        kind=BlockEventKind.EDITED if splices else BlockEventKind.HEADER,
-        splices=list(_splices(splices, None)),
-        header=_header(context, block),
-    )
+    difference = tuple(plan_difference(before, context.document.text(block)))
+    kind = BlockEventKind.EDITED if difference else BlockEventKind.HEADER
+    splices = list(_splices(difference, None))
+    event = _event_now(context, block, kind, from_version=version, splices=splices)
     await context.wait_persisted()
     return event
