@@ -96,7 +96,7 @@ class TurnRunner:
             settings: of all turns; as the models are configured if absent.
         """
         self._kernel = kernel
-        self._models = models
+        self.models = models
         self._sleep = sleep
         self._settings = settings or TurnSettings(
             limits=TurnLimits.of(models.config),
@@ -121,19 +121,10 @@ class TurnRunner:
             self._begin(self._autostart(), "auto-play")
 
     @property
-    def models(self) -> Models:
-        """Return the models that answer."""
-        return self._models
-
-    @property
     def busy(self) -> bool:
         """Return whether any turn or command runs or waits, other than for a person's decision."""
         waited_for = self.permissions.is_waited_for
         return any(not waited_for(work.context, work.username) for work in self._works)
-
-    def is_busy(self, context: Context) -> bool:
-        """Return whether any turn or command runs or waits in a context."""
-        return any(work.context == context.id for work in self._works)
 
     async def wait_idle(self) -> None:
         """Wait until nothing runs or waits any more."""
@@ -218,8 +209,8 @@ class TurnRunner:
         known = self._answering.get(name)
         if known is None:
             # What opens a model imports libraries.
-            config = await asyncio.to_thread(self._models.configured, name)
-            provider = await asyncio.to_thread(self._models.__getitem__, name)
+            config = await asyncio.to_thread(self.models.configured, name)
+            provider = await asyncio.to_thread(self.models.__getitem__, name)
             known = self._answering.setdefault(name, AnsweringModel(name, provider, config))
         return known
 
@@ -246,7 +237,7 @@ class TurnRunner:
 
     async def instruction_tokens(self, context: Context, model: str) -> int:
         """Return the estimate of what goes with every request to a model in a context."""
-        config = await asyncio.to_thread(self._models.as_configured, model)
+        config = await asyncio.to_thread(self.models.as_configured, model)
         return instruction_tokens(*await self._instructions(context, config))
 
     async def _instructions(
@@ -268,7 +259,7 @@ class TurnRunner:
 
     async def named(self, principal: str) -> str | None:
         """Return the name of the model that writes as a principal; None if there is none."""
-        for model in self._models:
+        for model in self.models:
             if (await self.principal(model)).id == principal:
                 return model
         return None
@@ -276,10 +267,10 @@ class TurnRunner:
     def default_model(self, context: Context) -> str | None:
         """Return the model that answers messages which name none; None if there is no model."""
         chosen = context.document.default_model
-        return chosen if chosen is not None and chosen in self._models else self._models.default
+        return chosen if chosen is not None and chosen in self.models else self.models.default
 
     def _addressed(self, context: Context, text: str) -> list[str]:
-        return self._models.mentioned(text, self.default_model(context))
+        return self.models.mentioned(text, self.default_model(context))
 
     def works(self, context: Context) -> list[Job]:
         """Return what runs and waits in a context, in the order in which it was asked for."""
@@ -330,7 +321,7 @@ class TurnRunner:
         Raises:
             KeyError: if there is no such model.
         """
-        if model not in self._models:
+        if model not in self.models:
             raise KeyError(model)
         before = self._latest.get((context.id, model))
         asker = Asker(self._kernel, sender, Permission.WRITE)
@@ -470,7 +461,7 @@ class TurnRunner:
     async def _read_ahead(self, context: Context, model: str) -> None:
         """Read a context that a model may answer in, so that its first turn need not."""
         principal = await self.principal(model)
-        config = await asyncio.to_thread(self._models.as_configured, model)
+        config = await asyncio.to_thread(self.models.as_configured, model)
         names = config.tools if config is not None else None
         tools = ModelTools(self._kernel, context, None, names)
         definitions = await asyncio.to_thread(lambda: tools.definitions)
@@ -478,7 +469,7 @@ class TurnRunner:
 
     async def _register(self) -> None:
         """Make every model known by its name before it has said anything."""
-        for model in self._models:
+        for model in self.models:
             await self.principal(model)
 
     async def principal(self, model: str) -> Principal:
@@ -491,7 +482,7 @@ class TurnRunner:
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
     def _policy_of(self, principal: str) -> PermissionPolicy:
-        return self._models.permissions(self._names[principal])
+        return self.models.permissions(self._names[principal])
 
     def _submitted(self, submission: Submission) -> None:
         sent = submission
@@ -505,7 +496,7 @@ class TurnRunner:
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
             return
-        due = [model for model in self._models if (context.id, model) not in self._latest]
+        due = [model for model in self.models if (context.id, model) not in self._latest]
         if not due:
             return
         prompt = await self._autostart_prompt(context)
@@ -519,7 +510,7 @@ class TurnRunner:
         for block in document.block_ids():
             if document.header(block).author == system.principal.id:
                 return block
-        said = {"kind": BlockKind.TEXT, "content": self._models.opening, "status": "done"}
+        said = {"kind": BlockKind.TEXT, "content": self.models.opening, "status": "done"}
         made = await self._kernel.call(system, "block.create", {"context": context.id, **said})
         return str(made["block_id"])
 

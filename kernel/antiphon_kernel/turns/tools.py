@@ -62,7 +62,7 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
         text = render(document, prompt)
         models = await runner.answering(source, document.header(block).author, text)
         is_end = end == len(branch.messages) and not branch.path.is_followed()
-        is_forked = bool(models) and not (is_end and not runner.is_busy(source))
+        is_forked = bool(models) and not (is_end and not runner.works(source))
         if is_forked:
             branch = await fork_branch(call, branch, end)
             prompt = branch.messages[at].id
