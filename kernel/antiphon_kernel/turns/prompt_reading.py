@@ -160,13 +160,10 @@ class PromptReader:
         Args:
             announced: completes the announcement.
         """
-        context, live = self._context, None
+        context = self._context
         await context.current_layout()
-        version = context.seq
-        if self._prompt is not None:
-            live = context.layout.turn_of(self._prompt)
-        is_plain = not self._tools
-        reading = context.layout.read(self._principal, live=live, is_plain=is_plain)
+        version, is_plain = context.seq, not self._tools
+        reading = context.layout.read(self._principal, live=self._live(), is_plain=is_plain)
         if not is_plain:
             reading = replace(reading, tail=await self._tail(reading, announced))
         with without_collection():
@@ -247,25 +244,26 @@ class PromptReader:
         """
         reading = read.reading
         weights = sum(weigh(item, reading.reader) for item in reading.items)
-        context, live = self._context, None
-        if self._prompt is not None:
-            live = context.layout.turn_of(self._prompt)
         allowed = int(budget / self._model.calibration.factor)
         try:
             for _ in range(_ATTEMPTS):
                 written = await write_summary(
                     self._kernel,
-                    context,
+                    self._context,
                     self._kernel.system,
                     budget=allowed,
                     reserved=max(0, read.raw_estimate - weights),
-                    live=live,
+                    live=self._live(),
                 )
                 if written is not None:
                     return
                 allowed = int(allowed * _SMALLER)
         except CompactionError as error:
             raise self._too_long(read) from error
+
+    def _live(self) -> str | None:
+        """Return the turn of the block that is answered; None if the last message is."""
+        return self._context.layout.turn_of(self._prompt) if self._prompt is not None else None
 
     def _too_long(self, read: ReadPrompt) -> AntiphonError:
         """Return the error of a prompt that is not sent."""
