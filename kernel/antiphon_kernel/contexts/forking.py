@@ -167,7 +167,6 @@ async def start_fork(
             add(update, rows, change.operation)
             await slices.pause()
         state, vector = document.update_since(), document.state_vector()
-        headers = [document.header(block) for block in document.block_ids()]
         document.close()
     if commits:
         snapshot = Snapshot(commits[-1].seq, vector, state)

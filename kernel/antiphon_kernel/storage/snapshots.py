@@ -91,8 +91,6 @@ def snapshot_rows(snapshots: Iterable[tuple[ContextRow, Snapshot]]) -> Statement
 PAGE_FORMAT: Final = 1
 """Format of the pages written by this version; others are left out."""
 
-_log = logging.getLogger(__name__)
-
 
 class Pages:
     """The pages of one journal, one for each context that has been closed.
