@@ -37,7 +37,7 @@ _SHELL_SCHEMA: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
     """A tool of the registry as models are offered it."""
 
@@ -139,9 +139,8 @@ class ModelTools:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Return the tools as the model is told of them, always in the same order."""
-        offered = [
-            _definition(one, self._kernel.registry[one.tool]) for one in self._offers.values()
-        ]
+        tools = [(one, self._kernel.registry[one.tool]) for one in self._offers.values()]
+        offered = [_definition(one, tool.doc, tool.params) for one, tool in tools]
         return (*offered, _SHELL_DEFINITION) if self._has_shell else tuple(offered)
 
     def prepare(self, name: str, arguments: Mapping[str, Any] | str) -> PreparedCall:
@@ -248,15 +247,11 @@ _SHELL_DEFINITION: Final = ToolDefinition(
 )
 
 
-def _definition(offer: _Offer, tool: Tool) -> ToolDefinition:
-    return _definition_of(offer.name, tool.name, tool.doc, tool.params)
-
-
 @cache
-def _definition_of(name: str, tool: str, doc: str, params: type) -> ToolDefinition:
-    offer = next(one for one in _OFFERS if one.name == name)
+def _definition(offer: _Offer, doc: str, params: type) -> ToolDefinition:
     description = " ".join(part for part in (doc, offer.advice) if part)
-    return ToolDefinition(name, description, JsonObject(_schema(described_schema(params), offer)))
+    schema = _schema(described_schema(params), offer)
+    return ToolDefinition(offer.name, description, JsonObject(schema))
 
 
 def _schema(described: Mapping[str, Any], offer: _Offer) -> dict[str, Any]:
