@@ -420,6 +420,16 @@ _COUNTED = (
 )
 
 
+async def check_file(database: Database, check: Check, report: Report) -> None:
+    """Check a file by the means of SQLite itself."""
+    for (said,) in await database.select("PRAGMA integrity_check(20)"):
+        if said != "ok":
+            report.findings.append(Finding(check, f"the database is damaged: {said}"))
+    for table, row, parent, _ in await database.select("PRAGMA foreign_key_check"):
+        what = f"row {row} of {table} refers to a row of {parent} that is not there"
+        report.findings.append(Finding(check, what))
+
+
 async def check_auth(data: Path, folder: Path, journal: Database, report: Report) -> None:
     """Check a copy of the file in `data`, made in `folder`; without a file there is nothing.
 
@@ -442,11 +452,7 @@ async def check_auth(data: Path, folder: Path, journal: Database, report: Report
         find(error.message)
         return
     try:
-        for (said,) in await database.select("PRAGMA integrity_check(20)"):
-            if said != "ok":
-                find(f"the database is damaged: {said}")
-        for table, row, parent, _ in await database.select("PRAGMA foreign_key_check"):
-            find(f"row {row} of {table} refers to a row of {parent} that is not there")
+        await check_file(database, Check.AUTH, report)
         sql = "SELECT username, principal, role FROM users"
         for username, principal, role in await database.select(sql):
             # Whom the journal does not know yet was being added; the next kernel goes on there.

@@ -14,6 +14,7 @@ from antiphon_kernel.maintenance.checks import (
     check_authors,
     check_blobs,
     check_document,
+    check_file,
     check_origin,
     check_restored,
     check_search,
@@ -57,7 +58,7 @@ async def run_checks(data: Path) -> Report:
             report.findings.append(Finding(Check.FILE, error.message))
             return report
         try:
-            await _check_file(database, report)
+            await check_file(database, Check.FILE, report)
             await check_trigrams(database, report)
             await check_auth(data, Path(folder), database, report)
             for row in await JournalReader(database).contexts():
@@ -68,15 +69,6 @@ async def run_checks(data: Path) -> Report:
         finally:
             await database.close()
         return report
-
-
-async def _check_file(database: Database, report: Report) -> None:
-    for (said,) in await database.select("PRAGMA integrity_check(20)"):
-        if said != "ok":
-            report.findings.append(Finding(Check.FILE, f"the database is damaged: {said}"))
-    for table, row, parent, _ in await database.select("PRAGMA foreign_key_check"):
-        what = f"row {row} of {table} refers to a row of {parent} that is not there"
-        report.findings.append(Finding(Check.FILE, what))
 
 
 async def _check_context(database: Database, row: ContextRow) -> ContextReport:
