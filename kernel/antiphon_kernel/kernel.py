@@ -35,7 +35,7 @@ from antiphon_kernel.contexts import (
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
+from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, Journal, SessionRow
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -89,11 +89,11 @@ class Kernel:
         self.access = AccessControl(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
         """`ws://HOST:PORT/sync`, once it listens."""
-        self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self.journal = journal
         journal.files_lost.listen(self.subscriptions.close)
         self._guard = WriteGuard(self.sessions, members)
         self.contexts = ContextRegistry(journal, clock, ids, self._guard)
+        self.search = SearchIndex(journal.search, self.contexts.rows, self.context)
         self.quarantine = Quarantine(journal)
         self.opened = Signal[Context]()
         """Each context that is opened."""
@@ -101,7 +101,7 @@ class Kernel:
         """Each context that is closed because nobody uses it."""
         self.submissions = Signal[Submission]()
         self.usage = UsageSums(journal)
-        self.trees = ConversationTrees(self.context_rows, self.context)
+        self.trees = ConversationTrees(self.contexts.rows, self.context)
         self.closed.listen(self.trees.forget)
         self.writers: BlockOwners
         self._open: OpenContexts
@@ -230,22 +230,10 @@ class Kernel:
         """
         return await self.members.principal(username, kind)
 
-    def find_principal(self, reference: str) -> Principal:
-        """A known principal by username or id.
-
-        Raises:
-            AntiphonError: invalid_params or ambiguous_id.
-        """
-        return self.members.find(reference)
-
     async def rename(self, label: str) -> None:
         """Give the kernel another label; stored when this returns."""
         await self.journal.set_setting("label", label)
         self.label = label
-
-    def role_of(self, principal: Principal) -> AccessRole:
-        """Return the current role of the principal in this kernel."""
-        return self.members.role_of(principal)
 
     def open_session(
         self,
@@ -292,7 +280,9 @@ class Kernel:
         needs: Permission | None = None,
     ) -> Actor:
         session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
-        return Actor(principal, session, self.role_of(principal), via, now, credential, needs)
+        return Actor(
+            principal, session, self.members.role_of(principal), via, now, credential, needs
+        )
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted.
@@ -309,10 +299,6 @@ class Kernel:
         await self._open.end_session(actor.session, leaves_leases=leaves_leases)
 
     # Contexts
-
-    def context_rows(self) -> list[ContextRow]:
-        """Every context, oldest first, open or not, archived or not."""
-        return self.contexts.rows()
 
     async def create_context(
         self, label: str, first: First | None = None, asker: Actor | None = None
@@ -364,8 +350,8 @@ class Kernel:
     def block_name(self, block: str) -> str:
         """Return the short form of a block's id, whether its context is open or not."""
         found = BlockId.parse(block)
-        label = next(row.label for row in self.context_rows() if row.id == found.context)
-        return f"{label}.{self.find_principal(found.principal).username}.{found.seq}"
+        label = next(row.label for row in self.contexts.rows() if row.id == found.context)
+        return f"{label}.{self.members.find(found.principal).username}.{found.seq}"
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
         """A block by any printable form of its id, or by a path that `context.layout` shows.
@@ -477,7 +463,7 @@ class Call:
     @property
     def role(self) -> AccessRole:
         """The caller's, as it is now."""
-        return self.kernel.role_of(self.actor.principal)
+        return self.kernel.members.role_of(self.actor.principal)
 
     async def context(self, reference: str | None) -> Context:
         """The context that a request names, or the default one."""

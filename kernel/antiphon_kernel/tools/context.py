@@ -105,7 +105,7 @@ class ContextCreateParams(Params):
 @tool("context.list", needs=Permission.READ)
 async def list_contexts(call: Call, params: ContextListParams) -> ContextListResult:
     """List the contexts of this kernel; archived ones only when asked for."""
-    rows = [row for row in call.kernel.context_rows() if params.archived or row.archived is None]
+    rows = [row for row in call.kernel.contexts.rows() if params.archived or row.archived is None]
     journal, found = call.kernel.journal, []
     last = await journal.last_changes()
     for row in rows:
@@ -136,7 +136,7 @@ def context_info(call: Call, row: ContextRow) -> ContextInfo:
     """Return the info of a context."""
     kernel, origin = call.kernel, row.origin
     damage = kernel.quarantine.reason(row.id)
-    creator = kernel.find_principal(row.creator) if row.creator is not None else None
+    creator = kernel.members.find(row.creator) if row.creator is not None else None
     source = kernel.contexts.of_number(origin.source) if origin is not None else None
     return ContextInfo(
         context_id=row.id,

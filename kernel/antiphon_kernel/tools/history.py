@@ -72,7 +72,7 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
                 version=one.version,
                 time=iso_time(one.time),
                 principal=one.principal,
-                username=call.kernel.find_principal(one.principal).username,
+                username=call.kernel.members.find(one.principal).username,
                 operation=one.operation,
                 context_version=one.seq,
             )
@@ -129,7 +129,7 @@ async def blame(call: Call, params: BlameParams) -> BlameResult:
     for run in history.blame(params.section):
         stamp = run.stamp
         if stamp.principal not in names:
-            names[stamp.principal] = call.kernel.find_principal(stamp.principal).username
+            names[stamp.principal] = call.kernel.members.find(stamp.principal).username
         runs.append(
             BlameRun(
                 start=at,
@@ -341,7 +341,7 @@ def _whose(call: Call, params: UndoParams) -> Principal:
     caller = call.actor.principal
     if params.principal is None:
         return caller
-    whose = call.kernel.find_principal(params.principal)
+    whose = call.kernel.members.find(params.principal)
     check_undo_of(whose, caller, call.role)
     return whose
 
@@ -384,7 +384,7 @@ async def timeline(call: Call, params: TimelineParams) -> TimelineResult:
     check_text(context.document, block, params.section)
     history = await context.history(block)
     found, version = history.timeline(params.section), context.version(block)
-    names = {one: call.kernel.find_principal(one).username for one in {t.principal for t in found}}
+    names = {one: call.kernel.members.find(one).username for one in {t.principal for t in found}}
     await context.wait_persisted()
     return TimelineResult(
         texts=[
@@ -452,7 +452,7 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
                 version=one.seq,
                 time=iso_time(one.time),
                 principal=one.principal,
-                username=call.kernel.find_principal(one.principal).username,
+                username=call.kernel.members.find(one.principal).username,
                 operation=one.operation,
                 blocks=blocks,
             )

@@ -177,7 +177,7 @@ async def members(call: Call, params: NoParams) -> MembersResult:
                 username=one.username,
                 display_name=one.display_name or one.username,
                 kind=one.kind,
-                role=kernel.role_of(one),
+                role=kernel.members.role_of(one),
                 founder=one.id == kernel.owner.id,
                 barred_until=iso_time_if(until),
                 sessions=sessions,
@@ -193,14 +193,14 @@ async def role(call: Call, params: RoleParams) -> RoleResult:
     It counts at once: what the principal has open is ended, and what it wrote meanwhile is taken
     or refused by the new role. The founder's role does not change.
     """
-    principal = call.kernel.find_principal(params.principal)
+    principal = call.kernel.members.find(params.principal)
     by = call.actor.principal
     ended = await call.kernel.access.change_role(principal, params.role, by)
     await call.kernel.members.record(by, f"made {principal.username} {params.role.described()}")
     return RoleResult(
         principal=principal.id,
         username=principal.username,
-        role=call.kernel.role_of(principal),
+        role=call.kernel.members.role_of(principal),
         ended=ended,
     )
 
@@ -211,7 +211,7 @@ async def kick(call: Call, params: KickParams) -> KickResult:
 
     Its invitations stay good; kernel.revoke takes those back. The founder cannot be kicked.
     """
-    kernel, principal = call.kernel, call.kernel.find_principal(params.principal)
+    kernel, principal = call.kernel, call.kernel.members.find(params.principal)
     ended = await kernel.access.kick(principal, params.minutes, params.reason, call.actor.principal)
     until = kernel.members.banned_until(principal)
     await kernel.members.record(
@@ -345,7 +345,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
         token=issued.token,
         principal=issued.principal.id,
         username=issued.principal.username,
-        role=kernel.role_of(issued.principal),
+        role=kernel.members.role_of(issued.principal),
         expires=iso_time_if(expires),
         join=join,
     )
@@ -361,7 +361,7 @@ async def invites(call: Call, params: NoParams) -> InvitesResult:
             InvitationInfo(
                 invitation=one.number,
                 username=principal.username,
-                role=call.kernel.role_of(principal),
+                role=call.kernel.members.role_of(principal),
                 state=_state(one, call.kernel.clock.now_ms()),
                 created=iso_time(one.created),
                 expires=iso_time_if(one.expires),
@@ -382,7 +382,7 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
             allowed=["invitation", "principal"],
         )
     if params.principal is not None:
-        numbers = invitations.of(call.kernel.find_principal(params.principal))
+        numbers = invitations.of(call.kernel.members.find(params.principal))
     else:
         numbers = [one.number for one in invitations.all() if one.number == params.invitation]
         if not numbers:

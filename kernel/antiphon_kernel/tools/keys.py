@@ -169,7 +169,7 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
             allowed=["fingerprint", "principal"],
         )
     if params.principal is not None:
-        user = kernel.members.user(kernel.find_principal(params.principal)).number
+        user = kernel.members.user(kernel.members.find(params.principal)).number
         keys = kernel.invitations.ssh_keys()
         found = [one for one in keys if one.user == user and one.kind is CredentialKind.SSH_KEY]
     else:
@@ -512,7 +512,7 @@ async def _add(
                     field="name",
                 )
             check_invite_as(principal, call.actor.principal, kernel.owner)
-        now = kernel.role_of(principal)
+        now = kernel.members.role_of(principal)
         if role is not None and now is not AccessRole(role) and now is not AccessRole.AUTHOR:
             raise invalid_params(
                 f"{name} is {now.described()} already: leave role out, or change it with"
@@ -531,7 +531,7 @@ def _expires(call: Call, minutes: int) -> int | None:
 async def _store(call: Call, key: PublicKey, principal: Principal, expires: int | None) -> KeyInfo:
     kernel = call.kernel
     await kernel.invitations.add_key(key.fingerprint, principal, expires)
-    role = kernel.role_of(principal).described()
+    role = kernel.members.role_of(principal).described()
     words = f"added the key {key.fingerprint} of {principal.username}, {role}"
     await kernel.members.record(call.actor.principal, words)
     return _info(call, key.fingerprint)
@@ -554,7 +554,7 @@ def _info(call: Call, fingerprint: str) -> KeyInfo:
         invitation=one.number,
         principal=principal.id,
         username=principal.username,
-        role=one.role or kernel.role_of(principal),
+        role=one.role or kernel.members.role_of(principal),
         certifies=certifies,
         authority=kernel.invitations.authority_of(one.number),
         state=state,

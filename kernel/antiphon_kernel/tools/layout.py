@@ -194,7 +194,7 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor
     wrote = _models(layout)
     if named is None:
         return wrote[0] if len(wrote) == 1 else None
-    found = call.kernel.find_principal(named)
+    found = call.kernel.members.find(named)
     if found.kind is not PrincipalKind.MODEL:
         raise invalid_params(
             f"{quote(named)} is no model but a {found.kind}: name a model. Here have written:"
@@ -239,7 +239,7 @@ async def _changed(
 def _prefix_change(
     call: Call, found: PrefixBreak, item: LayoutItem, cause: BlockChangeRow | None
 ) -> PrefixChange:
-    author = call.kernel.find_principal(cause.principal) if cause is not None else None
+    author = call.kernel.members.find(cause.principal) if cause is not None else None
     return PrefixChange(
         index=found.index,
         reason=found.reason,

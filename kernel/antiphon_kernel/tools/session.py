@@ -58,7 +58,7 @@ class ToolsResult(Result):
 @tool("session.whoami", needs=Permission.READ)
 async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     """Say who the caller is and what role it has."""
-    principal = call.kernel.find_principal(call.actor.principal.id)
+    principal = call.kernel.members.find(call.actor.principal.id)
     return WhoamiResult(
         principal=principal.id,
         username=principal.username,

@@ -55,7 +55,7 @@ async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResu
     """
     kernel = call.kernel
     context = kernel.contexts.find(params.context) if params.context is not None else None
-    whose = kernel.find_principal(params.principal).id if params.principal is not None else None
+    whose = kernel.members.find(params.principal).id if params.principal is not None else None
     found = [
         one
         for one in await kernel.usage.all()
@@ -73,8 +73,8 @@ def total_usage(sums: Iterable[UsageSum]) -> TokenUsage:
 def _shown(kernel: Kernel, one: UsageSum) -> ModelUsage:
     return ModelUsage(
         context_id=one.context,
-        label=next(row.label for row in kernel.context_rows() if row.id == one.context),
-        model=kernel.find_principal(one.model).username,
-        username=kernel.find_principal(one.asker).username,
+        label=next(row.label for row in kernel.contexts.rows() if row.id == one.context),
+        model=kernel.members.find(one.model).username,
+        username=kernel.members.find(one.asker).username,
         used=one.used,
     )

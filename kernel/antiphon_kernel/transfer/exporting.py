@@ -72,7 +72,7 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
             wanted.append(blob)
         new = _named(block) - named
         named.update(new)
-        known = [_principal(kernel.find_principal(one)) for one in sorted(new)]
+        known = [_principal(kernel.members.find(one)) for one in sorted(new)]
         return "".join([*map(as_line, known), as_line(block)])
 
     await context.wait_persisted()
@@ -96,7 +96,7 @@ def _about(kernel: Kernel, context: Context) -> ContextLine:
         context_id=context.id,
         label=context.label,
         version=context.seq,
-        creator=kernel.find_principal(row.creator).username if row.creator is not None else None,
+        creator=kernel.members.find(row.creator).username if row.creator is not None else None,
         source_context=source.id if source is not None else None,
         source_label=source.label if source is not None else None,
         source_version=origin.seq if origin is not None else None,
@@ -195,7 +195,7 @@ async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[st
         text = (
             document.peek_text(block) if document.schema(block) == TEXT else render(document, block)
         )
-        heading = _heading(header, kernel.find_principal(header.author).username)
+        heading = _heading(header, kernel.members.find(header.author).username)
         parts.append(f"\n{heading}\n\n{_body(header, text)}")
         size += len(parts[-1])
         if size >= _PIECE:

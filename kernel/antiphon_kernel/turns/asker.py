@@ -62,7 +62,7 @@ class Asker:
         """Return who it is, and why they have to go if they have."""
         name = self.session.principal.username
         dismissal = self._kernel.sessions.dismissal(self.session)
-        role = self._kernel.role_of(self.session.principal).described()
+        role = self._kernel.members.role_of(self.session.principal).described()
         return f"{name}, {_STANDING.get(dismissal.code, role) if dismissal is not None else role}"
 
     async def run(self, needs: Permission, work: Callable[[], Awaitable[T]]) -> T:

@@ -92,7 +92,7 @@ class PermissionDesk:
         """Return whether a model's turn in a context waits for a person's decision."""
         return any(
             one.request.context_id == context
-            and self._kernel.find_principal(one.request.model).username == username
+            and self._kernel.members.find(one.request.model).username == username
             for one in self._waiting.values()
         )
 
@@ -124,7 +124,7 @@ class PermissionDesk:
         rule = self._rule_for(request)
         if rule is None:
             return await self._wait(request)
-        by = self._kernel.find_principal(str(rule.decided_by))
+        by = self._kernel.members.find(str(rule.decided_by))
         self._note(
             await self._kernel.context(request.context_id),
             self._kernel.system,
@@ -157,7 +157,7 @@ class PermissionDesk:
         for rule in self._stored.rules():
             if (rule.context, rule.model, rule.tool) != wanted or rule.arguments != arguments:
                 continue
-            by = self._kernel.find_principal(str(rule.decided_by))
+            by = self._kernel.members.find(str(rule.decided_by))
             is_here = self._kernel.members.banned_until(by) is None
             if is_here and self.may_decide(by, asker.id, request.tool):
                 return rule
@@ -198,7 +198,7 @@ class PermissionDesk:
         if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
             return None
         try:
-            principal = self._kernel.find_principal(asker)
+            principal = self._kernel.members.find(asker)
             self._kernel.access.check_return(principal, stored.credential)
         except AntiphonError:
             return None
@@ -224,7 +224,7 @@ class PermissionDesk:
                 self._stored.ask(
                     context.id,
                     request.call_block,
-                    self._kernel.find_principal(request.model).id,
+                    self._kernel.members.find(request.model).id,
                     request.tool,
                     request.arguments,
                     asker,
@@ -298,8 +298,8 @@ class PermissionDesk:
         return True
 
     def _check_decide(self, principal: Principal, asker: str, tool: str) -> None:
-        role = self._kernel.role_of(principal)
-        check_decide(self._kernel.find_principal(asker).id, self.needs(tool), principal, role)
+        role = self._kernel.members.role_of(principal)
+        check_decide(self._kernel.members.find(asker).id, self.needs(tool), principal, role)
 
     async def settle(
         self, context: Context, call: str, by: Actor, permission: CallPermission, reason: str = ""

@@ -154,7 +154,7 @@ def _described(call: Call, one: ToolPermission) -> dict[str, Any]:
 
 
 def _username(call: Call, principal: str | None) -> str:
-    return call.kernel.find_principal(principal or "").username
+    return call.kernel.members.find(principal or "").username
 
 
 @tool(

@@ -293,8 +293,8 @@ class TurnRunner:
             turns.setdefault(asked, []).append(one)
         for (where, model, prompt, asker, credential), undecided in turns.items():
             context = await self._kernel.context(where)
-            principal = self._kernel.find_principal(asker)
-            role, now = self._kernel.role_of(principal), self._kernel.clock.now_ms()
+            principal = self._kernel.members.find(asker)
+            role, now = self._kernel.members.role_of(principal), self._kernel.clock.now_ms()
             session = SessionId(self._kernel.ids.uuid7())
             sender = Actor(principal, session, role, "turn", now, credential)
             text = render(context.document, prompt)
@@ -339,7 +339,7 @@ class TurnRunner:
                 if before is not None:
                     presence.wait_at(prompt)
                 if await _may_begin(writer, prompt, before, asker):
-                    role = self._kernel.role_of(principal)
+                    role = self._kernel.members.role_of(principal)
                     if not role.may(Permission.WRITE):
                         await self._refuse(context, prompt, principal, role)
                         return
@@ -534,7 +534,7 @@ class TurnRunner:
             AntiphonError: invalid_params or ambiguous_id if there is no such principal.
         """
         await self._register()
-        whose = None if principal is None else self._kernel.find_principal(principal).username
+        whose = None if principal is None else self._kernel.members.find(principal).username
         due = [
             work
             for work in self._works

@@ -255,7 +255,7 @@ async def test_viewer_goes_through_branches_and_changes_none(
         await until(lambda: there.screen.hint_shown is not None, "told")
         await there.press(">")
         await there.sees("‹ 2/3 ›")
-    assert len(here.kernel.context_rows()) == 3
+    assert len(here.kernel.contexts.rows()) == 3
 
 
 def test_sibling_label_counts_from_one() -> None:

@@ -162,7 +162,7 @@ async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
         await there.press("j")
     await there.press("e")
     await there.sees("bo is")
-    assert here.kernel.role_of(bo) == "editor"
+    assert here.kernel.members.role_of(bo) == "editor"
     await there.press("x")
     await there.sees("End every connection of bo")
     await there.press("n")

@@ -30,13 +30,13 @@ async def test_principal_half_created_at_crash_returns_with_same_kind(
 ) -> None:
     kernel = await open_kernel()
     before = await kernel.principal("aria", kind)
-    role = kernel.role_of(before)
+    role = kernel.members.role_of(before)
     await kernel.close()
     # The role is on disk before the name is.
     in_journal(data, "DELETE FROM sessions; DELETE FROM principals WHERE username = 'aria'")
     kernel = await open_kernel()
-    assert kernel.find_principal("aria") == before
-    assert kernel.role_of(before) is role
+    assert kernel.members.find("aria") == before
+    assert kernel.members.role_of(before) is role
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -52,7 +52,7 @@ async def test_principal_that_failed_to_store_can_be_created_later(
     other = await kernel.members.create_guest("aria", AccessRole.EDITOR)
     assert other.username == "aria2", "the name is given to somebody"
     made = await kernel.principal("aria", PrincipalKind.HUMAN)
-    assert (made.kind, kernel.role_of(made)) == (kind, AccessRole.VIEWER)
+    assert (made.kind, kernel.members.role_of(made)) == (kind, AccessRole.VIEWER)
 
 
 async def test_call_that_is_cancelled_leaves_nobody_half_made(

@@ -123,7 +123,7 @@ async def test_roles_are_stored(open_kernel: OpenKernel) -> None:
     await first.principal("aria", PrincipalKind.MODEL)
     await first.close()
     again = await open_kernel()
-    found = {one.username: str(again.role_of(one)) for one in again.members}
+    found = {one.username: str(again.members.role_of(one)) for one in again.members}
     assert found == {
         "system": "owner",
         "amy": "owner",
@@ -144,7 +144,7 @@ async def test_founder_stays_owner_and_is_not_kicked(kernel: Kernel) -> None:
         ("kernel.role", {"principal": "system", "role": "viewer"}),
     ):
         assert await outcome(kernel, co, tool, params) == "permission_denied"
-    assert kernel.role_of(kernel.owner) is AccessRole.OWNER
+    assert kernel.members.role_of(kernel.owner) is AccessRole.OWNER
 
 
 async def test_members_are_listed_with_role_and_connections(kernel: Kernel, bo: Actor) -> None:
@@ -276,5 +276,5 @@ async def test_data_folder_from_before_there_were_roles_gets_them(
     await kernel.close()
     (data / "auth.db").unlink()
     again = await open_kernel()
-    roles = {one.username: str(again.role_of(one)) for one in again.members}
+    roles = {one.username: str(again.members.role_of(one)) for one in again.members}
     assert roles == {"system": "owner", "amy": "owner", "bo": "editor", "aria": "agent"}

@@ -57,7 +57,7 @@ def loses_the_right_at_the_first_wait(
 
 
 async def written(kernel: Kernel) -> list[tuple[str, int, bytes]]:
-    contexts = [await kernel.context(row.id) for row in kernel.context_rows()]
+    contexts = [await kernel.context(row.id) for row in kernel.contexts.rows()]
     return [(one.label, one.seq, one.document.state_vector()) for one in contexts]
 
 

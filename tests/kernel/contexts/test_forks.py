@@ -214,10 +214,10 @@ async def test_fork_range_keeps_call_and_result_together(
                 expected = [in_fork(one, fork) for one in blocks[start : end + 1]]
                 assert list(fork.document.block_ids()) == expected
                 continue
-            count = len(kernel.context_rows())
+            count = len(kernel.contexts.rows())
             with raises(ErrorCode.INVALID_PARAMS) as caught:
                 await fork_of(kernel, amy, blocks=wanted)
-            assert len(kernel.context_rows()) == count
+            assert len(kernel.contexts.rows()) == count
             details = caught.value.details
             assert (details["call"], details["result"]) == (blocks[1], blocks[3])
             whole = {name: details[name] for name in ("first", "last")}
@@ -286,7 +286,7 @@ async def test_fork_that_cannot_be_leaves_nothing_behind(
     await make("y", context="other")
     with raises(code):
         await fork_of(kernel, amy, **params)
-    assert len(kernel.context_rows()) == 2
+    assert len(kernel.contexts.rows()) == 2
     await fork_of(kernel, amy, label="fine")
 
 

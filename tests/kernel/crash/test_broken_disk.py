@@ -86,7 +86,7 @@ class Work:
         assert set(self.words) <= set(found) <= set(range(self.tried))
         text = document.text(self.pair_block)
         assert text in map(pair, range(self.pairs[-1], self.pairs[-1] + 2))
-        labels = {row.label for row in kernel.context_rows()}
+        labels = {row.label for row in kernel.contexts.rows()}
         assert set(self.contexts) <= labels
         for label in labels:
             await kernel.context(label)

@@ -107,7 +107,7 @@ async def state(data: Path) -> State:
     """The messages of every context, which are checked for what must hold."""
     kernel = await open_kernel(data)
     found: State = {}
-    for row in kernel.context_rows():
+    for row in kernel.contexts.rows():
         path = await call(kernel, "path", {"context": row.id})
         found[row.label] = [one["message"] for one in path["messages"]]
     await check_trees(kernel)

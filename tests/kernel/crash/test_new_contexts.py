@@ -70,7 +70,7 @@ async def exported(tmp_path: Path) -> str:
 
 async def check_whole_or_absent(data: Path, text: str, make: Make = import_into) -> None:
     kernel = await open_kernel(data)
-    if "copy" in [row.label for row in kernel.context_rows()]:
+    if "copy" in [row.label for row in kernel.contexts.rows()]:
         await check_copy(kernel, "copy")
     await make(kernel, text, "again")
     await check_copy(kernel, "again")
@@ -137,6 +137,6 @@ async def test_new_context_on_a_full_disk_leaves_nothing(
         await one.execute_fetchall(f"PRAGMA max_page_count = {pages + 2}")
     with raises(ErrorCode.STORAGE_FAILED):
         await make(kernel, exported, "copy")
-    assert [row.label for row in kernel.context_rows()] == ["default"]
+    assert [row.label for row in kernel.contexts.rows()] == ["default"]
     await kernel.close()
     await check_whole_or_absent(tmp_path, exported, make)

@@ -71,7 +71,7 @@ async def test_every_part_of_a_block_id_may_be_a_name_or_a_prefix(
     await kernel.create_context("other")
     block = await make("x", context="other")
     context, principal, seq = block.split(".")
-    contexts = [row.id for row in kernel.context_rows()]
+    contexts = [row.id for row in kernel.contexts.rows()]
     people = [one.id for one in kernel.members]
 
     def shortest(identity: str, all_ids: Sequence[str]) -> str:

@@ -82,7 +82,7 @@ async def test_answer_of_a_tool_names_every_block_and_author_in_it(tool: str) ->
 
 def with_ends(kernel: Kernel, value: Any, field: str = "") -> Any:
     """Put the ends of ids in place of names."""
-    contexts = {row.label: row.id for row in kernel.context_rows()}
+    contexts = {row.label: row.id for row in kernel.contexts.rows()}
     people = kernel.members.names()
     if isinstance(value, dict):
         changed = {with_ends(kernel, key): key for key in value}

@@ -240,7 +240,7 @@ async def test_import_that_breaks_off_leaves_nothing(large: ServedKernel) -> Non
         with pytest.raises(AntiphonError, match="already"):
             await import_(large.locate(), exported, label="copy")
     await until(lambda: large.kernel.contexts.free_label("copy") == "copy", "the label is free")
-    assert [row.label for row in large.kernel.context_rows()] == ["default"]
+    assert [row.label for row in large.kernel.contexts.rows()] == ["default"]
     assert (await import_(large.locate(), exported, label="copy"))["blocks"] == LARGE
 
 

@@ -216,7 +216,7 @@ async def test_files_beyond_a_limit_are_refused_and_nothing_is_made(
     with raises(ErrorCode.TOO_LARGE) as refused:
         await talk.call("import", text=text)
     assert refused.value.details["limit_name"] == limit
-    assert [row.label for row in kernel.context_rows()] == ["default"]
+    assert [row.label for row in kernel.contexts.rows()] == ["default"]
     await kernel.close()
 
 
@@ -300,7 +300,7 @@ async def test_text_that_is_no_conversation_makes_nothing(
 ) -> None:
     with raises(ErrorCode.INVALID_PARAMS):
         await talk.call("import", **params)
-    assert [row.label for row in talk.kernel.context_rows()] == ["default"]
+    assert [row.label for row in talk.kernel.contexts.rows()] == ["default"]
 
 
 @settings(max_examples=max(3, EXAMPLES.max_examples // 15))

@@ -62,13 +62,13 @@ class Machine:
     async def everything(self) -> Texts:
         """The text of every block of every context."""
         texts: Texts = {}
-        for row in self.kernel.context_rows():
+        for row in self.kernel.contexts.rows():
             document = (await self.kernel.context(row.id)).document
             texts |= {block: document.text(block) for block in document.block_ids()}
         return texts
 
     async def branch(self) -> Branch:
-        row = self.rng.choice(self.kernel.context_rows())
+        row = self.rng.choice(self.kernel.contexts.rows())
         return await self.kernel.trees.branch(await self.kernel.context(row.id))
 
     async def call(self, tool: str, **params: Any) -> dict[str, Any]:
@@ -112,12 +112,12 @@ class Machine:
     async def _again(self) -> Sequence[str]:
         """Send a whole path: nothing of it is there twice."""
         branch = await self.branch()
-        contexts = len(self.kernel.context_rows())
+        contexts = len(self.kernel.contexts.rows())
         params = {"context": branch.row.id}
         sent = (await self.call("message.path", context=branch.row.id))["messages"]
         messages = [one["message"] for one in sent]
         placed = await self.call("message.append", messages=messages, **params)
-        assert (placed["created"], len(self.kernel.context_rows())) == ([], contexts)
+        assert (placed["created"], len(self.kernel.contexts.rows())) == ([], contexts)
         return ()
 
     async def _edit(self) -> Sequence[str]:
@@ -150,7 +150,7 @@ class Machine:
         return ()
 
     async def _fork(self) -> Sequence[str]:
-        if len(self.kernel.context_rows()) < 12:
+        if len(self.kernel.contexts.rows()) < 12:
             branch = await self.branch()
             await self.call("context.fork", context=branch.row.id)
         return ()
@@ -179,7 +179,7 @@ class Machine:
 
 
 async def check_trees(kernel: Kernel) -> None:
-    for row in kernel.context_rows():
+    for row in kernel.contexts.rows():
         context = await kernel.context(row.id)
         branch = await kernel.trees.branch(context)
         path = [one.message for one in branch.messages]
@@ -211,7 +211,7 @@ async def test_random_conversation_stays_a_valid_tree(
         await check_trees(kernel)
     paths = {
         row.id: [one.digest for one in (await kernel.trees.branch(context)).messages]
-        for row in kernel.context_rows()
+        for row in kernel.contexts.rows()
         for context in [await kernel.context(row.id)]
     }
     texts = await machine.everything()

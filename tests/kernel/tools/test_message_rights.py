@@ -31,10 +31,10 @@ async def path(kernel: Kernel, actor: Actor) -> list[Any]:
 
 async def denied(kernel: Kernel, actor: Actor, tool: str, **params: Any) -> None:
     """Make a call that must be denied and change nothing."""
-    before = [await path(kernel, actor), len(kernel.context_rows())]
+    before = [await path(kernel, actor), len(kernel.contexts.rows())]
     with raises(ErrorCode.PERMISSION_DENIED):
         await kernel.call(actor, tool, params)
-    assert [await path(kernel, actor), len(kernel.context_rows())] == before
+    assert [await path(kernel, actor), len(kernel.contexts.rows())] == before
 
 
 async def test_message_append_of_a_person_by_an_agent_is_denied(

@@ -51,7 +51,7 @@ class Conversation:
 
     async def store(self, data: bytes) -> None:
         """Attach a file to a message in a context of its own."""
-        label = f"files-{len(self.kernel.context_rows())}"
+        label = f"files-{len(self.kernel.contexts.rows())}"
         await self.kernel.call(self.actor, "context.create", {"label": label})
         draft = {"context": label, "role": "user", "kind": "text"}
         message = (await self.kernel.call(self.actor, "block.create", draft))["block_id"]
@@ -60,7 +60,7 @@ class Conversation:
 
     async def branches(self) -> dict[str, list[str]]:
         """The texts of every context, by label."""
-        rows = self.kernel.context_rows()
+        rows = self.kernel.contexts.rows()
         return {row.label: await self.texts(context=row.label) for row in rows}
 
 
@@ -97,7 +97,7 @@ async def test_same_call_with_keys_in_another_order_is_the_same_message(talk: Co
     first = await talk.append(None, user("add"), use(x=1, y={"b": 2, "a": 3}))
     again = await talk.append(None, user("add"), use(y={"a": 3, "b": 2}, x=1))
     assert (again["message_id"], again["created"]) == (first["message_id"], [])
-    assert len(talk.kernel.context_rows()) == 1
+    assert len(talk.kernel.contexts.rows()) == 1
 
 
 async def test_same_call_with_another_id_is_a_new_message(talk: Conversation) -> None:
@@ -307,7 +307,7 @@ async def test_append_of_a_result_without_its_call_changes_nothing(talk: Convers
         with raises(ErrorCode.INVALID_PARAMS) as caught:
             await talk.append(parent, *messages)
         assert caught.value.details["index"] == index
-    assert (context.seq, len(talk.kernel.context_rows())) == (before, 1)
+    assert (context.seq, len(talk.kernel.contexts.rows())) == (before, 1)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,6 @@ async def test_author_is_one_after_a_restart_until_the_owner_acts_as_them(
     await call("context.import", text=text, label="copy")
     await kernel.close()
     again = await open_kernel()
-    assert again.role_of(again.members["nova"]) is AccessRole.AUTHOR
+    assert again.members.role_of(again.members["nova"]) is AccessRole.AUTHOR
     for name, role in (("nova", AccessRole.AGENT), ("carl", AccessRole.EDITOR)):
-        assert again.role_of(await again.principal(name)) is role
+        assert again.members.role_of(await again.principal(name)) is role

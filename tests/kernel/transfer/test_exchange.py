@@ -146,7 +146,7 @@ async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
     with raises(ErrorCode.INVALID_PARAMS) as caught:
         await call("context.import", text=text, label="copy")
     assert says in caught.value.message
-    assert [row.label for row in kernel.context_rows()] == ["default"]
+    assert [row.label for row in kernel.contexts.rows()] == ["default"]
     await kernel.create_context("copy")
 
 
@@ -190,7 +190,7 @@ async def test_parents_in_a_circle_or_too_many_are_not_imported(
     with pytest.raises(AntiphonError, match="run in a circle, or are more than 511") as caught:
         await kernel.call(amy, "context.import", params)
     assert caught.value.code is ErrorCode.INVALID_PARAMS
-    assert len(kernel.context_rows()) == 1
+    assert len(kernel.contexts.rows()) == 1
 
 
 def number_of(block: dict[str, Any]) -> int:
@@ -249,13 +249,13 @@ async def test_import_by_another_owner_credits_nobody_else_who_is_here(
         await kernel.call(eve, "context.import", params)
     assert caught.value.code is ErrorCode.PERMISSION_DENIED
     assert caught.value.details["author"] == name
-    assert [row.label for row in kernel.context_rows()] == ["default"]
+    assert [row.label for row in kernel.contexts.rows()] == ["default"]
 
 
 async def other_owner(kernel: Kernel, amy: Actor) -> Actor:
     await kernel.principal("eve")
     await kernel.call(amy, "kernel.role", {"principal": "eve", "role": "owner"})
-    return kernel.open_session(kernel.find_principal("eve"), "test")
+    return kernel.open_session(kernel.members.find("eve"), "test")
 
 
 async def test_import_by_another_owner_takes_what_they_and_strangers_wrote(

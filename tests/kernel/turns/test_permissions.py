@@ -415,7 +415,7 @@ async def test_rule_does_not_hold_for_another_model(asking: Asking) -> None:
     amy = asking.stage.owner
     await always(asking, amy, amy, **COMMAND)
     (rule,) = asking.stage.kernel.tool_permissions.rules()
-    assert asking.stage.kernel.find_principal(rule.model).username == MODEL
+    assert asking.stage.kernel.members.find(rule.model).username == MODEL
     assert rule.context == asking.stage.context.id
 
 

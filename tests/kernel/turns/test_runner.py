@@ -384,7 +384,7 @@ async def test_start_without_a_model_changes_nothing(open_stage: OpenStage) -> N
     placed = (await stage.call("message.path"))["messages"][0]
     started = await stage.call("turn.start", message=placed["message_id"])
     assert (started["models"], started["forked"]) == ([], False)
-    assert len(stage.kernel.context_rows()) == 1
+    assert len(stage.kernel.contexts.rows()) == 1
 
 
 async def test_start_of_a_turn_by_a_model_is_rejected(open_stage: OpenStage) -> None:

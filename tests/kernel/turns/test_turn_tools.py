@@ -219,7 +219,7 @@ async def test_model_of_a_context_answers_what_names_none(open_stage: OpenStage)
     await stage.play("Hello?")
     await stage.play("@aria Hello?")
     authors = [one.author for one in stage.headers() if one.role == "model"]
-    names = [stage.kernel.find_principal(one).username for one in authors]
+    names = [stage.kernel.members.find(one).username for one in authors]
     assert names == ["bo-1", "aria"]
     with raises(ErrorCode.INVALID_PARAMS):
         await stage.call("context.model", model="nobody")
