@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import Final
@@ -59,7 +59,7 @@ class ItemRole(Enum):
 class Container:
     """One shared type."""
 
-    __slots__ = ("block", "frame", "is_text", "mark", "path", "value", "written")
+    __slots__ = ("_mark", "block", "frame", "is_text", "path", "value", "written")
 
     def __init__(
         self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
@@ -71,14 +71,30 @@ class Container:
         """The path in the block's content; None for its header and outside of blocks."""
         self.frame = ItemLocation(self, ItemRole.FRAME if path is None else ItemRole.ITEM)
         self.value = ItemLocation(self, ItemRole.VALUE) if is_text else self.frame
-        self.mark = ItemLocation(self, ItemRole.MARK) if is_text else self.frame
+        self._mark = None if is_text else self.frame
         self.written = 0
         """UTF-16 units that have come into a text: never less than there are."""
 
+    @property
+    def mark(self) -> ItemLocation:
+        """The location of format marks, which few texts have."""
+        if self._mark is None:
+            self._mark = ItemLocation(self, ItemRole.MARK)
+        return self._mark
+
+    def at(self, part: int) -> ItemLocation:
+        """Return a location by the number that it is kept as: see `part_of`."""
+        return self.mark if part == 2 else self.value if part else self.frame
+
+    def part_of(self, location: ItemLocation) -> int:
+        """Return the number of one of its locations."""
+        return 0 if location is self.frame else 1 if location is self.value else 2
+
     def release(self) -> None:
         """Let its locations refer to it no more."""
-        for location in (self.frame, self.value, self.mark):
-            location.container = OUTSIDE
+        for location in (self.frame, self.value, self._mark):
+            if location is not None:
+                location.container = OUTSIDE
 
 
 class ItemLocation:
@@ -170,9 +186,15 @@ class ItemIndex:
         which on it is new. Empty without `below`."""
         self.deleted: IdIntervals = IdIntervals() if below is None else below.deleted
         """Ids that are gone; with `below`, those that are gone there."""
+        self.block_ids: Mapping[str, str] = {}
+        """Ids of blocks as somebody else keeps them, used instead of equal ones: each takes 120
+        bytes."""
 
     def _start_from(self, below: ItemIndex) -> None:
         self._lines_below = below._lines
+
+    def _kept_id(self, block: str) -> str:
+        return self.block_ids.get(block, block)
 
     # Following
 
@@ -209,8 +231,7 @@ class ItemIndex:
             if place is NOWHERE:
                 return _NOWHERE
             container = place.container
-            part = 2 if place is container.mark else 1 if place is container.value else 0
-            return 3 * number_of(container) + (part if container.is_text else 0)
+            return 3 * number_of(container) + container.part_of(place)
 
         numbers.append(len(self._lines))
         for client, line in self._lines.items():
@@ -254,21 +275,19 @@ class ItemIndex:
         """
         try:
             yield from self._read(*NumberColumns.decode(data).reader())
-        except (StopIteration, RuntimeError, IndexError) as error:
+        except (StopIteration, RuntimeError, IndexError, KeyError) as error:
             raise ValueError(f"an index of items cannot be read: {error}") from error
 
     def _read(self, numbers: Iterator[int], texts: Iterator[str]) -> Iterator[None]:
         containers = [OUTSIDE]
-        places = [OUTSIDE.frame, NOWHERE, NOWHERE]
         for count in range(next(numbers)):
             is_text, written = bool(next(numbers)), next(numbers)
             has_block, length = next(numbers), next(numbers)
-            block = next(texts) if has_block else None
+            block = self._kept_id(next(texts)) if has_block else None
             path = tuple(next(texts) for _ in range(length - 1)) if length else None
             container = Container(block, path, is_text=is_text)
             container.written = written
             containers.append(container)
-            places += (container.frame, container.value, container.mark)
             if count % _PART == 0:
                 yield
         for _ in range(next(numbers)):
@@ -276,25 +295,29 @@ class ItemIndex:
             line = self._lines[client] = _ClientRuns(next(numbers))
             line.end, starts, torn = next(numbers), next(numbers), next(numbers)
             line.starts.extend(islice(numbers, starts))
-            line.places = [places[code] for code in islice(numbers, starts)]
+            line.places = [
+                NOWHERE if code == _NOWHERE else containers[code // 3].at(code % 3)
+                for code in islice(numbers, starts)
+            ]
             line.torn.extend(islice(numbers, torn))
             yield
+        clients = {client: client for client in self._lines}
         for count in range(next(numbers)):
-            item = ItemId(next(numbers), next(numbers))
+            item = ItemId(clients[next(numbers)], next(numbers))
             self._made[item] = containers[next(numbers)]
             if count % _PART == 0:
                 yield
         for _ in range(next(numbers)):
-            self._blocks[next(texts)] = containers[next(numbers)]
+            self._blocks[self._kept_id(next(texts))] = containers[next(numbers)]
         yield
         for _ in range(next(numbers)):
-            items = (ItemId(next(numbers), next(numbers)) for _ in range(next(numbers)))
-            self._statuses[next(texts)] = tuple(items)
+            items = [ItemId(clients[next(numbers)], next(numbers)) for _ in range(next(numbers))]
+            self._statuses[self._kept_id(next(texts))] = tuple(items)
         yield
         for _ in range(next(numbers)):
             self.deleted.add(IdRange(next(numbers), next(numbers), next(numbers)))
         yield
-        yield from self.order.read(numbers)
+        yield from self.order.read(numbers, clients, {item: item for item in self._made})
 
     def ends(self) -> dict[int, int]:
         """Return the clock after the last item of each client."""
@@ -396,7 +419,8 @@ class ItemIndex:
         is_text = item.content is SharedType.TEXT
         made = OUTSIDE
         if item.parent == BLOCKS and item.key is not None:
-            made = self._blocks[item.key] = place.container
+            made = place.container
+            self._blocks[made.block or item.key] = made
         elif (container := self._container_of(item)).block is not None and container.path is None:
             if item.key == CONTENT:
                 made = Container(container.block, (), is_text=is_text)
@@ -468,7 +492,7 @@ class ItemIndex:
         if isinstance(parent, ItemId):
             return self.made_by(parent) or OUTSIDE
         if parent == BLOCKS and item.key is not None:
-            return self.block(item.key) or Container(item.key, None)
+            return self.block(item.key) or Container(self._kept_id(item.key), None)
         return OUTSIDE if parent is not None else self._beside(item).container
 
     def block(self, key: str) -> Container | None:

@@ -9,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.memory import without_collection
+from antiphon_kernel.types.memory import return_free_memory, without_collection
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BEHIND: Final = 5_000
 """Updates that are followed behind an index that was kept; more, and the document is read."""
+
+_MANY_BLOCKS: Final = 10_000
+"""Blocks from which on reading leaves megabytes that are free."""
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +107,8 @@ class LazyItemIndex:
 
     def _step(self) -> None:
         if self._reading is None:
+            if not self._item_index.block_ids:
+                self._item_index.block_ids = {one: one for one in self._document.block_ids()}
             if self._kept is not None:
                 self._reading, self._kept = self._item_index.decode_in_parts(self._kept), None
                 self._is_own = False
@@ -129,6 +134,10 @@ class LazyItemIndex:
             if not self.ready and not self._later:
                 _log.warning("the items of a document are read again: some were not kept")
                 self._start_anew()
+            if self.ready:
+                self._item_index.block_ids = {}
+                if len(self._document) >= _MANY_BLOCKS:
+                    return_free_memory()
 
     def _is_whole(self) -> bool:
         known = decode_state_vector(self._document.state_vector())

@@ -11,15 +11,20 @@ written at the same time.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from typing import cast
+from typing import Final, cast
 
 from antiphon_kernel.document.history.integrate import integrate
 from antiphon_kernel.document.history.item_index import ItemKind, ItemList, ItemTable, Segment
 from antiphon_kernel.validation.errors import made_up_neighbours, overtaken
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
+
+_Named = dict[int, dict[int, list[tuple[int, int]]]]
+
+_NOBODY: Final[_Named] = {}
+"""One for all texts that one client has written, never changed: each would take 64 bytes."""
 
 
 class _Text(ItemList):
@@ -29,13 +34,15 @@ class _Text(ItemList):
 
     def __init__(self, container: ItemId) -> None:
         super().__init__(ItemKind.TEXT, container)
-        self.named: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        self.named: _Named = _NOBODY
         """Client to other client to (own clock, clock of the other) in rising order."""
 
     def record(self, client: int, clock: int, neighbours: Iterable[ItemId | None]) -> None:
         """Record that a client has read its item's neighbours."""
         for other in neighbours:
             if other is not None and other.client != client:
+                if self.named is _NOBODY:
+                    self.named = {}
                 named = self.named.setdefault(client, {}).setdefault(other.client, [])
                 if not named or named[-1][1] < other.clock:
                     named.append((clock, other.clock))
@@ -93,13 +100,21 @@ class TextOrder:
                 numbers += _stored_id(one.origin)
                 numbers += _stored_id(one.right_origin)
 
-    def read(self, numbers: Iterator[int]) -> Iterator[None]:
-        """Take over what `write` has written, in an order that is empty; pauses after a text."""
+    def read(
+        self, numbers: Iterator[int], clients: Mapping[int, int], made: Mapping[ItemId, ItemId]
+    ) -> Iterator[None]:
+        """Take over what `write` has written, in an order that is empty; pauses after a text.
+
+        Args:
+            clients: those of the items, which are used instead of equal numbers.
+            made: ids of the items that made shared types, which are used instead of equal ones.
+        """
         found: list[Segment] = []
         for _ in range(next(numbers)):
-            text = _Text(ItemId(next(numbers), next(numbers)))
+            container = ItemId(next(numbers), next(numbers))
+            text = _Text(made.get(container, container))
             self._texts[text.container] = text
-            own = [_read_segment(text, numbers) for _ in range(next(numbers))]
+            own = [_read_segment(text, numbers, clients) for _ in range(next(numbers))]
             for left, right in pairwise(own):
                 left.right, right.left = right, left
             if own:
@@ -298,8 +313,9 @@ def _read_id(numbers: Iterator[int]) -> ItemId | None:
     return ItemId(client - 1, clock) if client else None
 
 
-def _read_segment(text: _Text, numbers: Iterator[int]) -> Segment:
-    item, length = ItemId(next(numbers), next(numbers)), next(numbers)
+def _read_segment(text: _Text, numbers: Iterator[int], clients: Mapping[int, int]) -> Segment:
+    client = next(numbers)
+    item, length = ItemId(clients.get(client, client), next(numbers)), next(numbers)
     return Segment(text, item, length, "", _read_id(numbers), _read_id(numbers), 0)
 
 
