@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 from textual.message import Message
@@ -14,12 +15,11 @@ Result = TypeVar("Result")
 class BackgroundTaskMixin(Screen[Result]):
     """Screen that tells the app of failed workers: Textual tells nobody but the screen."""
 
+    @dataclass
     class TaskFailed(Message):
         """A worker of the screen has failed."""
 
-        def __init__(self, error: BaseException) -> None:
-            super().__init__()
-            self.error = error
+        error: BaseException
 
     def run_one_of(self, group: str, work: WorkType[None]) -> None:
         """Do this beside everything else, unless one of the group is being done.

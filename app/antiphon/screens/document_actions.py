@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -67,14 +68,12 @@ NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 class DocumentActions(CellActions):
     """Methods behind keys, the palette and messages of widgets."""
 
+    @dataclass
     class SettingChosen(Message):
         """The person has chosen something that the next start is to find as it is."""
 
-        def __init__(self, name: str, value: object) -> None:
-            """`name` is that of a field of the settings."""
-            super().__init__()
-            self.name = name
-            self.value = value
+        name: str
+        value: object
 
     # Writing
 

@@ -67,12 +67,11 @@ class DocumentScreen(DocumentActions):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
+    @dataclass
     class Happened(Message):
         """Something that a person who looks elsewhere is told of."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     _at_work: frozenset[str] = frozenset()
     """Usernames of the models whose turns were played when that was looked at last."""

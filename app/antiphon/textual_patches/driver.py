@@ -8,6 +8,7 @@ import selectors
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
@@ -53,28 +54,25 @@ def is_linux_console() -> bool:
     return os.environ.get("TERM") == "linux"
 
 
+@dataclass
 class BackgroundReported(Message):
     """The terminal has said what colour its background has."""
 
-    def __init__(self, colour: Color) -> None:
-        super().__init__()
-        self.colour = colour
+    colour: Color
 
 
+@dataclass
 class PasteRefused(Message):
     """A paste was longer than what is taken; nothing of it is there any more."""
 
-    def __init__(self, characters: int) -> None:
-        super().__init__()
-        self.characters = characters
+    characters: int
 
 
+@dataclass
 class InputPaused(Message):
     """The driver reads no further before `resume` is called."""
 
-    def __init__(self, resume: Callable[[], None]) -> None:
-        super().__init__()
-        self.resume = resume
+    resume: Callable[[], None]
 
 
 class PasteSafeParser(XTermParser):

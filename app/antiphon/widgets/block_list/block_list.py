@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -78,13 +79,12 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     unread_lines: reactive[int] = reactive(0, init=False, repaint=False)
     """Lines below the view that came since the tail was left."""
 
+    @dataclass
     class EditRequested(Message):
         """A cell was double-clicked at a place of its text."""
 
-        def __init__(self, block: str, offset: int | None) -> None:
-            super().__init__()
-            self.block = block
-            self.offset = offset
+        block: str
+        offset: int | None
 
     def __init__(self, source: CellModel) -> None:
         super().__init__()

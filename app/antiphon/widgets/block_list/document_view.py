@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
@@ -38,12 +40,11 @@ class DocumentView(Widget):
     }
     """
 
+    @dataclass
     class Refused(Message):
         """A cell cannot be edited; `reason` is a sentence."""
 
-        def __init__(self, reason: str) -> None:
-            super().__init__()
-            self.reason = reason
+        reason: str
 
     def __init__(self, source: CellModel) -> None:
         super().__init__()
@@ -186,7 +187,7 @@ class DocumentView(Widget):
 
     @on(CellEditor.NeighbourRequested)
     def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
-        block = self.cells.neighbour(event.block, event.direction)
+        block = self.cells.neighbour(event.editor.block, event.direction)
         while block is not None and self.source.edit_denied_reason(block) is not None:
             block = self.cells.neighbour(block, event.direction)
         if block is not None:

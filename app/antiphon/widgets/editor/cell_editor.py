@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Protocol
 
 from rich.style import Style
@@ -53,13 +54,11 @@ class CellEditor(PlainTextArea):
         Binding("ctrl+home", "text_start", "To the start of the text", show=False),
     ]
 
+    @dataclass
     class EditorMessage(Message):
         """Something that an editor says about its block."""
 
-        def __init__(self, editor: CellEditor) -> None:
-            super().__init__()
-            self.editor = editor
-            self.block = editor.block
+        editor: CellEditor
 
         @property
         def control(self) -> CellEditor:
@@ -74,29 +73,26 @@ class CellEditor(PlainTextArea):
     class RedoRequested(EditorMessage):
         """Ctrl+Y."""
 
+    @dataclass
     class NeighbourRequested(EditorMessage):
         """Ctrl+Up (-1) or Ctrl+Down (1)."""
 
-        def __init__(self, editor: CellEditor, direction: int) -> None:
-            super().__init__(editor)
-            self.direction = direction
+        direction: int
 
+    @dataclass
     class Refused(EditorMessage):
         """The person tried to write and may not; `reason` is a sentence."""
 
-        def __init__(self, editor: CellEditor, reason: str) -> None:
-            super().__init__(editor)
-            self.reason = reason
+        reason: str
 
     class CursorMoved(EditorMessage):
         """Own cursor or other end of the selection has moved; also by others' text."""
 
+    @dataclass
     class Edited(EditorMessage):
         """The person changed the text: `inserted` code points came."""
 
-        def __init__(self, editor: CellEditor, inserted: int) -> None:
-            super().__init__(editor)
-            self.inserted = inserted
+        inserted: int
 
     class Refolded(EditorMessage):
         """A pasted text is shown, or a label in its place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rich.style import Style
@@ -74,12 +75,11 @@ class Outline(ThemedWidget):
     Outline.-open { display: block; }
     """
 
+    @dataclass
     class Clicked(Message):
         """An entry was clicked."""
 
-        def __init__(self, entry: OutlineEntry) -> None:
-            super().__init__()
-            self.entry = entry
+        entry: OutlineEntry
 
     def __init__(self) -> None:
         super().__init__()

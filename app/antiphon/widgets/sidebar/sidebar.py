@@ -116,19 +116,17 @@ class Sidebar(ThemedWidget, can_focus=True):
     Sidebar.-open {{ display: block; }}
     """
 
+    @dataclass
     class ContextClicked(Message):
         """A context of the list was clicked; `context` is its id."""
 
-        def __init__(self, context: str) -> None:
-            super().__init__()
-            self.context = context
+        context: str
 
+    @dataclass
     class PersonClicked(Message):
         """Somebody else of the list was clicked; `principal` is their id."""
 
-        def __init__(self, principal: str) -> None:
-            super().__init__()
-            self.principal = principal
+        principal: str
 
     def __init__(self) -> None:
         super().__init__()

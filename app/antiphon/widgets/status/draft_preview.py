@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -26,12 +27,11 @@ NAME_COLUMNS: Final = 6
 class DraftPreview(ThemedWidget):
     """`guest › I wonder whether…`, above the composer."""
 
+    @dataclass
     class Clicked(Message):
         """Somebody else's draft was clicked."""
 
-        def __init__(self, block: str) -> None:
-            super().__init__()
-            self.block = block
+        block: str
 
     DEFAULT_CSS = """
     DraftPreview { height: auto; width: 1fr; }

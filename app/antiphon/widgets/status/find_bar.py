@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
@@ -48,12 +49,11 @@ class FindBar(Horizontal):
     }
     """
 
+    @dataclass
     class QueryChanged(Message):
         """Another text is to be found."""
 
-        def __init__(self, query: str) -> None:
-            super().__init__()
-            self.query = query
+        query: str
 
     def __init__(self) -> None:
         super().__init__()
