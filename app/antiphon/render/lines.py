@@ -6,9 +6,9 @@ Offsets count code points of the block's text; lines and columns count from 0 in
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple
 
 from textual.strip import Strip
 
@@ -176,8 +176,8 @@ class RenderedCell:
 
     @property
     def lines(self) -> Sequence[RenderedLine]:
-        """All lines, made when asked for; `strip` is cheaper when only the picture is wanted."""
-        return _Lines(self)
+        """All lines; `strip` is cheaper when only the picture is wanted."""
+        return [self.line(at) for at in range(self.line_count)]
 
     def strip(self, line: int) -> Strip:
         """The picture of a line, not padded."""
@@ -208,7 +208,9 @@ class RenderedCell:
 
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         """The last run that starts at or before `offset`, with its line."""
-        for at in range(self._section_of_offset(offset), -1, -1):
+        sections = range(self._section_count)
+        behind = bisect_right(sections, offset, 1, key=lambda at: self._section(at).start)
+        for at in reversed(sections[:behind]):
             section = self._section(at)
             if found := section.run_before(offset - section.start):
                 return self._placed(section, found)
@@ -322,24 +324,8 @@ class RenderedCell:
         return section, line - section.first_line
 
     def _index_of_line(self, line: int) -> int:
-        low, high = 0, self._section_count
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._section(middle).first_line <= line:
-                low = middle
-            else:
-                high = middle
-        return low
-
-    def _section_of_offset(self, offset: int) -> int:
-        low, high = 0, self._section_count
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._section(middle).start <= offset:
-                low = middle
-            else:
-                high = middle
-        return low if high else -1
+        sections = range(self._section_count)
+        return bisect_right(sections, line, 1, key=lambda at: self._section(at).first_line) - 1
 
 
 class CellChunk:
@@ -409,26 +395,6 @@ def _release_far(chunks: list[LineChunk | CellChunk], low: int, high: int) -> No
         chunk = chunks[at]
         if isinstance(chunk, CellChunk):
             chunks[at] = chunk.released()
-
-
-class _Lines(Sequence[RenderedLine]):
-    def __init__(self, cell: RenderedCell) -> None:
-        self._cell = cell
-
-    def __len__(self) -> int:
-        return self._cell.line_count
-
-    @overload
-    def __getitem__(self, index: int) -> RenderedLine: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[RenderedLine]: ...
-    def __getitem__(self, index: int | slice) -> RenderedLine | list[RenderedLine]:
-        if isinstance(index, slice):
-            return [self._cell.line(at) for at in range(*index.indices(len(self)))]
-        return self._cell.line(index + len(self) if index < 0 else index)
-
-    def __iter__(self) -> Iterator[RenderedLine]:
-        return (self._cell.line(at) for at in range(len(self)))
 
 
 def _nearest(runs: Sequence[SourceRun], column: int) -> int:
