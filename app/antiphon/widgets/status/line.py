@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from antiphon.render.wrap import line_ranges
 from antiphon.widgets.themed import ThemedWidget
 
 
@@ -42,14 +43,8 @@ def end_of(text: str, width: int) -> str:
 
 def wrap_words(text: str, width: int) -> list[str]:
     """Break a sentence between words, and words that are longer than a row anywhere."""
-    rows: list[str] = []
-    for word in text.split():
-        for part in chop_cells(word, width):
-            if rows and cell_len(rows[-1]) + 1 + cell_len(part) <= width:
-                rows[-1] += f" {part}"
-            else:
-                rows.append(part)
-    return rows
+    text = " ".join(text.split())
+    return [text[start:end] for start, end in line_ranges(text, width)] if text else []
 
 
 def fit(
