@@ -8,13 +8,10 @@ from typing import Final, NamedTuple
 
 from rich.style import Style
 from textual import events
-from textual.geometry import Region
 from textual.message import Message
-from textual.strip import Strip
 
 from antiphon.render.wrap import WrapPiece, wrap
-from antiphon.widgets.status import StatusSpan, fit
-from antiphon.widgets.themed import ThemedWidget
+from antiphon.widgets.status import Row, StatusRows, StatusSpan
 
 LEAST_WIDTH: Final = 28
 MOST_WIDTH: Final = 40
@@ -60,15 +57,8 @@ class _OutlineState(NamedTuple):
     prompt: Prompt | None = None
 
 
-Row = tuple[tuple[StatusSpan, ...], OutlineEntry | None]
-"""The spans of a row, and where it leads."""
-
-
-class Outline(ThemedWidget):
-    """Entries around the one in view, and at the bottom the prompt that is being answered.
-
-    Only rows that say something else are redrawn.
-    """
+class Outline(StatusRows):
+    """Entries around the one in view, and at the bottom the prompt that is being answered."""
 
     DEFAULT_CSS = """
     Outline { height: 100%; display: none; }
@@ -84,9 +74,6 @@ class Outline(ThemedWidget):
     def __init__(self) -> None:
         super().__init__()
         self._state = _OutlineState()
-        self._rows: list[Row] = []
-        self.rows_drawn = 0
-        """Rows that were redrawn so far; for measuring."""
 
     @property
     def room(self) -> int:
@@ -106,38 +93,18 @@ class Outline(ThemedWidget):
             self._state = state
             self._layout_rows()
 
-    def theme_changed(self) -> None:
-        self._rows = self._new_rows()
-        self.refresh()
-
-    def on_resize(self) -> None:
-        self._rows = self._new_rows()
-        self.refresh()
-
     def on_click(self, event: events.Click) -> None:
-        entry = self._rows[event.y][1] if event.y < len(self._rows) else None
-        if entry is not None:
-            self.post_message(self.Clicked(entry))
-
-    def _layout_rows(self) -> None:
-        before, self._rows = self._rows, self._new_rows()
-        changed = [y for y in range(len(self._rows)) if before[y : y + 1] != self._rows[y : y + 1]]
-        self.rows_drawn += len(changed)
-        if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
-
-    def render_line(self, y: int) -> Strip:
-        width, page = self.size.width, self.cell_theme.background
-        left = self._rows[y][0] if y < len(self._rows) else ()
-        return fit(left, (), width, page).adjust_cell_length(width, page)
+        entries = self._state.entries[: self.room]
+        if 0 < event.y <= len(entries):
+            self.post_message(self.Clicked(entries[event.y - 1]))
 
     def _new_rows(self) -> list[Row]:
         theme, state = self.cell_theme, self._state
-        rows: list[Row] = [((StatusSpan("outline", theme.dim),), None)]
-        rows += [(self._spans(index), entry) for index, entry in enumerate(state.entries)]
+        rows: list[Row] = [((StatusSpan("outline", theme.dim),), ())]
+        rows += [(self._spans(index), ()) for index in range(len(state.entries))]
         height = self.size.height
         rows = [*rows[: max(0, height - _FOOT)]]
-        rows += [((), None)] * (height - _FOOT - len(rows))
+        rows += [((), ())] * (height - _FOOT - len(rows))
         return (rows + self._prompt_rows(theme.text, theme.dim))[:height]
 
     def _spans(self, index: int) -> tuple[StatusSpan, ...]:
@@ -152,14 +119,14 @@ class Outline(ThemedWidget):
         return bar, indent, StatusSpan(entry.title, style)
 
     def _prompt_rows(self, text: Style, dim: Style) -> list[Row]:
-        rows: list[Row] = [((), None)]
+        rows: list[Row] = [((), ())]
         prompt, room = self._state.prompt, max(1, self.size.width - 2)
         if prompt is not None:
             name = StatusSpan(prompt.name, self.cell_theme.author(prompt.colour))
-            rows.append(((StatusSpan("answers ", dim), name), None))
+            rows.append(((StatusSpan("answers ", dim), name), ()))
             lines = list(wrap([WrapPiece(prompt.text, text)], room))
             shown = ["".join(piece.text for piece in line) for line in lines[:_PROMPT_ROWS]]
             if len(lines) > _PROMPT_ROWS:
                 shown[-1] = shown[-1][: room - 1].rstrip() + "…"
-            rows += [((StatusSpan(line, text),), None) for line in shown]
-        return rows + [((), None)] * (_FOOT - len(rows))
+            rows += [((StatusSpan(line, text),), ()) for line in shown]
+        return rows + [((), ())] * (_FOOT - len(rows))

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from textual import events
-from textual.geometry import Region
 from textual.message import Message
-from textual.strip import Strip
 
-from antiphon.widgets.status import Participant, StatusSpan, fit
-from antiphon.widgets.themed import ThemedWidget
+from antiphon.widgets.status import Participant, Row, StatusRows, StatusSpan
 from antiphon_kernel.types.roles import AccessRole
 
 WIDTH: Final = 24
@@ -100,12 +97,9 @@ LEAST_CONTEXTS: Final = 3
 OTHER_ROWS: Final = 3
 """Headings, and the empty row between the lists."""
 
-Row = tuple[Sequence[StatusSpan], Sequence[StatusSpan]]
-"""The left and the right side of a row."""
 
-
-class Sidebar(ThemedWidget, can_focus=True):
-    """Two lists, of which only rows that say something else are redrawn.
+class Sidebar(StatusRows, can_focus=True):
+    """The contexts, and below them the people.
 
     They are drawn by hand: to show where six people are takes an `OptionList` five times as long,
     and people move with every key of theirs.
@@ -115,6 +109,8 @@ class Sidebar(ThemedWidget, can_focus=True):
     Sidebar {{ width: {WIDTH}; height: 100%; display: none; }}
     Sidebar.-open {{ display: block; }}
     """
+
+    blank_columns = 1
 
     @dataclass
     class ContextClicked(Message):
@@ -135,13 +131,8 @@ class Sidebar(ThemedWidget, can_focus=True):
         """Id of the context that Enter opens."""
         self._here = ""
         self._people: tuple[ParticipantRow, ...] = ()
-        self._rows: list[Row] = []
         self._shown = range(0)
         """Places of the contexts for which there is room."""
-
-    def theme_changed(self) -> None:
-        self._layout_rows()
-        self.refresh()
 
     def show_contexts(self, contexts: Sequence[ContextName], here: str) -> None:
         """The kernel's contexts, and the id of the one that is on screen."""
@@ -175,9 +166,6 @@ class Sidebar(ThemedWidget, can_focus=True):
             if not person.is_me:
                 self.post_message(self.PersonClicked(person.principal))
 
-    def on_resize(self) -> None:
-        self._layout_rows()
-
     def _fit_contexts(self) -> range:
         """Return the contexts that leave room for the people, the chosen one among them."""
         room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - OTHER_ROWS)
@@ -190,18 +178,6 @@ class Sidebar(ThemedWidget, can_focus=True):
         """Show who is here and where."""
         self._people = tuple(people)
         self._layout_rows()
-
-    def _layout_rows(self) -> None:
-        before, self._rows = self._rows, self._new_rows()
-        count = max(len(before), len(self._rows))
-        changed = [y for y in range(count) if before[y : y + 1] != self._rows[y : y + 1]]
-        if changed:
-            self.refresh(*(Region(0, y, WIDTH, 1) for y in changed))
-
-    def render_line(self, y: int) -> Strip:
-        left, right = self._rows[y] if y < len(self._rows) else ((), ())
-        page = self.cell_theme.background
-        return fit(left, right, self.size.width - 1, page).adjust_cell_length(WIDTH, page)
 
     def _new_rows(self) -> list[Row]:
         theme = self.cell_theme

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
 from textual.reactive import reactive
 from textual.strip import Strip
 
@@ -114,3 +115,44 @@ class StatusLine(ThemedWidget):
             return Strip.blank(width, page)
         left, right = self.pieces(width)
         return fit(left, right, width, page, margin=self.margin)
+
+
+Row = tuple[Sequence[StatusSpan], Sequence[StatusSpan]]
+"""The left and the right side of a row."""
+
+
+class StatusRows(ThemedWidget):
+    """Rows of which only those that say something else are redrawn."""
+
+    blank_columns: ClassVar[int] = 0
+    """At the right, besides the one that each row ends with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[Row] = []
+        self.rows_drawn = 0
+        """Rows that were redrawn so far; for measuring."""
+
+    def _new_rows(self) -> list[Row]:
+        """Return the rows as they are to be shown now."""
+        raise NotImplementedError
+
+    def _layout_rows(self) -> None:
+        before, self._rows = self._rows, self._new_rows()
+        count = max(len(before), len(self._rows))
+        changed = [y for y in range(count) if before[y : y + 1] != self._rows[y : y + 1]]
+        self.rows_drawn += len(changed)
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def on_resize(self) -> None:
+        self._layout_rows()
+
+    def theme_changed(self) -> None:
+        self._layout_rows()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width, page = self.size.width, self.cell_theme.background
+        left, right = self._rows[y] if y < len(self._rows) else ((), ())
+        return fit(left, right, width - self.blank_columns, page).adjust_cell_length(width, page)
