@@ -39,7 +39,7 @@ def source_root(place: str) -> Path:
     """The source checkout that this antiphon runs from, or that is the current folder.
 
     Raises:
-        Failure: if there is none that can measure `place`.
+        CommandError: if there is none that can measure `place`.
     """
     script = Path("tests", "bench", f"{place}.py")
     for folder in (Path(__file__).parents[3], Path.cwd()):

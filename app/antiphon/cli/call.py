@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -157,11 +156,6 @@ async def call_lines(caller: JsonlCaller, lines: AsyncIterator[bytes], sink: Bin
     for subscription in tuple(output.following):
         with suppress(AntiphonError):  # it may be gone by itself
             await caller.call("block.unsubscribe", {"subscription": subscription})
-
-
-def standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Standard input and output as bytes."""
-    return sys.stdin.buffer, sys.stdout.buffer
 
 
 def _malformed(expected: str, found: object) -> AntiphonError:

@@ -16,7 +16,7 @@ import click
 
 from antiphon.cli import chat, inspect, keys, maintenance, models, run, transfer
 from antiphon.cli.bench import bench
-from antiphon.cli.errors import CommandError
+from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.invite import invite
 from antiphon.cli.kernel_option import (
     AS_KIND,
@@ -32,7 +32,7 @@ from antiphon.cli.launcher import chosen_data, program
 from antiphon.cli.share import share
 from antiphon.cli.signals import default_sigint
 from antiphon.locations import project_root
-from antiphon_kernel.client.usage import CommandGroup, exit_code
+from antiphon_kernel.client.usage import CommandGroup
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
@@ -301,19 +301,13 @@ def call(
 async def _call(
     calls: ToolClient, tool: str | None, given: str | bytes, as_json: bool, context: str | None
 ) -> None:
-    from antiphon.cli.call import (
-        JsonlCaller,
-        call_lines,
-        dump_json_line,
-        parse_params,
-        standard_streams,
-    )
+    from antiphon.cli.call import JsonlCaller, call_lines, dump_json_line, parse_params
     from antiphon.cli.stdio import lines
 
-    source, sink = standard_streams()
+    sink = sys.stdout.buffer
     caller = JsonlCaller(calls, context)
     if tool is None:
-        await call_lines(caller, lines(source), sink)
+        await call_lines(caller, lines(sys.stdin.buffer), sink)
         return
     result = await caller.call(tool, parse_params(given))
     indent = None if as_json or not sys.stdout.isatty() else 2
@@ -334,7 +328,7 @@ def _print_address(data: Path | None) -> None:
             folder = next((one.data for one in running_kernels() if not one.demo), None)
         address = read_address(ensure_kernel(folder))
     except AntiphonError as error:
-        raise CommandError(error.message, exit_code(error)) from error
+        raise call_error(error) from error
     print_result({"kernel": address.kernel, "socket": address.socket}, True)
 
 
@@ -365,7 +359,7 @@ def _find_running(data: Path | None) -> tuple[Path, bool]:
         try:
             address = kernel_at(data)
         except AntiphonError as error:
-            raise CommandError(error.message, exit_code(error)) from error
+            raise call_error(error) from error
         if address is None:
             raise CommandError(
                 f"no kernel serves {data}: start one with `antiphon --data {data}`.",
@@ -412,7 +406,7 @@ def _open_started(
         starter.start()
         _open_app(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
-        raise CommandError(error.message, exit_code(error)) from error
+        raise call_error(error) from error
 
 
 def _open_app(options: AppOptions) -> None:

@@ -88,10 +88,9 @@ def layout(context: str | None, model: str | None, as_json: bool, kernel: Kernel
     chosen = context or kernel.context or DEFAULT_CONTEXT
     params = {"context": chosen} | ({"model": model} if model is not None else {})
 
-    async def ask(calls: ToolClient) -> dict[str, Any]:
-        return await calls.call("context.layout", params)
-
-    found = run_with_kernel(kernel, ask, as_json=as_json)
+    found = run_with_kernel(
+        kernel, lambda calls: calls.call("context.layout", params), as_json=as_json
+    )
     print_result(found, as_json, layout_rows(found))
 
 

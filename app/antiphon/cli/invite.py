@@ -7,15 +7,12 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from antiphon.cli.kernel_option import DATA, own_kernel, print_result, run_with_kernel
 from antiphon.time_format import to_the_minute
-
-if TYPE_CHECKING:
-    from antiphon_kernel.client.tool_client import ToolClient
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
@@ -82,10 +79,9 @@ def invite(
     params |= {"name": name} if name is not None else {}
     params |= {"uses": uses} if uses is not None else {}
 
-    async def ask(calls: ToolClient) -> dict[str, Any]:
-        return await calls.call("kernel.invite", params)
-
-    made = run_with_kernel(own_kernel(data), ask, as_json=as_json)
+    made = run_with_kernel(
+        own_kernel(data), lambda calls: calls.call("kernel.invite", params), as_json=as_json
+    )
     if as_json:
         print_result(made, as_json)
         return

@@ -38,7 +38,7 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
     `?token=...`, and with `/` and a context after `sync` if it is not to be the default one.
 
     Raises:
-        Failure: if it cannot be the address of a kernel.
+        CommandError: if it cannot be the address of a kernel.
     """
     try:
         parts = urlsplit(url)
@@ -104,7 +104,7 @@ def read_invitation(url: str, state: Path) -> tuple[KernelAddress, str | None]:
     will know this program again by a secret that is kept in `state`.
 
     Raises:
-        Failure: if that is no address.
+        CommandError: if that is no address.
     """
     return with_token(_read_line() if url == FROM_INPUT else url, state)
 

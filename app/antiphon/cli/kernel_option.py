@@ -85,7 +85,7 @@ def run_with_kernel(
         grace: seconds that it has to end when Ctrl+C interrupts it.
 
     Raises:
-        Failure: if a call fails; with `as_json` the error is printed too.
+        CommandError: if a call fails; with `as_json` the error is printed too.
         KeyboardInterrupt: if Ctrl+C ends it.
     """
     with default_sigint():

@@ -184,8 +184,6 @@ def ensure_kernel(data: Path | None) -> Path:
     Raises:
         AntiphonError: no_kernel, untrusted_folder.
     """
-    from antiphon.cli.launcher import KernelLauncher
-
     project = project_root(Path.cwd())
     starter = KernelLauncher(chosen_data(data, project), project)
     if starter.start():

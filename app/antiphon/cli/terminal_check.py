@@ -11,7 +11,7 @@ from antiphon_kernel.types.constants import ExitCode
 
 
 def require_terminal() -> None:
-    """Raises Failure where the app would be a mess instead of a screen."""
+    """Raise CommandError where the app would be a mess instead of a screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(
             "the app needs a terminal for its input and output; without one use `antiphon --linear`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -13,9 +13,6 @@ from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.quoting import count_of
-
-if TYPE_CHECKING:
-    from antiphon_kernel.client.tool_client import ToolClient
 
 _PIECE: Final = 65_536
 
@@ -116,10 +113,9 @@ def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_jso
     if label is not None:
         params["label"] = label
 
-    async def ask(calls: ToolClient) -> dict[str, Any]:
-        return await calls.call("message.import", params)
-
-    made = run_with_kernel(kernel, ask, as_json=as_json)
+    made = run_with_kernel(
+        kernel, lambda calls: calls.call("message.import", params), as_json=as_json
+    )
     print_result(made, as_json, map(_imported, made["conversations"]))
 
 
