@@ -214,7 +214,7 @@ class _Drawing:
             case "fence" | "code_block":
                 self._code(opening)
             case "table_open":
-                self._table(tokens, style)
+                draw_table(tokens, self._source, self._base, self.canvas, style, self._theme)
             case "hr":
                 line = self._first_line(tokens)
                 offset, length = self._rest_of_line(line)
@@ -277,9 +277,6 @@ class _Drawing:
             for row in code_rows(parts, offset, self.canvas.wide_room, theme, lead):
                 self.canvas.row([*start, *row], fill=theme.plain)
                 start = []
-
-    def _table(self, tokens: Sequence[Token], style: Style) -> None:
-        draw_table(tokens, self._source, self._base, self.canvas, style, self._theme)
 
     def _marker(self, line: int, written: str, shown: str) -> list[WrapPiece]:
         """A bullet, number or bar that stands for the one in the source."""

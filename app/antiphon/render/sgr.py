@@ -40,10 +40,6 @@ class SgrState(NamedTuple):
     reverse: bool = False
     strike: bool = False
 
-    @property
-    def is_plain(self) -> bool:
-        return self == PLAIN
-
 
 PLAIN: Final = SgrState()
 

@@ -12,12 +12,8 @@ class PrefixSums:
         self._size = chunk
         self._chunks: list[list[int]] = []
         self._totals: list[int] = []
-        self._count = 0
-        self._total = 0
+        self.total = 0
         self.splice(0, 0, values)
-
-    def __len__(self) -> int:
-        return self._count
 
     def __getitem__(self, index: int) -> int:
         for chunk in self._chunks:
@@ -25,10 +21,6 @@ class PrefixSums:
                 return chunk[index]
             index -= len(chunk)
         raise IndexError("no number there")
-
-    @property
-    def total(self) -> int:
-        return self._total
 
     def before(self, index: int) -> int:
         """Sum of the numbers in front of `index`, which may be the count."""
@@ -69,12 +61,10 @@ class PrefixSums:
         last, high = self._locate(stop)
         if first == last and len(self._chunks[first]) + len(new) < 2 * self._size:
             chunk = self._chunks[first]
-            removed = sum(chunk[low:high])
-            grown = sum(new) - removed
+            grown = sum(new) - sum(chunk[low:high])
             chunk[low:high] = new
             self._totals[first] += grown
-            self._total += grown
-            self._count += len(new) - (high - low)
+            self.total += grown
             if not chunk:
                 del self._chunks[first], self._totals[first]
             return
@@ -94,10 +84,6 @@ class PrefixSums:
     def _rebuild(self, first: int, stop: int, values: list[int]) -> None:
         """Replace whole chunks by new ones that hold `values`."""
         chunks = [values[at : at + self._size] for at in range(0, len(values), self._size)]
-        for chunk in self._chunks[first:stop]:
-            self._count -= len(chunk)
-        self._total -= sum(self._totals[first:stop])
+        self.total += sum(values) - sum(self._totals[first:stop])
         self._chunks[first:stop] = chunks
         self._totals[first:stop] = [sum(chunk) for chunk in chunks]
-        self._count += len(values)
-        self._total += sum(values)

@@ -47,10 +47,6 @@ class HeightIndex:
         """Return the number of cells before it. Raises KeyError."""
         return self._index[key]
 
-    def key(self, index: int) -> str:
-        """The cell at an index. Raises IndexError."""
-        return self._keys[index]
-
     def first(self) -> str | None:
         return self._keys[0] if self._keys else None
 

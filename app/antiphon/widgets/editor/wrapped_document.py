@@ -231,16 +231,8 @@ class CellWrappedDocument(WrappedDocument):
         self._rows.splice(first, old_end[0] + 1, [len(offsets) + 1 for offsets in changed])
 
     @property
-    def wrapped(self) -> bool:
-        return self._rows.total > len(self._rows)
-
-    @property
     def height(self) -> int:
         return self._rows.total
-
-    @property
-    def tab_width(self) -> int:
-        return self._tab_width
 
     @property
     def lines(self) -> list[list[str]]:
@@ -298,10 +290,6 @@ class CellWrappedDocument(WrappedDocument):
         """Return the displayed text of each row of a line."""
         count = len(self._wrap_offsets[line_index]) + 1
         return [self.cells(line_index, section).shown for section in range(count)]
-
-    def get_tab_widths(self, line_index: int) -> list[int]:
-        """Empty: tabs are expanded already in what `get_sections` returns."""
-        return []
 
 
 class WrappedNavigator(DocumentNavigator):
