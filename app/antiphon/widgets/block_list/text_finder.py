@@ -184,8 +184,7 @@ class TextFinder:
     def __iter__(self) -> Iterator[tuple[str, Sequence[Hit]]]:
         """Yield each cell with hits, in order, and its hits."""
         for block in self._source.ids():
-            hits = self._hits.get(block)
-            if hits and not self._source.is_hidden(block):
+            if hits := self._seen(block):
                 yield block, hits
 
     @property
@@ -196,19 +195,12 @@ class TextFinder:
     def number(self, place: HitPlace) -> int:
         """Return how many hits begin no later than a place, itself included."""
         number = 0
-        for block, hits in self._until(place.block):
+        for block in self._source.ids():
+            hits = self._seen(block)
             if block == place.block:
                 return number + bisect_right(hits, place.offset, key=lambda hit: hit.start)
             number += len(hits)
         return number
-
-    def _until(self, last: str) -> Iterator[tuple[str, Sequence[Hit]]]:
-        for block in self._source.ids():
-            hits = self._hits.get(block, ())
-            if hits and not self._source.is_hidden(block):
-                yield block, hits
-            if block == last:
-                return
 
     def hit_at(self, place: HitPlace) -> Hit | None:
         """Return the hit that begins at a place."""
@@ -235,18 +227,12 @@ class TextFinder:
         return None if block is None else HitPlace(block, self.of(block)[-1].start)
 
     def _seen(self, block: str) -> tuple[Hit, ...]:
-        return () if self._source.is_hidden(block) else self.of(block)
+        hits = self.of(block)
+        return hits if hits and not self._source.is_hidden(block) else ()
 
     def _beside(self, block: str, direction: int) -> str | None:
         """Return the nearest cell with hits behind (1) or before (-1) one; it may be that cell."""
         ids = self._source.ids()
         at = ids.index(block)
-        around = (
-            (*ids[at + 1 :], *ids[: at + 1])
-            if direction > 0
-            else (
-                *reversed(ids[:at]),
-                *reversed(ids[at:]),
-            )
-        )
-        return next((one for one in around if self._seen(one)), None) if self._hits else None
+        around = (*ids[at + 1 :], *ids[: at + 1]) if direction > 0 else (*ids[at:], *ids[:at])
+        return next(filter(self._seen, around[::direction]), None) if self._hits else None
