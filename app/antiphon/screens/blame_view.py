@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from antiphon.widgets.block_list import (
@@ -21,17 +22,8 @@ REFRESH_SECONDS: Final = 0.3
 """How long a change of the text, or of the view, may go unasked."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlameRange:
-    """Code points `start` to `end` (exclusive) of a block, and the principal that wrote them."""
-
-    start: int
-    end: int
-    principal: str
-
-
-Ask = Callable[[str], Awaitable[list[BlameRange] | None]]
-"""Told a block, answers who wrote it; None if that cannot be said now."""
+Ask = Callable[[str], Awaitable[Sequence[Mapping[str, Any]] | None]]
+"""Told a block, answers the runs of its text by author; None if that cannot be said now."""
 
 
 class BlameView:
@@ -109,7 +101,7 @@ class BlameView:
             if runs is None or not self.shown:
                 return runs is not None
             if block not in self._stale:
-                self._tints[block] = tuple(self._tint(run) for run in runs)
+                self._tints[block] = tuple(self._merge(runs))
         names = {tint.label for tints in self._tints.values() for tint in tints}
         labels = author_labels(names, self._cells.columns)
         if labels != self._labels:
@@ -126,17 +118,9 @@ class BlameView:
             tint._replace(label=self._labels.get(tint.label, tint.label)) for tint in tints
         )
 
-    def _tint(self, run: BlameRange) -> AuthorRange:
-        name, colour = self._source.shown_name(run.principal)
-        return AuthorRange(run.start, run.end, colour, name)
-
-
-def merge_runs(runs: Iterable[Mapping[str, Any]]) -> list[BlameRange]:
-    """The kernel's answer, neighbours of one author as one."""
-    found: list[BlameRange] = []
-    for run in runs:
-        start, principal = int(run["start"]), str(run["principal"])
-        if found and found[-1].principal == principal:
-            start = found.pop().start
-        found.append(BlameRange(start, int(run["end"]), principal))
-    return found
+    def _merge(self, runs: Sequence[Mapping[str, Any]]) -> Iterator[AuthorRange]:
+        """Yield the text of each author; neighbouring runs of one are one range."""
+        for principal, group in groupby(runs, key=itemgetter("principal")):
+            merged = list(group)
+            name, colour = self._source.shown_name(principal)
+            yield AuthorRange(merged[0]["start"], merged[-1]["end"], colour, name)

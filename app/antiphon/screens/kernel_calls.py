@@ -10,7 +10,6 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import first_line
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.running_blocks import InterruptTarget
-from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
 from antiphon.time_format import format_time_since
 from antiphon.widgets.block_list import MessageLocation, Siblings
@@ -273,13 +272,13 @@ class KernelActions:
                 self._hint(_NOTHING_LEFT.get(error.code, error.message))
             return None
 
-    async def authors(self, block: str) -> list[BlameRange] | None:
-        """Return the authors of a block's text by range; None if the kernel does not say."""
+    async def authors(self, block: str) -> Sequence[Mapping[str, Any]] | None:
+        """Return the runs of a block's text by author; None if the kernel does not say."""
         if not is_text(self._session.document.schema(block)):
             return []
         failed = "Who wrote what cannot be shown"
         result = await self.call("block.blame", {"block_id": block}, failed)
-        return None if result is None else merge_runs(result["runs"])
+        return None if result is None else result["runs"]
 
     async def layout(self, model: str | None, last: int) -> Mapping[str, Any] | None:
         """Return the last items that a model reads of this context; None if it is not said."""
