@@ -398,8 +398,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """Return whether the last frame shows a place of a cell's text."""
         if not self._rows.is_shown(block):
             return False
-        editor = self._looks.editor
-        if editor is not None and editor.block == block:
+        if (editor := self._looks.editor_over(block)) is not None:
             line = editor.row_of(offset)
         else:
             line = self.rendering(block).place_of(offset)[0]
@@ -419,8 +418,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def text_of(self, line: LineRef) -> TextPlace | None:
         """Return the text that a line of a cell shows, if it shows any."""
-        editor = self._looks.editor
-        if editor is not None and editor.block == line.block:
+        if (editor := self._looks.editor_over(line.block)) is not None:
             start = editor.offset_at_row(line.line)
             return TextPlace(line.block, start, start)
         picture = self.rendering(line.block)

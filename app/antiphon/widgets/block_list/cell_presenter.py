@@ -64,6 +64,10 @@ class CellPresenter:
         if self.editor is not None:
             self.editor.set_text_width(self.editor_width(self.editor))
 
+    def editor_over(self, block: str) -> CellEditor | None:
+        """Return the editor that lies over a cell, if one does."""
+        return self.editor if self.editor is not None and self.editor.block == block else None
+
     def editor_width(self, editor: CellEditor) -> int:
         """Return the columns for the text in an editor: as many as the text has without it."""
         return self.columns.prose if editor.is_markdown else self.columns.text
@@ -72,20 +76,19 @@ class CellPresenter:
         """Rows of a cell as it would be drawn now."""
         if self._source.is_hidden(block):
             return _HIDDEN
-        if self.editor is not None and self.editor.block == block:
-            return Measured(self._header(block), self.editor.row_count)
+        if (editor := self.editor_over(block)) is not None:
+            return Measured(self._header(block), editor.row_count)
         return Measured(self._header(block), self.pictures.rendering(block).line_count)
 
     def settle(self, block: str, line: int, rows: int) -> int:
         """Make the lines of a cell within `rows` of a line exact; return its number from now on."""
-        if self.editor is not None and self.editor.block == block:
-            return line
-        return self.pictures.settle(block, line, rows)
+        is_edited = self.editor_over(block) is not None
+        return line if is_edited else self.pictures.settle(block, line, rows)
 
     def style_for(self, block: str) -> CellStyle:
         """Everything that the rows of a cell depend on."""
         source = self._source
-        edited = self.editor is not None and self.editor.block == block
+        edited = self.editor_over(block) is not None
         author = source.header(block).author
         named = self._is_named(block)
         name, colour = source.shown_name(author)
@@ -118,7 +121,7 @@ class CellPresenter:
 
     def is_head_away(self, top: LineRef) -> bool:
         """Return whether the first row of the view is to say whose cell goes on below it."""
-        if self.editor is not None and self.editor.block == top.block:
+        if self.editor_over(top.block) is not None:
             return False
         if top.line < 0:
             return not self._is_named(top.block)
@@ -149,7 +152,7 @@ class CellPresenter:
 
     def _ground(self, block: str) -> Style:
         header = self._source.header(block)
-        if self.editor is not None and self.editor.block == block:
+        if self.editor_over(block) is not None:
             return self.theme.edit_surface
         if self._has_focus(block):
             return self.theme.focus_surface
@@ -162,9 +165,8 @@ class CellPresenter:
         return self.shows_focus and block == self.focused
 
     def _is_panel(self, block: str) -> bool:
-        edited = self.editor is not None and self.editor.block == block
         is_output = self._source.header(block).kind == BlockKind.TOOL_RESULT
-        return is_output and not edited and not self._has_focus(block)
+        return is_output and self.editor_over(block) is None and not self._has_focus(block)
 
     def _header(self, block: str) -> int:
         return int(self._has_gap(block)) + int(self._names_above(block))
@@ -183,10 +185,9 @@ class CellPresenter:
 
     def _is_inline(self, block: str) -> bool:
         """Folded thinking has its author's name in the same row, where names have rows."""
-        edited = self.editor is not None and self.editor.block == block
         return (
             not self.columns.is_wide
-            and not edited
+            and self.editor_over(block) is None
             and self._source.header(block).kind == BlockKind.THINKING
             and self._source.is_folded(block)
         )

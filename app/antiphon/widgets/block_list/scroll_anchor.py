@@ -66,7 +66,7 @@ class ScrollAnchor:
     def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
         self._viewport.anchor_on(block, self._line_of(block, offset), row, offset)
-        self._is_on_cursor = self._is_edited(block)
+        self._is_on_cursor = self._looks.editor_over(block) is not None
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
         """Keep the line of the editor's cursor on its row, or let it go along with the cursor."""
@@ -90,12 +90,8 @@ class ScrollAnchor:
             return None
         return self._viewport.row_of(editor.block, editor.cursor_row)
 
-    def _is_edited(self, block: str) -> bool:
-        return self._looks.editor is not None and self._looks.editor.block == block
-
     def _line_of(self, block: str, offset: int) -> int:
-        editor = self._looks.editor
-        if editor is not None and editor.block == block:
+        if (editor := self._looks.editor_over(block)) is not None:
             return editor.row_of(offset)
         return self._looks.pictures.line_at(block, offset, self._viewport.margin)
 
@@ -104,8 +100,7 @@ class ScrollAnchor:
         block, line = place
         if line < 0:
             return None
-        editor = self._looks.editor
-        if editor is not None and editor.block == block:
+        if (editor := self._looks.editor_over(block)) is not None:
             return editor.cursor_offset if self._is_on_cursor else editor.offset_at_row(line)
         picture = self._looks.pictures.rendering(block)
         offset = picture.offset_at(line, 0)
