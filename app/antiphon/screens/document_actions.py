@@ -30,6 +30,8 @@ from antiphon.screens.kernel_calls import KernelActions
 from antiphon.screens.layout import OUTLINE_FROM
 from antiphon.screens.modals import (
     LONGEST_REASON,
+    PAGE_END,
+    PAGE_START,
     REASON_ASKED,
     ConfirmModal,
     KeyModal,
@@ -57,10 +59,6 @@ NO_CELL: Final = "There is no cell yet."
 FIRST_CELL: Final = "This is the first cell."
 
 LAST_CELL: Final = "This is the last cell."
-
-PAGE_START: Final = "This is the start of the page."
-
-PAGE_END: Final = "This is the end of the page."
 
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
@@ -666,7 +664,7 @@ class DocumentActions(CellActions):
         self.app.push_screen(
             ContextsPanel(
                 partial(KernelActions, self._session),
-                lambda: dict(self._memory.seen()),
+                self._memory.seen,
                 here,
                 lambda context: self.open_context(context) if context != here else None,
             )

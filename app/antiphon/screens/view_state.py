@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from antiphon.options import AppOptions, kernel_name
 from antiphon.widgets.block_list import Anchor, BlockList
+from antiphon_kernel.client.private_files import write_private
 
 _LIMIT: Final = 200
 """Contexts whose places are kept for one kernel; the oldest go first."""
@@ -83,9 +83,7 @@ class ViewStateStore:
         if kept == self._written:
             return
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = self._file.with_suffix(f".{os.getpid()}")
-        beside.write_text(kept.model_dump_json(), "utf-8")
-        beside.replace(self._file)
+        write_private(self._file, kept.model_dump_json())
         self._written = kept
 
 
@@ -99,43 +97,36 @@ class ViewStateController:
         self._failed = False
         self._seen: dict[str, int] | None = None
 
-    def seen(self) -> Mapping[str, int]:
+    def seen(self) -> dict[str, int]:
         """Return the version of each context that was seen last, by id."""
-        return dict(self._known())
-
-    def saw(self, context: str, version: int) -> None:
-        """The person has a context of this version on the screen."""
-        self._known()[context] = version
-
-    def _known(self) -> dict[str, int]:
         if self._seen is None:
-            places = self._places()
+            places = self._kept().places
             self._seen = {context: place.version for context, place in places.items()}
         return self._seen
 
-    def _places(self) -> Mapping[str, ViewState]:
+    def saw(self, context: str, version: int) -> None:
+        """The person has a context of this version on the screen."""
+        self.seen()[context] = version
+
+    def _kept(self) -> ViewStates:
         try:
-            return {} if self._remembered is None else self._remembered.read().places
+            return ViewStates() if self._remembered is None else self._remembered.read()
         except ValueError as error:
             self._fail(error)
-            return {}
+            return ViewStates()
 
     def last_context(self) -> str | None:
-        """Id of the context that was open last on this kernel."""
-        try:
-            return None if self._remembered is None else self._remembered.read().context
-        except ValueError as error:
-            self._fail(error)
-            return None
+        """Return the id of the context that was open last on this kernel."""
+        return self._kept().context
 
     def anchored_block(self, context: str) -> str | None:
-        """The cell at the view's anchor when this context was left; None if that was the tail."""
-        kept = self._places().get(context)
+        """Return the cell at the view's anchor when a context was left; None if at the tail."""
+        kept = self._kept().places.get(context)
         return kept.block if kept is not None else None
 
     def go_back(self, context: str, cells: BlockList) -> None:
         """Show what was on screen when this context was left."""
-        kept = self._places().get(context)
+        kept = self._kept().places.get(context)
         if kept is None:
             return
         if kept.focused is not None and cells.has_cell(kept.focused):
@@ -147,7 +138,7 @@ class ViewStateController:
         """Remember what is on screen now."""
         if self._remembered is None:
             return
-        version = self._known().get(context, 0)
+        version = self.seen().get(context, 0)
         place, anchor = ViewState(focused=cells.focused_cell, version=version), cells.view_state()
         if anchor is not None:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
