@@ -168,13 +168,7 @@ class ReadingModal(BackgroundTaskMixin[None], HintingModal[None]):
         Binding("escape,f1,q,w,question_mark", "dismiss", show=False),
     ]
 
-    def __init__(
-        self, ask: Ask, listen: Callable[[Callable[[], None]], Callable[[], None]]
-    ) -> None:
-        """
-        Args:
-            listen: has a function called with each change of the document; returns the way to stop.
-        """
+    def __init__(self, ask: Ask, listen: Listen) -> None:
         super().__init__()
         self._ask = ask
         self._listen = listen
