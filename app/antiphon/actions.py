@@ -152,15 +152,12 @@ class Action:
     """It changes what others see: a viewer is told so instead."""
 
     def label(self, situation: ActionContext) -> str:
-        """The words for the footer now."""
         return _filled(self.words, situation)
 
     def palette_title(self, situation: ActionContext) -> str:
-        """The line in the palette now."""
         return _filled(self.title, situation)
 
     def shown_keys(self) -> str:
-        """All keys as they are written for people."""
         return " ".join(shown_key(key) for key in self.keys)
 
 

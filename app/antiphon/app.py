@@ -351,7 +351,6 @@ class AntiphonApp(App[None]):
         resume()
 
     def action_command_palette(self) -> None:
-        """Show the palette."""
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(LaidOutPalette(id="--command-palette"))
 
@@ -389,7 +388,6 @@ class AntiphonApp(App[None]):
             self._notify_person(f"Your choice cannot be remembered: {error}")
 
     def _chosen_theme(self) -> str:
-        """Return the name of the theme to begin with."""
         if "NO_COLOR" in os.environ:
             return "monochrome"
         name = self.settings.theme

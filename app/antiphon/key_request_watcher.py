@@ -43,7 +43,6 @@ class KeyRequestWatcher:
         return next(iter(self._waiting.values()), None)
 
     def forget(self, request: int) -> None:
-        """Take out a request that has been decided."""
         self._waiting.pop(request, None)
 
     async def run(self) -> None:

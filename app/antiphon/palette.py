@@ -46,7 +46,6 @@ class PaletteCommands(Provider):
     """Request to the kernel for its contexts."""
 
     async def startup(self) -> None:
-        """Ask the kernel which contexts there are now."""
         if isinstance(self.screen, DocumentScreen):
             self._asked = asyncio.create_task(self.screen.refresh_contexts(), name="palette")
 

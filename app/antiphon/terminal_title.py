@@ -43,7 +43,6 @@ def terminal_title(label: str, people: Iterable[Participant], unread: int) -> st
 
 
 def _doing(names: list[str], one: str, several: str) -> str:
-    """Return the sentence about those who do something."""
     if len(names) > 1:
         return f"{len(names)} models {several}"
     return f"{displayable_in_a_row(names[0])} {one}"

@@ -61,7 +61,6 @@ def format_duration(ms: int) -> str:
 
 
 def format_time_since(moment: str) -> str:
-    """Return how long ago a moment was."""
     return format_age((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
 
 

@@ -57,7 +57,6 @@ class Tour:
         return template.format(model=self._model, guest=self._guest)
 
     def hide(self) -> None:
-        """No more of it."""
         self.hidden = True
 
     @property
@@ -83,12 +82,10 @@ class Tour:
         return typo
 
     def editing(self) -> None:
-        """The editor is open on a cell."""
         if self.step in (TourStep.WAITING, TourStep.WALK_IN, TourStep.MEND):
             self.step = TourStep.TYPE if self.typo_block is None else TourStep.TYPE_TYPO
 
     def typed(self, characters: int) -> None:
-        """So many characters were typed into a cell."""
         self._typed += characters
         if self._typed >= ENOUGH_TYPED and self.step in (TourStep.TYPE, TourStep.TYPE_TYPO):
             self.step = TourStep.UNDO
@@ -99,18 +96,15 @@ class Tour:
             self.step = TourStep.UNDO
 
     def undone(self) -> None:
-        """Something was undone."""
         if self.step in (TourStep.TYPE, TourStep.TYPE_TYPO, TourStep.UNDO):
             self.step = TourStep.JOIN
 
     def joined(self, name: str) -> None:
-        """Somebody else is here."""
         if self.step in (TourStep.UNDO, TourStep.JOIN):
             self._guest = name
             self.step = TourStep.JOINED
 
     def sent(self) -> None:
-        """A message was sent."""
         if self.step is TourStep.ASK:
             self.hide()
 

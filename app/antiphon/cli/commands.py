@@ -333,7 +333,6 @@ def _print_address(data: Path | None) -> None:
 
 
 def _join_over_ssh(url: str, context: str | None, as_name: str | None) -> None:
-    """Open the app here on a kernel there, until the person leaves it."""
     from antiphon.cli.ssh_join import SshTunnel, parse_ssh_url
     from antiphon.cli.terminal_check import require_terminal
     from antiphon.locations import state_folder

@@ -68,7 +68,6 @@ class _Answered:
     is_interrupted: bool = False
 
     def exit_code(self) -> ExitCode:
-        """Return how the command ends."""
         if self.is_interrupted:
             return ExitCode.INTERRUPTED
         if self.error is not None:

@@ -140,7 +140,6 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def history_rows(found: dict[str, Any]) -> Iterator[str]:
-    """One row a version."""
     versions = found["versions"]
     wide = max((len(one["username"]) for one in versions), default=0)
     last = max((len(str(one["version"])) for one in versions), default=0)

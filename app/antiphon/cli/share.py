@@ -296,7 +296,6 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
 
 
 def _certified_by(authority: dict[str, Any]) -> str:
-    """Return whom an authority lets in."""
     names = " or ".join(authority["certifies"])
     who = f"{names} with" if names else "whoever has"
     return f"{who} a certificate of {authority['fingerprint']}"

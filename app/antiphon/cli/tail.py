@@ -83,7 +83,6 @@ class Tail:
             await self._printed_event.wait()
 
     async def unsubscribe(self) -> None:
-        """Let the kernel push no more."""
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
             await self._calls.call("block.unsubscribe", {"subscription": subscription})

@@ -59,7 +59,6 @@ _MACHINES: Final = {
 
 
 def is_available() -> bool:
-    """Return whether there is a filter for this system."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES or sys.maxsize < 2**32:
         return False
     return int(ctypes.CDLL(None).prctl(_GET_SECCOMP, 0, 0, 0, 0)) >= 0

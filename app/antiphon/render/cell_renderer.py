@@ -45,7 +45,6 @@ class CellRenderer:
         self._text: SegmentedText | None = None
 
     def update(self, view: CellView) -> RenderedCell:
-        """The picture of the view."""
         cell = self._cell(view)
         head = [self._read_from_here()] if view.is_read_from else []
         foot = [self._siblings(view.siblings)] if view.siblings else []
@@ -119,7 +118,6 @@ class CellRenderer:
 
     @property
     def lines_drawn(self) -> int:
-        """Lines of text that were drawn so far."""
         return 0 if self._text is None else self._text.lines_drawn
 
     def _thinking(self, view: CellView) -> RenderedCell:

@@ -69,7 +69,6 @@ class CodeStream:
         self._theme = theme
 
     def update(self, text: str) -> RenderedCell:
-        """Draw the text."""
         return file_cell(text, "", self._width, self._theme)
 
 

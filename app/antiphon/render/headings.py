@@ -75,7 +75,6 @@ class Headings:
             self._read(text, low, high)
 
     def found(self) -> Sequence[Heading]:
-        """Return the headings, from the first to the last."""
         headings: list[Heading] = []
         fence = ""
         for mark in self._marks:

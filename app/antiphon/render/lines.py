@@ -97,11 +97,9 @@ class LineChunk:
         return len(self.lines)
 
     def line(self, number: int) -> RenderedLine:
-        """Return a line, counted from the first one."""
         return self.lines[number]
 
     def strip(self, number: int) -> Strip:
-        """Return the picture of a line."""
         return self.lines[number].strip
 
     def moved(self, start: int, first_line: int) -> LineChunk:
@@ -217,7 +215,6 @@ class RenderedCell:
         return None
 
     def first_run(self) -> tuple[int, SourceRun] | None:
-        """The first run of all, with its line."""
         for at in range(self._section_count):
             section = self._section(at)
             if found := section.first_run():

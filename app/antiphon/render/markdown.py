@@ -69,7 +69,6 @@ class MarkdownStream:
         """Lines that were not frozen in the last picture, by number."""
 
     def update(self, text: str) -> RenderedCell:
-        """The picture of `text`."""
         if not text.startswith(self._text):
             self._forget(text)
         self._text = text

@@ -87,7 +87,6 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def is_closed_fence(fence: Token, source: SourceLines) -> bool:
-    """The fence has its closing line."""
     first, end = fence.map or (0, 0)
     content = fence.content
     if end - first < 2 or content.count("\n") != end - first - 2:
@@ -98,7 +97,6 @@ def is_closed_fence(fence: Token, source: SourceLines) -> bool:
 
 
 def fence_language(info: str) -> str:
-    """The language that a fence's first line names."""
     words = info.split()
     return words[0].strip("{}.").lower() if words else ""
 
@@ -185,7 +183,6 @@ class _Drawing:
             self.canvas.text(pieces or [self._start_of(line)])
 
     def item(self, tokens: Sequence[Token], ordinal: int | None, depth: int) -> None:
-        """A list item behind its bullet or number."""
         opening = tokens[0]
         line = self._first_line(tokens)
         written = opening.info + opening.markup

@@ -53,7 +53,6 @@ class MarkdownCutter:
         self._size = size
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
-        """Implement `Cutter`."""
         offset = start.offset
         if len(text) - offset <= self._size:
             return None
@@ -122,7 +121,6 @@ class MarkdownCutter:
         return self._within_line(text, max(low, offset), limit, None) or best
 
     def stream(self, start: SegmentStart) -> MarkdownStream:
-        """Implement `Cutter`."""
         state = start.state
         assert isinstance(state, MarkdownState)
         checkpoint = START
@@ -139,5 +137,4 @@ class MarkdownCutter:
         )
 
     def guess(self, text: str, start: int, end: int) -> int:
-        """Implement `Cutter`."""
         return guess_rows(text, start, end, min(self._width, TEXT_WIDTH))

@@ -81,7 +81,6 @@ def parse(source: str) -> list[Token]:
 
 
 def parse_inline(source: str) -> list[Token]:
-    """The tokens of one line of inline Markdown."""
     parser = _parser()
     return parser.inline.parse(sanitize_for_display(source), parser, {}, [])
 

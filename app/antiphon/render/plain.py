@@ -136,7 +136,6 @@ class PlainCutter:
         self._size = size
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
-        """Implement `Cutter`."""
         offset = text.find("\n", start.offset + self._size) + 1
         breaks = NEWLINE if self._styles is None else _RETURN
         long = end_of_long_line(text, start.offset, offset or len(text), breaks)
@@ -149,7 +148,6 @@ class PlainCutter:
         return SegmentStart(offset, min(offset + SEGMENT, len(text)) if long else offset, state)
 
     def stream(self, start: SegmentStart) -> TextStream:
-        """Implement `Cutter`."""
         lead = self._lead
         if lead is not None and start.offset:
             lead = WrapPiece(" " * len(lead.text), self._style)
@@ -158,5 +156,4 @@ class PlainCutter:
         return PlainStream(self._width, self._style, lead=lead, decoder=decoder, state=state)
 
     def guess(self, text: str, start: int, end: int) -> int:
-        """Implement `Cutter`."""
         return guess_rows(text, start, end, self._width)

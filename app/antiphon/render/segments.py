@@ -83,7 +83,6 @@ def end_of_long_line(
 
 
 def guess_rows(text: str, start: int, end: int, width: int) -> int:
-    """Guess how many rows of a width a part of a text takes."""
     lines = text.count("\n", start, end)
     return lines + max(0, end - start - lines * width // 2) // width
 
@@ -195,7 +194,6 @@ class SegmentedText:
                 self._segments.append(TextSegment(self, start))
 
     def cell(self) -> RenderedCell:
-        """The picture of the segments as they are now."""
         if len(self._segments) == 1:
             return self._segments[0].draw()
         chunks: list[CellChunk] = []
@@ -206,11 +204,9 @@ class SegmentedText:
         return RenderedCell(chunks)
 
     def part(self, segment: TextSegment) -> str:
-        """The text of a segment."""
         return self._content[segment.start.offset : segment.end]
 
     def guess(self, segment: TextSegment) -> int:
-        """Guess how many lines a segment takes."""
         start, end = segment.start.offset, self._end(segment)
         return max(1, self.cutter.guess(self._content, start, end))
 

@@ -149,7 +149,6 @@ class SgrStyles:
         self._styles: dict[SgrState, Style] = {PLAIN: style}
 
     def style(self, state: SgrState) -> Style:
-        """The style of text in a state."""
         style = self._styles.get(state)
         if style is None:
             if len(self._styles) >= 1024:

@@ -69,7 +69,6 @@ class TerminalLine:
         self._print(shown[at:], offset + at)
 
     def pieces(self) -> list[WrapPiece]:
-        """Return the line as it is shown now."""
         pieces: list[WrapPiece] = []
         for cell in self._cells:
             if cell is None:

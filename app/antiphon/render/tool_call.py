@@ -161,5 +161,4 @@ def thinking_head(view: CellView, width: int, theme: CellTheme) -> RenderedLine:
 
 
 def folded_thinking(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
-    """One line in place of the text."""
     return RenderedCell.of_lines([thinking_head(view, width, theme)])

@@ -242,7 +242,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
     # Work in the background
 
     def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside everything else."""
         self.run_worker(work, exit_on_error=False)
 
     def run_last_of(self, group: str, work: WorkType[None]) -> None:
@@ -260,7 +259,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
             self._switch_context(context, None)
 
     def _show_drafts(self) -> None:
-        """Show what others are writing."""
         self._frame.drafts.show(self.source.drafts())
 
     # What can be done now
@@ -276,7 +274,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     @property
     def situation(self) -> ActionContext:
-        """State that decides which keys work and what they are called."""
         session, cells, target = self._session, self.cells, self._interrupt_target()
         status, reading = session.status, self.user.refusal is not None
         block = cells.focused_cell
@@ -470,7 +467,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     @property
     def to_follow(self) -> Sequence[PresenceState]:
-        """Everybody who can be followed."""
         return self._following.others()
 
     def follow(self, principal: str) -> None:
@@ -489,7 +485,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     @property
     def label(self) -> str:
-        """Label of this context."""
         return displayable_in_a_row(self._session.document.label or self._asked_for)
 
     @property
@@ -559,7 +554,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
             self._update()
 
     async def fetch_contexts(self) -> None:
-        """Ask the kernel which contexts there are, and show them."""
         if not self._session.is_live:
             return
         self._contexts = await self._kernel.contexts(self._memory.seen())

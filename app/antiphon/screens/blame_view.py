@@ -67,7 +67,6 @@ class BlameView:
         self.changed.notify()
 
     def close(self) -> None:
-        """Ask no more."""
         self.shown = False
 
     def _cells_changed(self, change: CellChange) -> None:

@@ -119,7 +119,6 @@ class DocumentActions(CellActions):
         self.composer.editor.new_line()
 
     def complete(self, before: str, is_first_line: bool) -> Completion | None:
-        """Return what a line of the message can be completed to."""
         if is_first_line and before.startswith("/"):
             return complete_command(before, self.commands())
         document, models = self._session.document, set(self.models.names)

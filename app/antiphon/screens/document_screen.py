@@ -103,7 +103,6 @@ class DocumentScreen(DocumentActions):
         self._update()
 
     def _look_at_contexts(self) -> None:
-        """Keep the contexts at the side up to date."""
         if self._frame.has_sidebar:
             self.run_one_of("contexts", self.fetch_contexts)
 
@@ -127,7 +126,6 @@ class DocumentScreen(DocumentActions):
         self.source.close()
 
     def state(self) -> ScreenState:
-        """Return the person's current position."""
         mode, editor = self.mode, self.area.editor
         if mode is Mode.EDIT and editor is not None:
             return ScreenState(mode, self._current_block(), editor.cursor_offset, editor.text)

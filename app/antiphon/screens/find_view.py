@@ -76,7 +76,6 @@ class FindView:
         source.changed.listen(self._cells_changed)
 
     def close(self) -> None:
-        """Stop following the cells."""
         self.is_open = False
         self._wake.set()
         self.finder.close()

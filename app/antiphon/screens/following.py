@@ -83,12 +83,10 @@ class Following:
 
     @property
     def name(self) -> str | None:
-        """The name of who is followed."""
         state = self._state(self.followed)
         return None if state is None else displayable_in_a_row(state.username)
 
     def follow(self, principal: str) -> None:
-        """Follow somebody until `stop`."""
         self._area.leave()
         self.followed = principal
         self.update()
@@ -144,7 +142,6 @@ class Following:
             self.go_to(TextPlace(block, cursor, cursor))
 
     def go_to(self, place: TextPlace) -> None:
-        """Show a place of a text."""
         cells = self._cells
         if place.end >= self._source.document.length(place.block) and cells.is_last(place.block):
             cells.to_tail()
@@ -169,7 +166,6 @@ class Following:
         return True
 
     def gather(self) -> None:
-        """Ask everybody to come."""
         self._say(self.pointer, gathers=True)
 
     def _say(self, pointer: TextPlace | None, *, gathers: bool) -> None:

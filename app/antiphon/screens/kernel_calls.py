@@ -174,7 +174,6 @@ class UndoneText:
         return f"Took back {self.amount}{whose} · <key:redo> brings {them} back"
 
     def report_again(self, place: str) -> str:
-        """Say what a redo did."""
         if self.removed and not self.restored:
             return f"Removed {self.removed}{place} again"
         return f"Brought back {self.restored or self.amount}{place}"
@@ -288,7 +287,6 @@ class KernelActions:
         return await self.call("context.layout", params, "What models read cannot be shown")
 
     async def interrupt(self, target: InterruptTarget) -> None:
-        """Stop a model, a command or all of them."""
         params: dict[str, Any] = {"context": self._session.document.context}
         if target.principal is not None:
             params["principal"] = target.principal
@@ -407,7 +405,6 @@ class KernelActions:
         return sorted(here, key=lambda one: (not one.since, one.name, one.since))
 
     async def keys(self) -> Sequence[KnownKey]:
-        """Return the SSH keys and authorities that let somebody in."""
         found = await self.call("key.list", {}, "The keys cannot be listed")
         told = [] if found is None else found["keys"]
         return [KnownKey.of(one) for one in told if one["state"] == "good"]

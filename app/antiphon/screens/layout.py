@@ -126,18 +126,15 @@ class DocumentLayout(Container):
         yield self._too_small
 
     def cover_page(self, preview: Widget) -> None:
-        """Show a widget over the document."""
         preview.styles.layer = "preview"
         self._page.mount(preview)
 
     @property
     def has_sidebar(self) -> bool:
-        """Return whether contexts and people are on screen."""
         return self.sidebar.has_class("-open")
 
     @property
     def has_outline(self) -> bool:
-        """Return whether the outline is on screen."""
         return self.outline.has_class("-open")
 
     @property

@@ -56,7 +56,6 @@ class LiveWriters:
 
     @property
     def shown_name(self) -> str | None:
-        """The name of the writer whose text the strip shows."""
         shown = self.shown
         return None if shown is None else shown.cursor.username
 

@@ -92,7 +92,6 @@ class HintingModal(ModalScreen[Result], DismissOnceMixin[Result]):
         self.mount(self._hint)
 
     def hint(self, text: str) -> None:
-        """Say one sentence for a few seconds."""
         self._hint.show_hint(text)
 
     @on(events.Key)
@@ -163,7 +162,6 @@ class TextPage(ScrollView, ThemedWidget, can_focus=True):
             self.hint(PAGE_END)
 
     def reload(self) -> None:
-        """Draw the rows as they are now."""
         self._rows = self._rows_at(self.size.width - 2, self.cell_theme)
         self.virtual_size = Size(self.size.width, len(self._rows))
         self.refresh()
@@ -350,7 +348,6 @@ class CommandModal(HintingModal[bool]):
 
 
 def help_rows(keymap: KeyMap, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
-    """The lines of the help page."""
     rows = _titled("Keys", theme)
     for title, actions in keymap.help_sections():
         rows.append([StatusSpan(title, theme.heading_3)])
@@ -376,7 +373,6 @@ def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusS
 
 
 def rejected_summary(refused: Rejection) -> str:
-    """One sentence: how much was refused."""
     return "One edit was refused" if refused.edits == 1 else f"{refused.edits} edits were refused"
 
 
@@ -386,7 +382,6 @@ def rejected_location(refused: Rejection) -> str:
 
 
 def rejected_rows(refused: Rejection, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
-    """The lines of the page on what was refused."""
     rows = _titled(rejected_summary(refused), theme)
     for name, words, style in (
         ("why", format_absolute(refused.reason), theme.status_failed),

@@ -77,7 +77,6 @@ class OutlineView:
                 del self._headings[text.block]
 
     def update(self) -> None:
-        """Show the entries near the view now."""
         self._clock.drawn()
         cells = self._cells
         places = [place for place in cells.viewport.places if place is not None]

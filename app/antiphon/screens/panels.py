@@ -109,7 +109,6 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
             self.hints.add(text)
 
     def refresh_entries(self) -> None:
-        """Ask the kernel again."""
         self.run_one_of("entries", self._refresh)
 
     async def _refresh(self) -> None:
@@ -160,7 +159,6 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
 
     @property
     def chosen_rows(self) -> range:
-        """Rows of the chosen entry."""
         return self._rows_of.get(self.chosen or "", range(0))
 
     def choose_at(self, row: int) -> None:
@@ -172,12 +170,10 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
             self._page.reload()
 
     def choose_id(self, entry: str) -> None:
-        """Choose an entry, if it is there."""
         if entry in self.ids:
             self._at, self._chosen_id = list(self.ids).index(entry), entry
 
     def rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
-        """Return all rows of the panel."""
         rows = [[StatusSpan(self.heading, theme.heading_2)], []]
         self._rows_of.clear()
         for index, entry in enumerate(self.ids):

@@ -136,7 +136,6 @@ class MessageSubmitter:
         return None
 
     def _is_ready(self) -> bool:
-        """Return whether the kernel can be sent the message."""
         return self._session.is_live and self._draft.is_identified
 
     def _reason_to_ask(self) -> str | None:

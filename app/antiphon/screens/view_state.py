@@ -135,7 +135,6 @@ class ViewStateController:
             cells.restore_view(Anchor(kept.block, kept.line, kept.row, kept.offset))
 
     def keep(self, context: str, cells: BlockList) -> None:
-        """Remember what is on screen now."""
         if self._remembered is None:
             return
         version = self.seen().get(context, 0)

@@ -84,7 +84,6 @@ class GuestProcesses:
         return pid
 
     async def kill(self, pid: int) -> None:
-        """End a process that is still there."""
         if pid in self._ended and self._control is not None:
             line = KillRequest(kill=pid).model_dump_json().encode() + b"\n"
             await asyncio.get_running_loop().sock_sendall(self._control, line)

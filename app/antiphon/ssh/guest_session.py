@@ -71,7 +71,6 @@ class SessionContext:
     """By the kernel's id of the session."""
 
     def dismissed(self, session: str, reason: str) -> None:
-        """End a session that the kernel has ended."""
         one = self.open.get(session)
         if one is not None:
             one.dismiss(reason)
@@ -222,7 +221,6 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         self._closed(self)
 
     def dismiss(self, reason: str) -> None:
-        """End the session because the kernel says so."""
         self._reason = reason
         self._hang_up()
 

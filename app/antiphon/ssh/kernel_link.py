@@ -34,7 +34,6 @@ class OfferedKey:
     certificate: KeyCertificate | None = None
 
     def as_params(self) -> dict[str, Any]:
-        """Return it as the kernel's tools take it."""
         if self.certificate is None:
             return {"fingerprint": self.fingerprint}
         return {

@@ -68,7 +68,6 @@ class GuestConnections:
         self._guests.add(one)
 
     def discard(self, one: GuestConnection) -> None:
-        """Forget a connection that is closed."""
         self._strangers.pop(one, None)
         self._guests.discard(one)
 
@@ -113,7 +112,6 @@ class GuestConnection(asyncssh.SSHServer):
         self._connections.discard(self)
 
     def abort(self) -> None:
-        """Drop the connection."""
         self._connection.abort()
 
     # Who it is

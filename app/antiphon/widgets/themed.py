@@ -18,7 +18,6 @@ class ThemedWidget(Widget):
 
     @property
     def cell_theme(self) -> CellTheme:
-        """Styles of the app's theme now."""
         theme = self.app.current_theme
         known = self._built.get(theme.name)
         # Each app of a process has objects of its own for the same themes.

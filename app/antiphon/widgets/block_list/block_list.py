@@ -133,7 +133,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     @property
     def frames(self) -> int:
-        """Frames drawn so far."""
         return self._clock.frames
 
     @property
@@ -143,7 +142,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     @property
     def lines_drawn(self) -> int:
-        """Lines of text drawn so far."""
         return self._looks.pictures.lines_drawn
 
     # The picture
@@ -371,7 +369,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.scroll_rows(direction * max(1, self._page.height // 2))
 
     def to_tail(self) -> None:
-        """Go to the end and follow it."""
         self._held = None
         self.viewport.scroll_end()
         self._moved()
@@ -431,7 +428,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         return TextPlace(line.block, min(run.offset for run in runs), max(ends))
 
     def lines_seen(self, block: str) -> list[LineRef]:
-        """Return the lines of a cell that are on the screen."""
         places = [self.viewport.places[row] for row in self.viewport.seen_rows(block)]
         return [place for place in places if place is not None and place.line >= 0]
 
@@ -527,7 +523,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         return following is not None
 
     def first_cell(self) -> None:
-        """Go to the first cell."""
         self.viewport.scroll_home()
         self.focus_cell(self._shown(self._heights.first(), self._heights.next))
 
@@ -614,7 +609,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     @property
     def columns(self) -> Columns:
-        """Widths of the gutter and of the text."""
         return self._looks.columns
 
     def show_hits(self, finder: TextFinder | None, hit: HitPlace | None = None) -> None:
@@ -682,7 +676,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         return LineRef(block, pictures.line_at(block, offset, self.viewport.margin))
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
-        """Implement `EditorHost.editor_changed`."""
         if editor is not self._looks.editor:
             return
         self._anchoring.editor_changed(editor, by_person=by_person)

@@ -156,7 +156,6 @@ class CellModel:
         self._tracks.update_presence(presence())
 
     def close(self) -> None:
-        """Stop following the document."""
         self._stop_watching()
 
     @property
@@ -209,7 +208,6 @@ class CellModel:
         return self.document.is_draft(block) and block not in self._sending
 
     def cut_out_blocks(self) -> list[str]:
-        """Return the blocks that are cut out, in document order."""
         return [block for block in self.ids() if is_cut_out(self.document.header(block))]
 
     def text(self, block: str) -> str:
@@ -260,7 +258,6 @@ class CellModel:
         return self._came_collapsed.setdefault(block, header.collapsed)
 
     def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
-        """Fold or open cells on this screen."""
         folds = dict.fromkeys(blocks, folded)
         self._folds |= folds
         self._redraw(folds)
@@ -304,7 +301,6 @@ class CellModel:
         return is_edited and block not in self._editors
 
     def show_editors(self, block: str, principals: Iterable[str]) -> None:
-        """Name those who have edited an output."""
         names = {OWN_NAME if one == self.me else self.name(one)[0] for one in principals}
         self._editors[block] = join_names(sorted(names))
         self._redraw([block])
@@ -426,7 +422,6 @@ class CellModel:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
 
     def is_call_running(self, block: str) -> bool:
-        """Return whether this is a tool call that is being carried out."""
         header = self.document.header(block) if block in self.document else None
         return (
             header is not None
@@ -625,7 +620,6 @@ class CellModel:
         )
 
     def _question(self, header: BlockHeader) -> str:
-        """Return what is asked below a call that waits for a decision."""
         if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
             return ""
         asker = displayable_in_a_row(self._stopper(header.runs_for) or "somebody")

@@ -57,7 +57,6 @@ class CellPresenter:
         """The hit that the person has gone to."""
 
     def set_page(self, width: int, theme: CellTheme) -> None:
-        """Set the width of the view and the theme."""
         self.columns, self.theme = Columns.of(width, self._source.gutter), theme
         self.gutters = GutterPainter(self.columns, theme)
         self.pictures.set_style(self.columns.text, theme)
@@ -128,7 +127,6 @@ class CellPresenter:
         return top.line > 0 or self._names_above(top.block)
 
     def running_head_key(self, block: str) -> tuple[object, ...]:
-        """Return what the running head of a cell depends on."""
         parent = self._source.header(block).parent
         asked = None if parent is None else self._source.version(parent)
         return block, self._source.version(block), asked, self.gutters

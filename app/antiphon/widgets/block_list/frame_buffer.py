@@ -27,11 +27,9 @@ class FrameBuffer:
         """Whether the first row is a running head."""
 
     def is_shown(self, block: str) -> bool:
-        """A row of this cell is on the screen."""
         return block in self._cells
 
     def shown(self) -> Collection[str]:
-        """Return the cells on the screen."""
         return self._cells.keys()
 
     def strip(self, y: int) -> Strip | None:

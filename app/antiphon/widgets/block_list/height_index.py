@@ -20,7 +20,6 @@ class HeightIndex:
         self.replace_all(cells)
 
     def replace_all(self, cells: Iterable[tuple[str, int]]) -> None:
-        """Start afresh with these cells."""
         heights = dict(cells)
         self._keys = list(heights)
         self._index = {key: at for at, key in enumerate(self._keys)}
@@ -28,7 +27,6 @@ class HeightIndex:
 
     @property
     def total(self) -> int:
-        """Rows of all cells together."""
         return self._rows.total
 
     def __len__(self) -> int:

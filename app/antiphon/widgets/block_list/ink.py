@@ -52,7 +52,6 @@ class Ink:
         )
 
     def carry(self, block: str, splices: Sequence[TextSplice]) -> None:
-        """Follow a change of a block's text."""
         written = self._blocks.get(block)
         for splice in splices if written else ():
             written = [part for one in written or () for part in _carried(one, splice)]

@@ -52,7 +52,6 @@ class RemoteCursors:
         ]
 
     def of(self, block: str) -> Sequence[RemoteCursor]:
-        """The cursors in a block."""
         return tuple(self._blocks.get(block, {}).values())
 
     def places(self) -> Iterator[tuple[str, int, int]]:
@@ -175,7 +174,6 @@ class RemoteCursors:
         return touched
 
     def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
-        """Follow a change of a block's text."""
         cursors = self._blocks.get(block, {})
         for client, cursor in cursors.items():
             offset, anchor = cursor.offset, cursor.anchor

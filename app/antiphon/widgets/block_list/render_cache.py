@@ -48,7 +48,6 @@ class RenderCache:
         return self._width
 
     def set_style(self, width: int, theme: CellTheme) -> None:
-        """From now on at this width and in this theme."""
         if width != self._width or theme is not self._theme:
             self._width = width
             self._theme = theme

@@ -58,7 +58,6 @@ class TextFinder:
         self._stop_watching = source.changed.listen(self._cells_changed)
 
     def close(self) -> None:
-        """Stop following the cells."""
         self._stop_watching()
 
     # Searching
@@ -178,7 +177,6 @@ class TextFinder:
     # Reading
 
     def of(self, block: str) -> tuple[Hit, ...]:
-        """Return the hits in a cell, in order."""
         return self._hits.get(block, ())
 
     def __iter__(self) -> Iterator[tuple[str, Sequence[Hit]]]:
@@ -189,7 +187,6 @@ class TextFinder:
 
     @property
     def count(self) -> int:
-        """The number of hits so far."""
         return sum(len(hits) for _, hits in self)
 
     def number(self, place: HitPlace) -> int:

@@ -21,7 +21,6 @@ class Unread:
         """Cells that changed and were not seen since."""
 
     def cells(self) -> list[str]:
-        """Every cell with something new."""
         start = [] if self.start is None else [self.start.block]
         return [*self.blocks, *start]
 

@@ -45,7 +45,6 @@ class CompletionList(ThemedWidget):
         return None if self.completion is None else self.completion.choices[self._at]
 
     def show(self, completion: Completion | None) -> None:
-        """Show the choices; None if there are none."""
         if completion == self.completion:
             return
         self.completion, self._at, self.has_moved = completion, 0, False

@@ -73,7 +73,6 @@ class ComposerEditor(CellEditor):
 
     @property
     def ground(self) -> Style:
-        """Foreground and background of the rows."""
         return self.cell_theme.background + self.cell_theme.composer
 
     def fit(self, rows: int) -> None:
@@ -109,7 +108,6 @@ class ComposerEditor(CellEditor):
         self._offer()
 
     def _offer(self) -> None:
-        """Show the choices for the text before the cursor."""
         found = self._completion()
         if found is None or (self._declined is not None and self._declined in found.begun):
             if found is None:
@@ -302,7 +300,6 @@ class Composer(Horizontal):
         self._unwatch()
 
     def set_colour(self, slot: int) -> None:
-        """The colour slot of the person who writes here."""
         self._mark.colour = slot
 
     def show_role(self) -> None:

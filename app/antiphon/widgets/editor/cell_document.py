@@ -182,11 +182,9 @@ class CellDocument(DocumentBase):
         return self._replace(offset, offset + len(text), character)
 
     def unfold(self, fold: FoldedRange) -> Replaced:
-        """Show a folded range again."""
         return self._replace(*fold, self.text[fold.offset : fold.end])
 
     def _shown(self, start: Location, end: Location) -> str:
-        """Return what is shown between two places of the text."""
         (first, low), (last, high) = start, end
         if first == last:
             return self._lines[first][low:high]

@@ -50,7 +50,6 @@ class InkRange(NamedTuple):
 
 
 def ink_style(ink: InkRange, theme: CellTheme) -> Style:
-    """Return the style of new text."""
     if not theme.ink:
         return Style()
     steps = theme.ink_unknown if ink.colour is None else theme.ink[ink.colour % len(theme.ink)]

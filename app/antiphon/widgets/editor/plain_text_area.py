@@ -91,7 +91,6 @@ class PlainTextArea(TextArea, ThemedWidget):
         return self.wrapped_document.row_of(self.selection.end)
 
     def row_of(self, offset: int) -> int:
-        """Row of a place in the text."""
         return self.wrapped_document.row_of(self.document.location_of(offset))
 
     def offset_at_row(self, row: int) -> int:
@@ -219,7 +218,6 @@ class PlainTextArea(TextArea, ThemedWidget):
 
     @property
     def text(self) -> str:
-        """The exact text of the block."""
         return self.document.text
 
     @text.setter

@@ -274,7 +274,6 @@ class _CachedSpan:
         return self._is_last and low <= self.ends[1] < high
 
     def column(self, place: Location) -> int:
-        """Screen column of a place in this row."""
         return self._cells.left(place[1] - self._start)
 
     def styles(self, spans: Sequence[SourceSpan]) -> Iterator[tuple[int, int, Style]]:

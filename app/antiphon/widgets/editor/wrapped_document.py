@@ -260,7 +260,6 @@ class CellWrappedDocument(WrappedDocument):
         return self._rows.before(line) + bisect_right(self._wrap_offsets[line], column)
 
     def section_of(self, location: Location) -> int:
-        """Return the section of its line that shows a location."""
         return bisect_right(self._wrap_offsets[location[0]], location[1])
 
     def location_to_offset(self, location: Location) -> Offset:
@@ -287,7 +286,6 @@ class CellWrappedDocument(WrappedDocument):
         return start + column
 
     def get_sections(self, line_index: int) -> list[str]:
-        """Return the displayed text of each row of a line."""
         count = len(self._wrap_offsets[line_index]) + 1
         return [self.cells(line_index, section).shown for section in range(count)]
 

@@ -77,7 +77,6 @@ class Outline(StatusRows):
 
     @property
     def room(self) -> int:
-        """Rows for entries."""
         return max(0, self.size.height - 1 - _FOOT)
 
     def show(

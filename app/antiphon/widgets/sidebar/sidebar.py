@@ -175,7 +175,6 @@ class Sidebar(StatusRows, can_focus=True):
         return range(first, min(first + room, len(ids)))
 
     def show_people(self, people: Sequence[ParticipantRow]) -> None:
-        """Show who is here and where."""
         self._people = tuple(people)
         self._layout_rows()
 

@@ -72,12 +72,10 @@ class FindBar(Horizontal):
 
     @property
     def query_text(self) -> str:
-        """The text to find as it is typed now."""
         return self.input.value
 
     @property
     def count(self) -> str:
-        """How often it was found, in words."""
         return self._count.words
 
     def open(self, where: str) -> None:

@@ -35,7 +35,6 @@ class HeaderLine(StatusLine):
 
     @property
     def context(self) -> str:
-        """Label of the context."""
         return self._label
 
     def show(

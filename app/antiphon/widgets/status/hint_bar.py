@@ -101,7 +101,6 @@ class HintBar(StatusLine):
         self._say()
 
     def clear_hint(self) -> None:
-        """The hint has been read."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None

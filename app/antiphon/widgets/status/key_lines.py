@@ -55,7 +55,6 @@ class KeyLines(ThemedWidget):
         self.set_reactive(KeyLines.keys, keys)
 
     def rows(self, width: int) -> list[list[StatusSpan]]:
-        """Return the rows in this width."""
         return key_rows(self.keys, width, self.cell_theme)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:

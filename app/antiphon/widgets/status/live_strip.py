@@ -107,7 +107,6 @@ class LiveStrip(ThemedWidget):
         self.live: LiveText | None = None
 
     def show(self, live: LiveText | None) -> None:
-        """Show this text, or nothing."""
         if live == self.live:
             return
         appears = (live is None) != (self.live is None)

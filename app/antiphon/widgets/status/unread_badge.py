@@ -28,14 +28,12 @@ class UnreadBadge(StatusLine):
         self._lines = 0
 
     def show(self, lines: int) -> None:
-        """Set the number of new lines."""
         if lines != self._lines:
             self._lines = lines
             self.set_class(lines > 0, "-new")
             self.refresh(layout=True)
 
     def label(self) -> str:
-        """Return the text of the mark."""
         noun = "line" if self._lines == 1 else "lines"
         return f"▼ {self._lines} new {noun}{self._key and ' · '}{self._key}"
 
