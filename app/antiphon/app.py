@@ -466,11 +466,7 @@ class AntiphonApp(App[None]):
                 stop()
 
     async def _show_document(self, same_context: DocumentScreen | None = None) -> None:
-        """Show the session's document instead of the one before.
-
-        Args:
-            same_context: the screen before if it showed this context, too: the message goes on.
-        """
+        """Show the session's document; the message of a screen of the `same_context` goes on."""
         while len(self.screen_stack) > 1:
             await self.screen.dismiss(None)  # so that whoever has asked there goes on
         if same_context is not None:

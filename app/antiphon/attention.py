@@ -19,10 +19,7 @@ class Attention:
     def __init__(
         self, *, clock: Callable[[], float] = monotonic, in_tmux: bool | None = None
     ) -> None:
-        """
-        Args:
-            in_tmux: whether tmux is between here and the terminal; found out if absent.
-        """
+        """`in_tmux`: whether tmux is between here and the terminal; found out if absent."""
         self._clock = clock
         self._in_tmux = "TMUX" in os.environ if in_tmux is None else in_tmux
         self._has_focus: bool | None = None

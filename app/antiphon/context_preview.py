@@ -30,11 +30,7 @@ class ContextPreview:
 
 
 def read_preview(page: Mapping[str, Any], caller: Mapping[str, Any]) -> ContextPreview | None:
-    """Return the preview that a page is; None of a context that is short.
-
-    Args:
-        page: the answer of `context.page`.
-        caller: the answer of `session.whoami`.
+    """Return the preview that `context.page` and `session.whoami` answer; None if it is short.
 
     Raises:
         ValueError: if they are not what these tools answer.

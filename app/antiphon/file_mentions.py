@@ -55,11 +55,6 @@ def complete_mention(
 
     People and models come first: files are offered where no name begins like it, and behind the
     names where nothing has been typed yet.
-
-    Args:
-        before: the text before the cursor.
-        names: of people and models.
-        root: the folder of the project.
     """
     found = _BEGUN.search(before)
     if found is None:

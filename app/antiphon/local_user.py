@@ -66,11 +66,7 @@ class LocalUser:
         return self.role in (None, AccessRole.OWNER)
 
     def may_decide(self, *, is_asker: bool) -> bool:
-        """Return whether the person may decide about a model's call, as far as it is known here.
-
-        Args:
-            is_asker: whether the call has this person's own rights.
-        """
+        """Return whether the person may decide about a call; `is_asker`: it has their rights."""
         if self.refusal is not None:
             return False
         return self.is_owner or (is_asker and self.role == AccessRole.EDITOR)

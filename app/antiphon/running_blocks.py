@@ -51,8 +51,7 @@ class RunningBlocks:
     ) -> InterruptTarget | None:
         """Return Ctrl+C's target: who writes the focused cell, who answers me, or everybody.
 
-        Args:
-            turns: the models at work; between two steps of a turn no block is running.
+        Between two steps of a turn no block is running: `turns` are the models at work.
         """
         turns = tuple(turns)
         writers = {one.block: str(one.principal) for one in turns if one.block in self._document}

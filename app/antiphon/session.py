@@ -167,11 +167,7 @@ class Session:
         return self.replica.presence()
 
     def start(self, around: str | None = None) -> None:
-        """Connect, and stay connected until `close`.
-
-        Args:
-            around: the block to be seen in the preview; the last ones if None.
-        """
+        """Connect, and stay connected until `close`; the preview is `around` a block or the end."""
         self._running = asyncio.create_task(self._run(around), name="replica")
         self._running.add_done_callback(self._ended)
 

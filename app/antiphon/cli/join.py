@@ -84,10 +84,7 @@ def split_token(url: str) -> tuple[str, str | None]:
 
 
 def hide_token_from_argv(arguments: Sequence[str], url: str) -> None:
-    """Begin this process again with the token in its environment, where `ps` does not show it.
-
-    Returns if there is no token in `url`.
-    """
+    """Begin this process again with a token in its environment, where `ps` does not show it."""
     bare, token = split_token(url)
     if token is None or not any(one.endswith(url) for one in arguments):
         return

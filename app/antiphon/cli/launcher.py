@@ -165,11 +165,7 @@ def program() -> str:
 
 
 def chosen_data(data: Path | None, project: Path) -> Path:
-    """Return the absolute data folder of a command; say on stderr if it is above this folder.
-
-    Args:
-        data: the folder that the command line names, None for the project's.
-    """
+    """Return the absolute data folder, by default the project's; say if it is above here."""
     if data is not None:
         return data.absolute()
     folder = data_folder(project)

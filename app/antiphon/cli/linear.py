@@ -60,7 +60,6 @@ class LinearSession:
         self._asked: list[str] = []
         """Calls that wait for a decision, the oldest first."""
         self._sent: str | None = None
-        """The last message that was sent."""
         self._ended = False
         self._is_over = False
         self._commands: Mapping[str, LinearCommand] = {

@@ -47,7 +47,6 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, grace: float = GRACE
     """Return the result of `work`, run in an event loop of its own.
 
     Args:
-        work: what is to be done.
         grace: seconds that it has to end when it is interrupted, before it is cancelled again.
 
     Raises:
@@ -73,11 +72,7 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, grace: float = GRACE
 async def _attended(
     work: Callable[[], Coroutine[Any, Any, Result]], grace: float, early: threading.Event
 ) -> Result:
-    """Return the result of `work`, or end it by Ctrl+C.
-
-    Args:
-        early: whether Ctrl+C came before this was run.
-    """
+    """Return the result of `work`, or end it by Ctrl+C, be it one that came `early`."""
     import asyncio
 
     interruption = asyncio.Event()

@@ -72,11 +72,7 @@ class Transcript:
     """Turns events of a subscription to a context into text for a pipe or a terminal."""
 
     def __init__(self, label: str, names: Mapping[str, str]) -> None:
-        """
-        Args:
-            label: the context's.
-            names: usernames by principal id; looked into whenever somebody is named.
-        """
+        """`names` are usernames by principal id; looked into whenever somebody is named."""
         self._label = label
         self._names = names
         self._cells: dict[str, _Cell] = {}

@@ -108,10 +108,9 @@ _OF_THE_SYSTEM: Final = (
 
 
 def confine(folder: Path, kernel: str) -> None:
-    """Allow this process its own folder, the program's code and the kernel; cannot be undone.
+    """Allow this process its own folder, the program's code and the kernel at `http://HOST:PORT`.
 
-    Args:
-        kernel: address of the kernel, `http://HOST:PORT`.
+    It cannot be undone.
     """
     for limit, value in _LIMITS.items():
         resource.setrlimit(limit, (value, value))

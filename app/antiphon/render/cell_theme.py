@@ -155,9 +155,7 @@ class CellTheme:
     panel: Style
     """Ground of output."""
     focus_surface: Style
-    """Ground of the focused cell."""
     edit_surface: Style
-    """Ground of the cell that is being edited."""
     composer: Style
     """Ground of the message that is being written."""
     strip: Style
@@ -165,7 +163,6 @@ class CellTheme:
     hit: Style
     """Text that was searched for."""
     hit_current: Style
-    """The hit that the search is at."""
     map_thumb: Style
     """The view in the scroll bar, and marks in it: their colour is the foreground."""
     map_unread: Style

@@ -51,10 +51,7 @@ class MarkdownStream:
         newlines: bool = False,
         start: Checkpoint = START,
     ) -> None:
-        """Args:
-        newlines: whether every newline in a paragraph is a line break (what people type).
-        start: what is known at the start of the text.
-        """
+        """With `newlines`, each is a line break; `start` is what is known before the text."""
         self._width = min(width, TEXT_WIDTH)
         self._wide = min(width, WIDE_WIDTH)
         self._theme = theme

@@ -43,10 +43,7 @@ class MarkdownCutter:
     def __init__(
         self, width: int, theme: CellTheme, *, newlines: bool = False, size: int = SEGMENT
     ) -> None:
-        """Args:
-        newlines: as of `MarkdownStream`.
-        size: code points from which a segment ends.
-        """
+        """`newlines` as of `MarkdownStream`; `size`: code points from which a segment ends."""
         self._width = width
         self._theme = theme
         self._newlines = newlines

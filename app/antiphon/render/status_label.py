@@ -76,12 +76,7 @@ def cut_label(view: CellView) -> str | None:
 
 
 def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:
-    """Return the words below a call that waits: whose rights it has, and which actions decide.
-
-    Args:
-        asker: name of whoever's rights it has.
-        is_own: whether that is the person here.
-    """
+    """Return the words below a call that waits: whose rights it has, and which actions decide."""
     rights = "your rights" if is_own else f"the rights of {asker}"
     if may_decide:
         answers = "<key:allow_once> once · <key:allow_always> always · <key:deny> no"

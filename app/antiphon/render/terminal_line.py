@@ -177,11 +177,7 @@ class TerminalDecoder:
     ) -> tuple[list[WrapPiece], SgrState]:
         """Return a line as it is shown, and the state at its end.
 
-        Args:
-            raw: the line in the text.
-            shown: the same with everything harmful replaced.
-            offset: of the line in the text.
-            state: at the start of the line.
+        `shown` is the line with everything harmful replaced; `state` is that at its start.
         """
         if "\x1b" not in raw and not _is_written_over(raw):
             return expand_tabs(shown, self._styles.style(state), offset, TAB), state

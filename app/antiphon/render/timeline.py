@@ -67,9 +67,7 @@ class Timeline:
 
         Nothing is made of the other lines: they are counted.
 
-        Args:
-            shows_change: whether what the version brought, and what it took away, is told from the
-                rest; only its text if not.
+        With `shows_change`, what the version brought and what it took away is told from the rest.
         """
         found = list(self._found(version, shows_change=shows_change))
         changed = 0
@@ -150,11 +148,7 @@ class PageHistory:
                 self._versions.setdefault(block, []).append(version)
 
     def version_at(self, block: str, version: int, newest: int) -> int:
-        """Return the version that a block had at one of the context; 0 if it was not there yet.
-
-        Args:
-            newest: the block's own newest version.
-        """
+        """Return a block's version at one of the context, at most `newest`; 0 before its first."""
         touched = self._touched.get(block, ())
         later = bisect_right(touched, version)
         return self._versions[block][later] - 1 if later < len(touched) else newest

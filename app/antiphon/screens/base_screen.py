@@ -121,9 +121,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`context` is its name until the document says it; `open_context` takes the id
-        of a context, and of the block to go to there.
-        """
+        """`context` is its name until the document says it."""
         super().__init__()
         self.mode = Mode.WRITE
         self.settings = settings or Settings()
@@ -188,7 +186,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
         self._focused_before_find: Widget | None = None
-        """Widget that had the focus before the search."""
         self._memory = memory
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""

@@ -151,10 +151,7 @@ class DocumentScreen(DocumentActions):
         return shift_through(state.cursor, changes, stick="left")
 
     def arrive_at(self, block: str, query: str = "") -> None:
-        """Go to a cell, and to a text in it, as soon as the document is there.
-
-        That is instead of where the person was last.
-        """
+        """Go to a cell and a text in it as soon as the document is there, not where one was."""
         self._arriving, self._arriving_query = block, query
         self.cells.focus()
 

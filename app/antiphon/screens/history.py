@@ -130,10 +130,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
     ]
 
     def __init__(self, source: HistorySource, block: str | None) -> None:
-        """
-        Args:
-            block: the cell; None for the page.
-        """
+        """`block` is the cell; None for the page."""
         super().__init__()
         self._source = source
         self._cell = block

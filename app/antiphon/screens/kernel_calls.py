@@ -206,11 +206,7 @@ class KernelActions:
     async def call(
         self, tool: str, params: Mapping[str, Any], failed: str = ""
     ) -> Mapping[str, Any] | None:
-        """Return the answer of a tool; None, with a hint, if it fails.
-
-        Args:
-            failed: the words before the reason.
-        """
+        """Return the answer of a tool; None, with a hint that begins with `failed`, if it fails."""
         try:
             return await self._session.call(tool, params)
         except AntiphonError as error:
@@ -222,10 +218,7 @@ class KernelActions:
     ) -> bool:
         """Take back the last edit of a block, and say so; whether anything changed.
 
-        Args:
-            place: the cell in words, for what is said.
-            principal: whose edit it is; the person's own if absent.
-            name: the username of that principal.
+        It is that of a principal with this name, else the person's own; `place` is the cell.
         """
         undone = await self.apply_undo("block.undo", block, principal, name)
         if undone is not None:
@@ -251,11 +244,7 @@ class KernelActions:
         *,
         preview: bool = False,
     ) -> UndoneText | None:
-        """Return what a tool takes back, or would with `preview`; None if nothing, which is said.
-
-        Args:
-            principal, name: as of `undo`.
-        """
+        """Return what a tool takes back, or would with `preview`; None, with a hint, if nothing."""
         what = tool.removeprefix("block.")
         params: dict[str, Any] = {"block_id": block, "preview": preview}
         if principal is not None:
@@ -333,10 +322,7 @@ class KernelActions:
         return result is not None and result.get("model") is not None
 
     async def steps(self, block: str | None) -> Sequence[HistoryStep] | None:
-        """Return the changes of a block, or the latest ones of the context, in order.
-
-        None if the kernel does not say.
-        """
+        """Return the changes of a block, or the latest ones of the context; None if not said."""
         document, found = self._session.document, list[HistoryStep]()
         tool, params = "block.history", {"block_id": block, "limit": STEPS_A_CALL}
         if block is None:
@@ -460,12 +446,7 @@ class KernelActions:
     async def contexts(
         self, seen: Mapping[str, int], *, archived: bool = False
     ) -> list[ContextName]:
-        """The kernel's contexts, oldest first; none if it does not say.
-
-        Args:
-            seen: the version of each context, by id, that the person has seen.
-            archived: whether archived ones are among them.
-        """
+        """Return the contexts, oldest first, with what changed since they were `seen`."""
         params: dict[str, Any] = {"seen": dict(seen), "archived": archived}
         result = await self.call("context.list", params, "The contexts cannot be listed")
         return [

@@ -278,11 +278,7 @@ class LineModal(HintingModal[str | None]):
     ]
 
     def __init__(self, placeholder: str, longest: int, value: str = "") -> None:
-        """
-        Args:
-            longest: most characters of the line.
-            value: what stands there at first.
-        """
+        """`longest` are the most characters of the line; `value` stands there at first."""
         super().__init__()
         self._input = Input(value, placeholder=placeholder, max_length=longest, compact=True)
 

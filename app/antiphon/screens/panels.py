@@ -73,10 +73,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     ]
 
     def __init__(self, kernel: Callable[[Callable[[str], None]], KernelActions]) -> None:
-        """
-        Args:
-            kernel: returns what calls the kernel, and says with the given function what is wrong.
-        """
+        """`kernel` returns the calls, which say what is wrong with the given function."""
         super().__init__()
         self.kernel = kernel(self.notify_person)
         self._rows_of: dict[str, range] = {}
@@ -218,12 +215,7 @@ class ContextsPanel(Panel):
         here: str,
         show: Callable[[str], None],
     ) -> None:
-        """
-        Args:
-            seen: returns the version of each context that the person has seen.
-            here: the id of the context that is on screen.
-            show: opens a context.
-        """
+        """`seen` returns the version of each context that the person has seen; `show` opens one."""
         super().__init__(kernel)
         self._seen = seen
         self._here = here
@@ -334,13 +326,7 @@ class PeoplePanel(Panel):
         follow: Callable[[str], bool],
         copy: Callable[[str], None],
     ) -> None:
-        """
-        Args:
-            me: the principal of the person here.
-            colour: returns the colour slot of a principal.
-            follow: follows a principal; whether it is here.
-            copy: puts a text where it can be pasted from.
-        """
+        """`follow` returns whether a principal is here; `copy` is for pasting a text elsewhere."""
         super().__init__(kernel)
         self._me = me
         self._colour = colour

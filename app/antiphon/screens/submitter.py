@@ -93,10 +93,7 @@ class MessageSubmitter:
             self._checked.clear()
 
     async def check_names(self) -> None:
-        """Tell of names and files in the draft that there are not, once each.
-
-        The last word may still be written.
-        """
+        """Tell of names and files in the draft that there are not, once each, but for its end."""
         text = self._draft.text[:CHECKED_CHARACTERS]
         if "@" not in text or text.startswith(SHELL_MARK) or not self._session.is_live:
             return

@@ -54,11 +54,7 @@ class HostOptions:
 
 
 def run_host(options: HostOptions) -> int:
-    """Serve guests until a signal, until the kernel ends, or until the time is over.
-
-    Returns:
-        The exit code.
-    """
+    """Serve guests until a signal, the kernel's end, or the time is over; return the exit code."""
     check_ownership(options.data)
     log_file = os.open(
         options.data / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600

@@ -99,11 +99,7 @@ class KernelLink:
                 raise
 
     async def watch(self, ended: Callable[[str, str], None]) -> str:
-        """Report each session that the kernel ends, with the reason, until the kernel goes away.
-
-        Returns:
-            Why there is no kernel any more.
-        """
+        """Report each session that the kernel ends, until it goes away; return why it did."""
         try:
             while True:
                 answer = await self._watch.call("ssh.ended", {"wait": _WAIT_SECONDS})

@@ -19,7 +19,6 @@ class GuestRequest(BaseModel):
     folder: str
     """Folder of this guest: state of the app, and nothing else of this machine."""
     environment: dict[str, str]
-    """The whole environment of the process."""
     has_terminal: bool
     command: tuple[str, ...] | None = None
     """A command of antiphon with its arguments; None: the app."""

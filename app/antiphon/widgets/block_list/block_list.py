@@ -375,11 +375,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._focus_seen(at_end=True)
 
     def reveal(self, block: str, offset: int | None = None, *, around: int = 0) -> None:
-        """Scroll as little as needed to see a cell, or a place of its text.
-
-        Args:
-            around: lines above and below the place that are to be seen, too.
-        """
+        """Scroll as little as needed to see a cell, or a place of it and lines `around` that."""
         self.layout_now()
         if block not in self._heights or self.source.is_hidden(block):
             return
@@ -402,10 +398,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         return self.viewport.row_of(block, line) is not None
 
     def first_place(self) -> TextPlace | None:
-        """Return the text in the first row that shows some below the row of a running head.
-
-        It is None while the tail is followed.
-        """
+        """Return the first text below the running head; None while the tail is followed."""
         if self.viewport.following:
             return None
         for place in self.viewport.places[self.viewport.head_rows :]:
@@ -475,11 +468,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._request_frame()
 
     def _focus_seen(self, *, at_end: bool = False) -> None:
-        """Give the focus to a cell on the screen if scrolling has left it behind.
-
-        Args:
-            at_end: whether to take the last cell, else the nearest one.
-        """
+        """Give the focus to the nearest (or last) cell on the screen if its own was left behind."""
         focused = self.focused_cell
         seen = [place for place in self.viewport.places if place is not None]
         if focused is None or not seen or self._looks.editor is not None:

@@ -40,19 +40,16 @@ class CellStyle(NamedTuple):
     cursors: tuple[RemoteCursor, ...]
     tints: tuple[AuthorRange, ...]
     ground: Style
-    """Background of the rows."""
     is_panel: bool
     """The background is that of the text only."""
     names_above: bool
     """The author's name has a row of its own above the text."""
     hits: tuple[Hit, ...] = ()
-    """Occurrences of the text that is looked for."""
     hit: Hit | None = None
     """The hit that the person has gone to."""
     note: str = ""
     """At the right of the last line."""
     ink: tuple[InkRange, ...] = ()
-    """New text."""
 
     @property
     def note_line(self) -> int | None:

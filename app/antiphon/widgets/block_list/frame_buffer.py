@@ -38,11 +38,7 @@ class FrameBuffer:
     def compose_frame(
         self, places: Sequence[LineRef | None], looks: CellPresenter, head_rows: int
     ) -> list[range]:
-        """Draw what is at these places; returns the runs of rows that look different now.
-
-        Args:
-            head_rows: rows that a running head may cover.
-        """
+        """Draw what is at these places; return the runs of rows that look different now."""
         cells: dict[str, CellPainter] = {}
         strips: list[Strip] = []
         blank = Strip.blank(looks.gutters.columns.width, looks.theme.background)

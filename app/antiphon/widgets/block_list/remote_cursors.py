@@ -109,12 +109,9 @@ class RemoteCursors:
             cursors[client] = replace(cursor, offset=offset)
 
     def update_presence(self, states: Mapping[int, PresenceState]) -> tuple[set[str], bool]:
-        """Take over what presence says now.
+        """Return the blocks that look different now, and whether that is all the doing of models.
 
         A state that says the same as before is not news: its cursor has moved on with the text.
-
-        Returns:
-            The blocks that look different, and whether that is all the doing of models.
         """
         touched: set[str] = set()
         only_models = True
@@ -152,11 +149,7 @@ class RemoteCursors:
     def point(
         self, client: int, place: TextPlace | None, name: str = "", colour: int = 0
     ) -> set[str]:
-        """Mark the text that somebody points at, and nothing else of theirs.
-
-        Returns:
-            The blocks that look different.
-        """
+        """Mark the text that somebody points at; return the blocks that look different."""
         before = self._pointers.get(client)
         if before == place:
             return set()

@@ -59,10 +59,7 @@ class ScrollMap:
     ) -> bool:
         """Compute the marks of a bar of so many rows; whether they are others than before.
 
-        Args:
-            unread: cells with something new.
-            start: the line at which new text begins below the view.
-            hits: cells in which something was found, in order, and where.
+        New text below the view begins at `start`.
         """
         before, self.marks = self.marks, {}
         if rows and self._heights.total > rows:

@@ -63,12 +63,7 @@ class TextFinder:
     # Searching
 
     def search(self, query: str, *, first: str | None = None, scope: str | None = None) -> None:
-        """Forget all hits and look for another text; an empty one has none.
-
-        Args:
-            first: the cell to begin with; those above it are searched last.
-            scope: the only cell to search.
-        """
+        """Look for another text, or none, from the cell `first` on or only in `scope`."""
         before = frozenset(self._hits)
         self.query, self._scope, self._length = query, scope, len(query)
         self._hits, self._pending = {}, {}

@@ -53,11 +53,7 @@ class DraftSync:
         private: PrivateDraftFile | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        """
-        Args:
-            private: keeps a private draft; absent, it is gone with the app.
-            notify: is told when it cannot be kept.
-        """
+        """`private` keeps a private draft beyond the app; `notify` is told when it cannot."""
         self.block: str | None = None
         self._shared = shared
         self._clock = clock or SystemClock()

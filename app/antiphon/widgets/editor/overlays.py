@@ -36,7 +36,6 @@ class RemoteCursor:
     has_moved: bool = False
     """Its owner has just moved it: the name may cover the text of another row."""
     is_writing: bool = False
-    """Its owner writes there."""
 
 
 class InkRange(NamedTuple):
@@ -168,9 +167,7 @@ def flagged(
 ) -> Strip:
     """Write names over a row at the columns of their cursors, shifted where they do not fit.
 
-    Args:
-        left: the first column of the cursors' line.
-        keep_text: whether the flags stand behind what the row says.
+    Their line begins at `left`; with `keep_text` they stand behind what the row says.
     """
     free = cell_len(strip.text.rstrip()) + _FLAG_GAP if keep_text else left
     for flag in sorted(flags, key=lambda one: one.column):

@@ -83,7 +83,6 @@ class RowCache:
         Args:
             hits: ranges to mark, in order, in code points.
             source: tells the styles of the lines; without one they have none.
-            ground: foreground and background of the rows.
             has_row_above: whether somebody else shows `flags_above`.
         """
         wrap = area.wrapped_document
@@ -165,11 +164,7 @@ class RowCache:
         places: Sequence[tuple[RemoteCursor, Location, Location | None]],
         width: int,
     ) -> tuple[list[StyleSpan], list[CursorLabel]]:
-        """Return what others have selected in a row, and their cursors in it.
-
-        Args:
-            places: of each cursor, and of the other end of what it has selected.
-        """
+        """Return what others have selected in a row, and their cursors in it."""
         marks: list[StyleSpan] = []
         tags: list[CursorLabel] = []
         for other, place, anchor in places:
@@ -232,12 +227,7 @@ def _is_same(strip: Strip, other: Strip, column: int) -> bool:
 
 
 def _shown(text: str, least: int, style: Style, parts: Iterable[tuple[int, int, Style]]) -> Strip:
-    """The text of a row.
-
-    Args:
-        least: columns that the row has at least.
-        parts: start and end in the text, in order, of what has a style on top of `style`.
-    """
+    """Return a row of `least` columns or more; `parts` have a style on top of `style`."""
     segments: list[Segment] = []
     at = 0
     for start, end, own_style in parts:

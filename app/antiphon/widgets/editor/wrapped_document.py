@@ -55,11 +55,7 @@ class LineCells(NamedTuple):
 
 
 def line_cells(line: str, tab: int, labels: Mapping[str, str] | None = None) -> LineCells:
-    """Return the cells of a line without its end, or of a section of one.
-
-    Args:
-        labels: shown in the place of characters that stand for folded ranges.
-    """
+    """Return the cells of a line without its end, or of a section; `labels` stand for folds."""
     return _line_cells(
         line, tab, tuple(map(labels.__getitem__, FOLDED.findall(line))) if labels else ()
     )

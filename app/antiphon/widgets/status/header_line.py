@@ -44,11 +44,7 @@ class HeaderLine(StatusLine):
         standing: SessionStatus,
         use: str = "",
     ) -> None:
-        """Set the contents of the line from now on.
-
-        Args:
-            use: tokens and money that the model here has used.
-        """
+        """Show this from now on; `use` is what the model here has used of tokens and money."""
         self._label, self._people, self._standing = context, people, standing
         self._use = use
         self.update_spans((self._place, context, tuple(people), standing, use))

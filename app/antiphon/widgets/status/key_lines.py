@@ -24,11 +24,7 @@ _MARGINS: Final = 2
 def key_rows(
     keys: Keys, width: int, theme: CellTheme, lead: Sequence[StatusSpan] = ()
 ) -> list[list[StatusSpan]]:
-    """Return rows with the keys; a key and its words stand in one row.
-
-    Args:
-        lead: stands before the keys.
-    """
+    """Return rows with the keys behind `lead`; a key and its words stand in one row."""
     rows = [list(lead)]
     for key, words in keys:
         taken = sum(cell_len(one.text) for one in rows[-1])
@@ -48,7 +44,6 @@ class KeyLines(ThemedWidget):
     """
 
     keys: reactive[Keys] = reactive((), layout=True)
-    """The keys that work now."""
 
     def __init__(self, keys: Keys = ()) -> None:
         super().__init__()

@@ -42,11 +42,7 @@ def participants(
     others: Iterable[PresenceState],
     asking: Collection[str] = (),
 ) -> Sequence[Participant]:
-    """Return me first, then those who write, then by name. One entry a principal.
-
-    Args:
-        asking: ids of models that wait for a decision of the person here.
-    """
+    """Return me, then models, then by name, one entry each; those `asking` wait for a decision."""
     found: dict[str, Participant] = {}
     if me is not None:
         found[me.principal] = _person(me, is_me=True)
