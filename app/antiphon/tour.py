@@ -33,6 +33,7 @@ class TourStep(Enum):
     JOIN = "Second terminal: `make join`"
     JOINED = "{guest} is here"
     ASK = "Ask something, or !ls"
+    OVER = ""
 
 
 class Tour:
@@ -44,7 +45,6 @@ class Tour:
         self._models_here = False
         self._model = "The model"
         self._guest = "guest"
-        self.hidden = False
         self.typo_block: str | None = None
         """The block with the typo, until it is mended."""
 
@@ -52,12 +52,7 @@ class Tour:
     def hint_text(self) -> str | None:
         """None: nothing to try now."""
         template: str | None = self.step.value
-        if self.hidden or template is None:
-            return None
-        return template.format(model=self._model, guest=self._guest)
-
-    def hide(self) -> None:
-        self.hidden = True
+        return template.format(model=self._model, guest=self._guest) if template else None
 
     @property
     def awaits_text(self) -> bool:
@@ -106,7 +101,7 @@ class Tour:
 
     def sent(self) -> None:
         if self.step is TourStep.ASK:
-            self.hide()
+            self.step = TourStep.OVER
 
     def models_here(self, name: str | None) -> None:
         """Name a model that is at work, if any is; the last one to leave ends the first minute."""
