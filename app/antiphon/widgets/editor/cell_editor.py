@@ -282,18 +282,12 @@ class CellEditor(PlainTextArea):
             count = f"{lines:,} lines" if lines > 1 else "1 line"
             self.fold(start, start + len(text), f"[pasted {count} · {size}]")
 
-    def action_undo(self) -> None:
-        self.post_message(self.UndoRequested(self))
-
-    def action_redo(self) -> None:
-        self.post_message(self.RedoRequested(self))
-
     def undo(self) -> None:
         """Undo is the document's, by author: the text area's would take back others' text."""
-        self.action_undo()
+        self.post_message(self.UndoRequested(self))
 
     def redo(self) -> None:
-        self.action_redo()
+        self.post_message(self.RedoRequested(self))
 
     def action_neighbour(self, direction: int) -> None:
         self.post_message(self.NeighbourRequested(self, direction))
