@@ -19,7 +19,7 @@ import pytest
 from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.guest_session import SessionContext
 from antiphon.ssh.kernel_link import KernelLink
-from antiphon.ssh.server import aclose, listen
+from antiphon.ssh.server import listen
 from tests.e2e.sharing import KEYGEN, NO_CHECKS, SSH, needs_openssh
 from tests.kernel.served import ServedKernel, served_kernel
 
@@ -74,7 +74,8 @@ async def port(tmp_path: Path, served: ServedKernel) -> AsyncIterator[int]:
     key = asyncssh.generate_private_key("ssh-ed25519")
     acceptor = await listen(context, key, "127.0.0.1", 0)
     yield acceptor.get_port()
-    await aclose(acceptor)
+    acceptor.close()
+    await asyncio.wait_for(acceptor.wait_closed(), 5)
     await link.close()
     os.close(log)
 

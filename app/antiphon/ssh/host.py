@@ -25,7 +25,7 @@ from antiphon.ssh.files import (
 from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.guest_session import SessionContext
 from antiphon.ssh.kernel_link import KernelLink
-from antiphon.ssh.server import listen, quiet_library
+from antiphon.ssh.server import listen
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.ownership import check_ownership
 from antiphon_kernel.client.private_files import write_private
@@ -62,7 +62,8 @@ def run_host(options: HostOptions) -> int:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    quiet_library()
+    # Of each connection the library would give an account; what goes wrong stays in the log.
+    asyncssh.set_log_level(logging.ERROR)
     if hold_lock(options.data) is None:
         _log.error("another SSH host serves %s", options.data)
         return 1

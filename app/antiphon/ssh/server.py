@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final
 
 import asyncssh
@@ -46,10 +44,6 @@ class GuestConnections:
         self.context = context
         self._strangers: dict[GuestConnection, None] = {}
         self._guests: set[GuestConnection] = set()
-
-    def accept(self) -> GuestConnection:
-        """Return the server's end of a new connection."""
-        return GuestConnection(self)
 
     def add(self, one: GuestConnection) -> None:
         """Take note of a connection, at the expense of the oldest that has not authenticated."""
@@ -197,7 +191,10 @@ async def listen(
         OSError: if the port is taken, or there is no such interface.
     """
     connections = GuestConnections(context)
-    accept: Callable[[], asyncssh.SSHServer] = connections.accept
+
+    def accept() -> asyncssh.SSHServer:
+        return GuestConnection(connections)
+
     return await asyncssh.create_server(
         accept,
         bind,
@@ -222,14 +219,3 @@ async def listen(
         keepalive_count_max=_KEEPALIVE_COUNT,
         encoding=None,
     )
-
-
-def quiet_library() -> None:
-    """Keep asyncssh's account of each connection out of the log; what goes wrong stays in it."""
-    asyncssh.set_log_level(logging.ERROR)
-
-
-async def aclose(acceptor: asyncssh.SSHAcceptor) -> None:
-    """Stop listening, and drop the connections."""
-    acceptor.close()
-    await asyncio.wait_for(acceptor.wait_closed(), 5)
