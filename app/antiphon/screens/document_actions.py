@@ -212,7 +212,7 @@ class DocumentActions(CellActions):
         elif self.cells.following:
             self.cells.last_cell()
         elif self.cells.focused_cell is None:
-            self.cells.previous_cell()
+            self.cells.focus_neighbour(-1)
         self.cells.focus()
 
     @requires_write
@@ -359,10 +359,10 @@ class DocumentActions(CellActions):
             self._choose_next_asked()
 
     def action_next_cell(self) -> None:
-        self._move(self.cells.next_cell, LAST_CELL)
+        self._move(partial(self.cells.focus_neighbour, 1), LAST_CELL)
 
     def action_previous_cell(self) -> None:
-        self._move(self.cells.previous_cell, FIRST_CELL)
+        self._move(partial(self.cells.focus_neighbour, -1), FIRST_CELL)
 
     def action_first_cell(self) -> None:
         self._move(self.cells.first_cell, FIRST_CELL)
@@ -452,11 +452,11 @@ class DocumentActions(CellActions):
             self.hint("The thinking is out of sight: all of it is folded, or opened, by this key.")
 
     def action_next_unread(self) -> None:
-        if not self.cells.next_unread():
+        if not self.cells.focus_unread(1):
             self.hint("Nothing unread below.")
 
     def action_previous_unread(self) -> None:
-        if not self.cells.previous_unread():
+        if not self.cells.focus_unread(-1):
             self.hint("Nothing unread above.")
 
     # Finding

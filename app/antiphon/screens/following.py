@@ -58,11 +58,8 @@ class Following:
 
     def others(self) -> Sequence[PresenceState]:
         """Return everybody else, one state each, those who write first."""
-        me = self._session.me
         found: dict[str, PresenceState] = {}
-        for state in self._session.presence().values():
-            if me is not None and state.principal == me.principal:
-                continue
+        for state in filter(self._is_other, self._session.presence().values()):
             known = found.get(state.principal)
             if known is None or _rank(state) < _rank(known):
                 found[state.principal] = state
@@ -139,15 +136,7 @@ class Following:
             return
         cells.focus_cell(block, reveal=False)
         if cursor is not None and not cells.shows_place(block, cursor):
-            self.go_to(TextPlace(block, cursor, cursor))
-
-    def go_to(self, place: TextPlace) -> None:
-        cells = self._cells
-        if place.end >= self._source.document.length(place.block) and cells.is_last(place.block):
-            cells.to_tail()
-        else:
-            cells.reveal(place.block, place.start)
-        cells.focus_cell(place.block, reveal=False)
+            cells.go_to(TextPlace(block, cursor, cursor))
 
     # Pointing and gathering
 
@@ -231,7 +220,7 @@ class Following:
             return False
         _, place = self._pointed
         self._pointed = None
-        self.go_to(place)
+        self._cells.go_to(place)
         return True
 
 

@@ -10,6 +10,7 @@ from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.status import LiveStrip, LiveText, UnreadBadge
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.presence import TextPlace
 from antiphon_kernel.types.signal import Signal
 
 FRAME: Final = 1 / 15
@@ -64,12 +65,8 @@ class LiveWriters:
         writer = self.shown
         if writer is None:
             return False
-        at_end = writer.cursor.offset >= len(self._source.text(writer.block))
-        if at_end and self._cells.is_last(writer.block):
-            self._cells.to_tail()
-        else:
-            self._cells.reveal(writer.block, writer.cursor.offset)
-        self._cells.focus_cell(writer.block, reveal=False)
+        offset = writer.cursor.offset
+        self._cells.go_to(TextPlace(writer.block, offset, offset))
         return True
 
     def _changed(self, change: CellChange) -> None:

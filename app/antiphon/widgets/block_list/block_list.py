@@ -387,6 +387,14 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.viewport.reveal(block, first, last)
         self._moved()
 
+    def go_to(self, place: TextPlace) -> None:
+        """Show a place of a text and focus its cell; follow the tail if it is the last place."""
+        if place.end >= self.source.document.length(place.block) and self.is_last(place.block):
+            self.to_tail()
+        else:
+            self.reveal(place.block, place.start)
+        self.focus_cell(place.block, reveal=False)
+
     def shows_place(self, block: str, offset: int) -> bool:
         """Return whether the last frame shows a place of a cell's text."""
         if not self._rows.is_shown(block):
@@ -486,15 +494,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     # From cell to cell, passing over hidden ones
 
-    def next_cell(self) -> bool:
-        """To the cell below, or further down in one that goes on below the view."""
-        return self._focus_neighbour(1)
-
-    def previous_cell(self) -> bool:
-        """To the cell above, or further up in one that begins above the view."""
-        return self._focus_neighbour(-1)
-
-    def _focus_neighbour(self, direction: int) -> bool:
+    def focus_neighbour(self, direction: int) -> bool:
+        """Go to the cell below (1) or above (-1), or on in one that goes on beyond the view."""
         self.layout_now()
         viewport, block = self.viewport, self.focused_cell
         if block is None or not self.has_cell(block):
@@ -521,15 +522,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.focus_cell(last, reveal=False)
         self.to_tail()
 
-    def next_unread(self) -> bool:
-        """Focus the next cell below with something new; False if there is none."""
-        return self._focus_unread(1)
-
-    def previous_unread(self) -> bool:
-        """Focus the next cell above with something new; False if there is none."""
-        return self._focus_unread(-1)
-
-    def _focus_unread(self, direction: int) -> bool:
+    def focus_unread(self, direction: int) -> bool:
+        """Focus the next cell below (1) or above (-1) with something new; False without one."""
         found = self._nearest(self._unread.cells(), direction)
         if found is not None:
             self.focus_cell(found)

@@ -43,10 +43,6 @@ class RenderCache:
         self.lines_drawn = 0
         """Lines of text that were drawn; for measuring."""
 
-    @property
-    def width(self) -> int:
-        return self._width
-
     def set_style(self, width: int, theme: CellTheme) -> None:
         if width != self._width or theme is not self._theme:
             self._width = width

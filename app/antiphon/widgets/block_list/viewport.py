@@ -247,11 +247,8 @@ class Viewport:
             self._take_first_as_anchor()
             return
         self.anchor = Anchor(place.block, place.line, row - rows)
-        self.layout()
-        if self.places[-1] is None or self.is_at_tail:
-            self.following = True
-            self.layout()
-        else:
+        self._layout_or_follow()
+        if not self.following:
             self._take_first_as_anchor()
 
     def jump(self, row: int) -> None:
@@ -262,10 +259,12 @@ class Viewport:
         block, inside = found
         head = self.measured(block).head
         self.anchor_on(block, inside - head, 0)
+        self._layout_or_follow()
+
+    def _layout_or_follow(self) -> None:
         self.layout()
         if self.places[-1] is None or self.is_at_tail:
-            self.following = True
-            self.layout()
+            self.scroll_end()
 
     def scroll_end(self) -> None:
         self.following = True

@@ -147,7 +147,7 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
                         app.cells.toggle_fold(block)
                 case "focus", int(direction), _:
                     watcher.held = None
-                    app.cells.next_cell() if direction > 0 else app.cells.previous_cell()
+                    app.cells.focus_neighbour(direction)
                 case "edit", _, _:
                     watcher.held = None
                     app.area.edit(block)

@@ -86,7 +86,7 @@ async def test_block_list_with_many_new_blocks_shows_their_end(sample: Sample) -
     async with on_screen(sample) as (app, _):
         sample.add_turns(50)
         await until(lambda: "   return x" in app.screen_text()[-1], "the end is drawn")
-        assert not app.cells.next_unread()
+        assert not app.cells.focus_unread(1)
         app.cells.first_cell()
         await until(lambda: app.screen_text()[1] == " ┃ What is 0?", "the start")
 
@@ -190,12 +190,12 @@ async def test_focus_goes_from_cell_to_cell_and_through_a_high_one(sample: Sampl
             assert app.cells.focused_cell in (first, high, last)
             if app.cells.focused_cell == last:
                 break
-            app.cells.next_cell()
+            app.cells.focus_neighbour(1)
             await pilot.pause()
             seen.update(text.removeprefix(" ┃ ") for text in app.screen_text() if "┃" in text)
         assert app.cells.focused_cell == last
         assert {f"paragraph {number}" for number in range(40)} <= seen
-        assert not app.cells.next_cell()
+        assert not app.cells.focus_neighbour(1)
 
 
 async def test_next_unread_goes_to_cells_that_changed_unseen(sample: Sample) -> None:
@@ -206,11 +206,11 @@ async def test_next_unread_goes_to_cells_that_changed_unseen(sample: Sample) -> 
         sample.peer.splice(blocks[15], 0, 0, "edited ")
         sample.peer.splice(blocks[21], 0, 0, "edited ")
         await pilot.pause()
-        assert app.cells.next_unread() and app.cells.focused_cell == blocks[15]
+        assert app.cells.focus_unread(1) and app.cells.focused_cell == blocks[15]
         await pilot.pause()
-        assert app.cells.next_unread() and app.cells.focused_cell == blocks[21]
+        assert app.cells.focus_unread(1) and app.cells.focused_cell == blocks[21]
         await pilot.pause()
-        assert not app.cells.next_unread()
+        assert not app.cells.focus_unread(1)
 
 
 async def test_wide_views_name_authors_in_the_gutter(sample: Sample) -> None:
