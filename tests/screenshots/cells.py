@@ -141,7 +141,7 @@ class CellsApp(App[None]):
         self.area = DocumentView(self.source)
         self.draft = DraftSync(sample.here)
         composer = Composer(self.draft, user)
-        composer.set_colour(0)
+        composer.mark.colour = 0
         self.source.name_keys = KeyMap().name_keys
         self.frame = DocumentLayout(
             self.area, composer, HintLog(), KeyMap(), place="choir", settings=Settings()

@@ -408,7 +408,7 @@ class DocumentScreen(DocumentActions):
             return
         if self.source.me is None:
             self.source.me = me.principal
-            self.composer.set_colour(me.colour)
+            self.composer.mark.colour = me.colour
         if me.role is not None and str(me.role) != self.user.role:
             told = self.user.update(str(me.role))
             self._role_changed()

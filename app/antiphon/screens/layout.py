@@ -165,7 +165,7 @@ class DocumentLayout(Container):
         self._body.styles.padding = (0, beside)
         self._main.styles.padding = (0, 0, 0, 1 - margin)
         self.footer.margin = beside + 1
-        self.composer.set_gutter(columns.gutter)
+        self.composer.mark.styles.width = columns.gutter
         self.notice.indent = self.live.indent = columns.gutter
         self.composer.completions.margin = max(0, columns.gutter - 2)
         self.header.margin = self.live.margin = self.drafts.margin = margin

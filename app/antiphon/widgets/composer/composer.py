@@ -289,23 +289,21 @@ class Composer(Horizontal):
         self.completions = CompletionList()
         """Choices for what is typed; stands elsewhere on the screen."""
         self.editor = ComposerEditor(draft, user, self.completions)
-        self._mark = PromptMark(user)
+        self.mark = PromptMark(user)
+        """Stands in the gutter: the text is in line with the text of the cells."""
         self._unwatch = draft.local.watch(lambda change: self._text_changed())
 
     def compose(self) -> ComposeResult:
-        yield self._mark
+        yield self.mark
         yield self.editor
 
     def on_unmount(self) -> None:
         self._unwatch()
 
-    def set_colour(self, slot: int) -> None:
-        self._mark.colour = slot
-
     def show_role(self) -> None:
         """Redraw what depends on whether the person may write, and who sees it."""
         self._show_purpose()
-        self._mark.refresh()
+        self.mark.refresh()
         self.editor.refresh()
         self.post_message(self.Changed())
 
@@ -327,10 +325,6 @@ class Composer(Horizontal):
         height = self.screen.size.height
         return max(1, min(height // 2, height - _ROWS_BESIDE))
 
-    def set_gutter(self, width: int) -> None:
-        """Set the column at which the text begins: in line with the text of the cells."""
-        self._mark.styles.width = width
-
     def on_resize(self) -> None:
         self._fit()
 
@@ -348,7 +342,7 @@ class Composer(Horizontal):
         self.styles.height = rows
 
     def _show_purpose(self) -> None:
-        draft, mark = self.draft, self._mark
+        draft, mark = self.draft, self.mark
         asks = (self.is_mounted and self._is_long) or not draft.is_typed_here
         addressed = _ADDRESS.match(draft.text)
         mark.is_private, mark.asks = draft.is_private, asks
