@@ -84,29 +84,28 @@ class FindView:
 
     def open(self) -> None:
         """Ask for a text; in a cell that is being edited for one in there."""
-        editor = self._area.editor
-        self._origin = self._position(editor)
-        self._opened.clear()
-        self._bar.open("this context" if editor is None else "this cell")
-        if not self.is_open:
-            self.is_open = True
-            self._run("find", self._follow)
-            self.look_for(self._bar.query_text)
+        editor, was_open = self._area.editor, self.is_open
+        self._open(self._position(editor), "this context" if editor is None else "this cell")
+        if not was_open:
+            self.look_for(self._bar.input.value)
 
     def find_from(self, block: str, query: str) -> None:
         """Go to the first hit of a text in a cell, else behind it; all others are marked."""
-        self._origin = _BeforeFind(
-            self._cells.view_state(), self._cells.focused_cell, None, None, HitPlace(block, -1)
-        )
-        self._opened.clear()
-        self._cells.focus_cell(block)
-        self._bar.open("this context")
+        cells = self._cells
+        origin = (cells.view_state(), cells.focused_cell, None, None, HitPlace(block, -1))
+        cells.focus_cell(block)
+        self._open(_BeforeFind(*origin), "this context")
         self._bar.set_query(query)
+        self.look_for(query)
+        self.stay()
+
+    def _open(self, origin: _BeforeFind, where: str) -> None:
+        self._origin = origin
+        self._opened.clear()
+        self._bar.open(where)
         if not self.is_open:
             self.is_open = True
             self._run("find", self._follow)
-        self.look_for(query)
-        self.stay()
 
     def _position(self, editor: CellEditor | None) -> _BeforeFind:
         cells = self._cells
@@ -137,14 +136,11 @@ class FindView:
 
     def stay(self) -> None:
         """Give the focus to where the hit is; hits stay marked, but in an editor."""
-        origin = self._origin
-        if origin is not None and origin.editor is not None:
+        editor = None if self._origin is None else self._origin.editor
+        if editor is not None or not self.finder.query:
             self.end()
-            self._focus_editor(origin.editor)
-        else:
-            self._cells.focus(scroll_visible=False)
-            if not self.finder.query:
-                self.end()
+        left = editor if editor is not None and editor.is_attached else self._cells
+        left.focus(scroll_visible=False)
 
     def end(self) -> None:
         """Mark nothing any more, and stay here."""
@@ -171,12 +167,6 @@ class FindView:
             self._cells.focus_cell(origin.focused, reveal=False)
         elif origin.editor.is_attached and origin.selection is not None:
             origin.editor.select(*origin.selection)
-
-    def _focus_editor(self, editor: CellEditor) -> None:
-        if editor.is_attached:
-            editor.focus(scroll_visible=False)
-        else:
-            self._cells.focus(scroll_visible=False)
 
     # Searching
 

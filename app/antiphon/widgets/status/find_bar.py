@@ -71,10 +71,6 @@ class FindBar(Horizontal):
         return self.has_class("-open")
 
     @property
-    def query_text(self) -> str:
-        return self.input.value
-
-    @property
     def count(self) -> str:
         return self._count.words
 
