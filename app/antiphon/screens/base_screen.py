@@ -91,7 +91,7 @@ class Arrangement:
     back: tuple[ToolCall, ...]
     blocks: frozenset[str]
     """Cells at which the person takes it back or makes it again."""
-    focus: str | None
+    focus: str
     """The cell to go to when it has been taken back."""
     undone: str
     """Sentence that says that it has been taken back."""
@@ -198,7 +198,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._away_since: float | None = None
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
-        self._models = ModelsHere()
+        self.models = ModelsHere()
+        """The models that answer here, as the kernel said last."""
         self._models_known = False
         self._asked: dict[str, None] = {}
         """Calls of which the person has been told that they wait for a decision, in that order."""
@@ -388,7 +389,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
                 return None
         keys = {action.name: action.keys for action in self.keymap.actions}
         named = (("send", "sends what you write below"), ("palette", "everything, by name"))
-        models = self._models
+        models = self.models
         answers = [self._kernel.nobody] if self._models_known else []
         if models.default is not None:
             others = [name for name in models.names if name != models.default]
@@ -490,11 +491,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
         here = self._session.document.context
         return [one for one in self._contexts if one.id != here]
 
-    @property
-    def models(self) -> ModelsHere:
-        """The models that answer here, as the kernel said last."""
-        return self._models
-
     def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""
         self.run_in_background(self._choose_model(name))
@@ -508,7 +504,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         found = await self._kernel.models() if self._session.is_live else None
         if found is None or self._retired:
             return
-        self._models, self._models_known = found, True
+        self.models, self._models_known = found, True
         self._update_participants()
         self._update()
 
@@ -588,7 +584,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             status = replace(status, reason=self.keymap.name_keys(status.reason))
         if status.refused is self._looked_at:
             status = replace(status, refused=None)
-        self._frame.header.show(self.label, people, status, self._models.use)
+        self._frame.header.show(self.label, people, status, self.models.use)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
                 [participant_rows(one, self._number(one), self.mode_word) for one in people]

@@ -85,7 +85,7 @@ class CellActions(BaseScreen):
         self._arranged, self._disarranged = arrangement, None
         return True
 
-    async def _undo_arrangement(self, block: str | None) -> bool:
+    async def _undo_arrangement(self, block: str) -> bool:
         """Take the last change of whole cells back, if it was made here; whether it was."""
         last = self._arranged
         if self.mode is not Mode.NAVIGATE or last is None or block not in last.blocks:
@@ -95,28 +95,28 @@ class CellActions(BaseScreen):
             if await self._kernel.call(call.tool, call.params) is None:
                 return True
         self._disarranged = last
-        if last.focus is not None and self.cells.has_cell(last.focus):
+        if self.cells.has_cell(last.focus):
             self.cells.focus_cell(last.focus)
         self.hint(f"{last.undone} · <key:redo> does it again")
         return True
 
-    async def _redo_arrangement(self, block: str | None) -> bool:
+    async def _redo_arrangement(self, block: str) -> bool:
         last = self._disarranged
         if self.mode is not Mode.NAVIGATE or last is None or block not in last.blocks:
             return False
         self._disarranged = None
         neighbour = self._beside(frozenset(call.params["block_id"] for call in last.calls), block)
         if await self._arrange(last):
-            if self.source.is_hidden(block or ""):
+            if self.source.is_hidden(block):
                 self.cells.focus_cell(neighbour)
             self.hint("Done again · <key:undo> takes it back")
         return True
 
-    def _beside(self, blocks: frozenset[str], block: str | None) -> str | None:
+    def _beside(self, blocks: frozenset[str], block: str) -> str | None:
         """Return the nearest cell that is none of these, below if there is one."""
         for direction in (1, -1):
-            found = block
-            while found is not None and found in blocks:
+            found: str | None = block
+            while found in blocks:
                 found = self.cells.neighbour(found, direction)
             if found is not None:
                 return found
@@ -137,10 +137,8 @@ class CellActions(BaseScreen):
         before = tuple(
             _excluding(one, self._session.document.header(one).excluded) for one in blocks
         )
-        near = frozenset((*blocks, neighbour)) - {None}
-        arrangement = Arrangement(
-            calls, before, frozenset(one for one in near if one), block, f"Brought back {name}"
-        )
+        near = blocks if neighbour is None else (*blocks, neighbour)
+        arrangement = Arrangement(calls, before, frozenset(near), block, f"Brought back {name}")
         if await self._arrange(arrangement):
             self.cells.focus_cell(neighbour)
             lines = "with its output " if len(blocks) > 1 else ""
@@ -258,16 +256,13 @@ class CellActions(BaseScreen):
         elif self.source.header(target).kind == BlockKind.TOOL_RESULT:
             target = self.source.header(target).parent or target
         home = {"after": before} if before is not None else {"before": ids[len(blocks)]}
-        calls = _moves(blocks, "after" if below else "before", target)
+        calls = _moves_below(blocks, target) if below else _moves(blocks, "before", target)
         back = _moves(blocks, *next(iter(home.items())))
-        if below:
-            calls = _moves_below(blocks, target)
         arrangement = Arrangement(calls, back, frozenset(blocks), block, f"{name} is back")
-        if await self._arrange(arrangement):
-            self.cells.focus_cell(block)
+        is_moved = await self._arrange(arrangement)
+        self.cells.focus_cell(block)
+        if is_moved:
             self.hint(f"Moved {name} · <key:undo> puts it back")
-        else:
-            self.cells.focus_cell(block)
 
     def action_leave_move(self) -> None:
         block, self._moving = self._moving, None
