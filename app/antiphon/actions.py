@@ -191,7 +191,13 @@ _EDIT: Final = frozenset({Mode.EDIT})
 _write = partial(Action, modes=_WRITE)
 _navigate = partial(Action, modes=_NAVIGATE)
 _on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
+_asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
 _edit = partial(Action, modes=_EDIT)
+_cell_command = partial(
+    Action,
+    modes=_EDIT | _NAVIGATE,
+    enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
+)
 _contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}))
 _find = partial(Action, modes=frozenset({Mode.FIND}))
 
@@ -307,34 +313,28 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "One level back: a selection, the editor, the cells. Never discards text.",
         words="leave",
     ),
-    _navigate(
+    _asked(
         "allow_once",
         ("o",),
         "Let the model's call run that waits for a decision.",
         words="once",
         title="Let the call run once",
-        enabled=lambda now: now.asks and now.live,
-        mutates=True,
     ),
-    _navigate(
+    _asked(
         "allow_always",
         ("O",),
         "Let the call run, and every later one of the model with exactly the same arguments in this"
         " context.",
         words="always",
         title="Let the call always run",
-        enabled=lambda now: now.asks and now.live,
-        mutates=True,
     ),
-    _navigate(
+    _asked(
         "deny",
         ("n",),
         "Do not let the call run, and tell the model why.",
         words="no",
         title="Do not let the call run",
-        enabled=lambda now: now.asks and now.live,
         takes=lambda now: now.asks,
-        mutates=True,
     ),
     _navigate(
         "put",
@@ -519,31 +519,25 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Tell when the cell was begun, and who changed it last.",
         title="Time and version of the cell",
     ),
-    Action(
+    _cell_command(
         "split",
         (),
         "Cut the cell that you edit in two: the cursor's line begins the second one.",
-        modes=_EDIT | _NAVIGATE,
         title="Split the cell at the cursor's line",
-        enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
         mutates=True,
     ),
-    Action(
+    _cell_command(
         "restore",
         (),
         "Give the cell the text that it had in an earlier version; can be undone.",
-        modes=_EDIT | _NAVIGATE,
         title="Restore an earlier version of the cell",
-        enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
         mutates=True,
     ),
-    Action(
+    _cell_command(
         "fork_here",
         (),
         "Copy the context up to the cell into a new one, and go there.",
-        modes=_EDIT | _NAVIGATE,
         title="Fork from this cell",
-        enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
         mutates=True,
     ),
     Action(
@@ -627,13 +621,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Copy the cell as Markdown",
         enabled=lambda now: now.focused or now.mode is Mode.EDIT,
     ),
-    Action(
+    _cell_command(
         "copy_json",
         (),
         "Copy the cell with everything that the kernel says of it.",
-        modes=_EDIT | _NAVIGATE,
         title="Copy the cell as JSON",
-        enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
     ),
     _navigate(
         "next_unread",

@@ -338,23 +338,17 @@ class DocumentActions(CellActions):
     @requires_write
     @work(exit_on_error=False)
     async def action_deny(self) -> None:
-        block = self.cells.focused_cell
-        if not self.situation.asks:
-            self.hint(NOTHING_TO_DECIDE)
-            return
-        reason = await self.app.push_screen_wait(LineModal(REASON_ASKED, LONGEST_REASON))
-        if block is not None and reason is not None:
-            await self._decide_call(block, "no", reason)
+        await self._decide("no")
 
     async def _decide(self, decision: str) -> None:
         block = self.cells.focused_cell
         if block is None or not self.situation.asks:
             self.hint(NOTHING_TO_DECIDE)
             return
-        await self._decide_call(block, decision)
-
-    async def _decide_call(self, block: str, decision: str, reason: str = "") -> None:
-        if await self._kernel.decide(block, decision, reason):
+        reason: str | None = ""
+        if decision == "no":
+            reason = await self.app.push_screen_wait(LineModal(REASON_ASKED, LONGEST_REASON))
+        if reason is not None and await self._kernel.decide(block, decision, reason):
             self._decided = block
             self._choose_next_asked()
 
