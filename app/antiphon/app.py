@@ -51,6 +51,7 @@ from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, l
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
 from antiphon.widgets.status import HintLog
+from antiphon_kernel.client.rejected_edits import mark_untold
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.sanitize import sanitize
@@ -238,6 +239,9 @@ class AntiphonApp(App[None]):
         gc.enable()
         for problem in self._problems:
             self.document_screen.hint(problem, weighty=True)
+        self.session.find_left_behind()
+        if (left := self.session.status.refused) is not None:
+            self.document_screen.hint(rejected_location(left), weighty=True)
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)
@@ -530,8 +534,13 @@ class AntiphonApp(App[None]):
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
         self.document_screen.keep_view()
+        unheard = bool(self._draft.unheard)
         with suppress(AntiphonError, TimeoutError):  # there is nobody left to be told
-            await asyncio.wait_for(close_session(self.session, self._draft), END_SECONDS)
+            kept = await asyncio.wait_for(close_session(self.session, self._draft), END_SECONDS)
+            refused = self.session.status.refused
+            file = kept if refused is None else refused.file
+            if file is not None and (unheard or refused is not self.document_screen.looked_at):
+                mark_untold(file)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
@@ -558,7 +567,7 @@ async def close_session(session: Session, draft: DraftSync) -> Path | None:
         kept = session.write_down(draft.unheard) if draft.unheard else None
     finally:
         await session.close()
-    refused = session.status.refused
+    refused = session.replica.rejected_edits
     return kept if refused is None else refused.file
 
 

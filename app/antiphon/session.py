@@ -15,7 +15,12 @@ from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
-from antiphon_kernel.client.rejected_edits import Rejection, format_message, write_report
+from antiphon_kernel.client.rejected_edits import (
+    Rejection,
+    claim_untold,
+    format_message,
+    write_report,
+)
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
@@ -83,6 +88,7 @@ class Session:
     def __init__(self, options: AppOptions) -> None:
         self._options = options
         self._write_down = write_report(state_folder() / "refused")
+        self._left_behind: Rejection | None = None
         self.replica = Replica(
             options.locate,
             options.context or DEFAULT_CONTEXT,
@@ -154,7 +160,7 @@ class Session:
             str(role) if role else None,
             state is ReplicaState.LIVE
             and (self.replica.is_silent or self._edits_are_late or self._late_calls > 0),
-            self.replica.rejected_edits,
+            self.replica.rejected_edits or self._left_behind,
         )
 
     @property
@@ -208,6 +214,13 @@ class Session:
         if preview is not None and not self._was_live:
             self.preview = preview
             self.previewed.notify()
+            self.changed.notify()
+
+    def find_left_behind(self) -> None:
+        """Show as refused what an earlier session wrote down when nobody could be told of it."""
+        file = claim_untold(state_folder() / "refused")
+        if file is not None:
+            self._left_behind = Rejection("The app ended before you had seen this.", 0, file)
             self.changed.notify()
 
     def write_down(self, message: str) -> Path:

@@ -45,6 +45,32 @@ def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) 
     assert terminal.wait_for_end() == -signal.SIGHUP
 
 
+def test_text_kept_at_a_hangup_is_told_of_once_when_the_app_is_opened_again(
+    machine: Machine,
+) -> None:
+    terminal = edit_in_terminal(machine)
+    os.kill(machine.kernel().pid, signal.SIGKILL)
+    terminal.wait_for("offline")
+    terminal.type("typed alone ")
+    terminal.wait_for("typed alone some text")
+    terminal.hang_up()
+    terminal.wait_for_end()
+    machine.call(machine.data, "kernel.info")
+    again = machine.terminal("join")
+    again.wait_for("Something that you wrote last time may not be on the kernel")
+    again.press("ctrl+p")
+    again.wait_for("Search")
+    again.type("what was refused")
+    again.press("enter")
+    again.wait_for("typed alone")
+    again.hang_up()
+    again.wait_for_end()
+    later = machine.terminal("join")
+    later.wait_for("some text")
+    later.wait_for("live")
+    assert "wrote last time" not in later.text
+
+
 def test_hangup_while_the_kernel_is_stopped_keeps_what_was_typed(machine: Machine) -> None:
     terminal = edit_in_terminal(machine)
     kernel = machine.kernel().pid

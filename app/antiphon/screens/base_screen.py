@@ -181,7 +181,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         """The text to find in it."""
         self._decided: str | None = None
         """The call about which the person has decided last."""
-        self._looked_at: Rejection | None = None
+        self.looked_at: Rejection | None = None
         """Rejected edits that the person has been shown."""
         self._focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
@@ -582,7 +582,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         status = self._session.status
         if status.reason is not None:
             status = replace(status, reason=self.keymap.name_keys(status.reason))
-        if status.refused is self._looked_at:
+        if status.refused is self.looked_at:
             status = replace(status, refused=None)
         self._frame.header.show(self.label, people, status, self.models.use)
         if self._frame.has_sidebar:

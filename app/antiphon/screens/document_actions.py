@@ -792,7 +792,7 @@ class DocumentActions(CellActions):
     def action_refused(self) -> None:
         refused = self._session.status.refused
         if refused is not None:
-            self._looked_at = refused
+            self.looked_at = refused
             self.app.push_screen(TextModal(partial(rejected_rows, refused)))
 
     def action_palette(self) -> None:

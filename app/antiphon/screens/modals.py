@@ -369,6 +369,8 @@ def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusS
 
 
 def rejected_summary(refused: Rejection) -> str:
+    if not refused.edits:
+        return "Something that you wrote last time may not be on the kernel"
     return "One edit was refused" if refused.edits == 1 else f"{refused.edits} edits were refused"
 
 

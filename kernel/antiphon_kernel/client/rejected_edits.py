@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from antiphon_kernel.client.local_replica import PendingEdit
 from antiphon_kernel.document.document import Document
@@ -16,6 +18,9 @@ from antiphon_kernel.yjs.update import ContentKind, decode_update
 Keep = Callable[[str], Path]
 """Writes a readable account of refused edits where a person finds it."""
 
+_UNTOLD: Final = "untold-"
+"""Start of the name of an account that was written when nobody could be told of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
@@ -24,7 +29,7 @@ class Rejection:
     reason: str
     """The last reason that the kernel gave."""
     edits: int
-    """All that this replica has had refused so far."""
+    """All that this replica has had refused so far; 0 for what an earlier one left behind."""
     file: Path
     """The file where they can be read."""
 
@@ -59,6 +64,22 @@ def write_report(folder: Path) -> Keep:
         return path
 
     return keep
+
+
+def mark_untold(file: Path) -> None:
+    """Rename an account, for `claim_untold` to find it."""
+    with suppress(OSError):
+        file.rename(file.with_name(_UNTOLD + file.name))
+
+
+def claim_untold(folder: Path) -> Path | None:
+    """Return the oldest account in `folder` that nobody was told of, under its own name again."""
+    for file in sorted(folder.glob(f"{_UNTOLD}*.md")):
+        told = file.with_name(file.name.removeprefix(_UNTOLD))
+        with suppress(OSError):  # another program was faster
+            file.rename(told)
+            return told
+    return None
 
 
 def format_report(document: Document, refused: Sequence[RejectedEdit]) -> str:

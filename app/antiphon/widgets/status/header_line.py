@@ -86,7 +86,8 @@ class HeaderLine(StatusLine):
         standing, theme = self._standing, self.cell_theme
         pieces, role = [self._connection_piece(width)], standing.role
         if standing.refused is not None:
-            refused = StatusSpan(f"refused: {standing.refused.edits}", theme.status_failed)
+            edits = standing.refused.edits
+            refused = StatusSpan(f"refused: {edits}" if edits else "refused", theme.status_failed)
             pieces += [StatusSpan(" · ", theme.dim), refused]
         if role is not None and role != AccessRole.OWNER and not standing.is_rejected:
             style = theme.unread if role == AccessRole.VIEWER else theme.dim
