@@ -31,7 +31,7 @@ class TourStep(Enum):
     TYPE_TYPO = "Type o: choirs. {model} goes on below."
     UNDO = "Both stay. Esc, then <key:undo> undoes only yours, <key:blame> shows who wrote what."
     JOIN = "Second terminal: `make join`"
-    JOINED = "{guest} is here"
+    JOINED = "{guest} is here: write in the same cell"
     ASK = "Ask something, or !ls"
     OVER = ""
 

@@ -40,7 +40,7 @@ def test_tour_step_follows_each_act() -> None:
     tour.undone()
     assert tour.hint_text == "Second terminal: `make join`"
     tour.joined("guest")
-    assert tour.hint_text == "guest is here"
+    assert tour.hint_text == "guest is here: write in the same cell"
     tour.models_here(None)
     assert tour.hint_text == "Ask something, or !ls"
     tour.sent()
