@@ -5,11 +5,14 @@ import pytest
 from antiphon.actions import ACTIONS, Action, ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap, bindings, check_keys, parse_key, works_in
 from antiphon.locations import config_folder
+from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.base_screen import requires_write
 from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.modals import help_rows
 from antiphon.settings import SETTINGS_FILE
 from antiphon.widgets.status import HintBar
 from tests.app.opened import World, opened
+from tests.app.render.notation import bundled_theme
 from tests.waiting import until
 
 
@@ -232,3 +235,13 @@ async def test_own_keys_work_and_are_shown_everywhere(own_keys: None, here: Worl
         await there.sees("F7   ")
         await there.press("escape", "b")
         await there.sees("b does nothing here: `blame` has F5 in your settings.")
+
+
+@pytest.mark.parametrize("width", [38, 78])
+def test_help_tells_whole_what_an_action_does_with_its_title_if_it_has_no_key(width: int) -> None:
+    theme = CellTheme.from_theme(bundled_theme("antiphon-dark"))
+    lines = ["".join(span.text for span in row) for row in help_rows(KeyMap(), width, theme)]
+    assert max(map(len, lines)) <= width
+    words = " ".join(" ".join(lines).split())
+    assert "in the palette Settings and keys: Where the file of" in words
+    assert "the one that answers you, or all that are writing." in words

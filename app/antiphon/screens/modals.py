@@ -344,14 +344,24 @@ class CommandModal(HintingModal[bool]):
 
 
 def help_rows(keymap: KeyMap, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """Format the page of keys: beside what they do, or above it in a narrow terminal.
+
+    An action without a key has its title in the palette before what it does.
+    """
     rows = _titled("Keys", theme)
+    column = KEY_COLUMNS if width >= 3 * KEY_COLUMNS else 2
     for title, actions in keymap.help_sections():
         rows.append([StatusSpan(title, theme.heading_3)])
         for action in actions:
-            keys = (action.shown_keys() or IN_PALETTE).ljust(KEY_COLUMNS)
-            first, *rest = wrapped(action.help, max(16, width - KEY_COLUMNS - 4))
-            rows.append([StatusSpan("  " + keys, theme.focus), StatusSpan(first, theme.text)])
-            rows += [[StatusSpan(" " * (KEY_COLUMNS + 2) + line, theme.text)] for line in rest]
+            keys, does = action.shown_keys(), action.help
+            if not keys and action.title:
+                does = f"{action.title}: {does}"
+            lines = wrapped(does, width - column - 4)
+            row = [StatusSpan("  " + (keys or IN_PALETTE).ljust(column), theme.focus)]
+            if column == KEY_COLUMNS:
+                row.append(StatusSpan(lines.pop(0), theme.text))
+            rows.append(row)
+            rows += [[StatusSpan(" " * (column + 2) + line, theme.text)] for line in lines]
         rows.append([])
     return rows
 
