@@ -125,9 +125,6 @@ class Kernel:
         Args:
             owner: username of the owner, if the kernel is founded now.
             spare: a file to copy the journal to if it is deleted or replaced.
-
-        Raises:
-            AntiphonError: storage_failed.
         """
         _make_folder(data)
         clock = clock or SystemClock()
@@ -340,11 +337,7 @@ class Kernel:
         await self._open.close_idle()
 
     async def flush(self) -> None:
-        """Write every streamed append into its block and wait until all is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Write every streamed append into its block and wait until all is on disk."""
         await self._open.flush()
 
     def block_name(self, block: str) -> str:

@@ -88,11 +88,7 @@ class Invitations:
         self._counting = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read what is stored.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Read what is stored."""
         for credential in await self._members.auth.credentials():
             self._credentials[credential.number] = credential
         for client in await self._members.auth.clients():

@@ -41,11 +41,7 @@ class Members:
 
     @classmethod
     async def open(cls, journal: Journal, path: Path, clock: Clock, ids: IdSource) -> Members:
-        """Read everybody from the journal and from `path`, the file of roles and credentials.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Read everybody from the journal and from `path`, the file of roles and credentials."""
         known = {one.username: one for one in await journal.principals()}
         members = cls(journal, await AuthStore.open(path), clock, ids)
         try:

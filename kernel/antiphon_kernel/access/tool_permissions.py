@@ -22,7 +22,7 @@ class ToolPermissions:
     """Every undecided call and every rule of a kernel, stored.
 
     Changes are in effect at once. Which call waits is decided here alone, never by a document: that
-    can be a copy, or come from a backup. What is awaited raises AntiphonError storage_failed.
+    can be a copy, or come from a backup.
     """
 
     def __init__(self, auth: AuthStore, clock: Clock) -> None:

@@ -42,9 +42,6 @@ async def read_announcement(
         items: what it reads now.
         time: of now, in milliseconds.
         since: the version of the context at which it last looked; None if it has not yet.
-
-    Raises:
-        AntiphonError: storage_failed.
     """
     places = {item.block.id: item.path for item in items if item.path is not None}
     present = tuple(_present(context, model, places))

@@ -72,11 +72,7 @@ class Fork:
 
 
 async def read_now(context: Context, client_id: int) -> Document:
-    """A context as it is at the moment of the call, on disk.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """A context as it is at the moment of the call, on disk."""
     document = context.document
     state = document.update_since()
     headers = [document.header(block) for block in document.block_ids()]

@@ -44,10 +44,7 @@ T = TypeVar("T")
 
 
 class HistoryCache:
-    """The open histories of one context. Belongs to one event loop.
-
-    Reading them raises AntiphonError storage_failed.
-    """
+    """The open histories of one context. Belongs to one event loop."""
 
     def __init__(
         self,

@@ -28,10 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class OpenContexts:
-    """Every open context, with what watches it.
-
-    What waits for the journal raises AntiphonError storage_failed.
-    """
+    """Every open context, with what watches it."""
 
     def __init__(
         self,

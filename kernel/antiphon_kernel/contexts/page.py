@@ -87,11 +87,7 @@ def read_page(context: Context, around: str | None = None) -> ContextPage:
 
 
 async def store_page(journal: Journal, context: Context) -> None:
-    """Store the last page of a context that is being closed.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """Store the last page of a context that is being closed."""
     if await journal.pages.read(context.row, context.seq) is None:
         seq, page = context.seq, read_page(context).model_dump_json(exclude_none=True)
         await context.wait_persisted()
@@ -99,11 +95,7 @@ async def store_page(journal: Journal, context: Context) -> None:
 
 
 async def stored_page(journal: Journal, row: ContextRow) -> ContextPage | None:
-    """The stored page of a context; None unless it shows the last transaction.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """The stored page of a context; None unless it shows the last transaction."""
     page = await journal.pages.read(row, await journal.last_seq(row))
     if page is None:
         return None

@@ -52,10 +52,7 @@ class SearchChanges:
 
 
 class SearchIndex:
-    """The texts of every context of a kernel, open or not.
-
-    Reading them raises AntiphonError storage_failed.
-    """
+    """The texts of every context of a kernel, open or not."""
 
     def __init__(
         self,

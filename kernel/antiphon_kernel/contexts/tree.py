@@ -137,11 +137,7 @@ class ConversationTrees:
         """Held while messages are added: who looks for a beginning finds what others add."""
 
     async def branch(self, context: Context) -> Branch:
-        """The branch that a context is, with all of its tree up to date until the next await.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """The branch that a context is, with all of its tree up to date until the next await."""
         self._learn()
         root = self._roots[context.row.number]
         while unread := self._unread[root]:

@@ -203,11 +203,7 @@ class AuthStore:
 
     @classmethod
     async def open(cls, path: Path) -> AuthStore:
-        """Open or create the file, readable by this user only.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Open or create the file, readable by this user only."""
         return cls(await Database.open(path, AUTH_MIGRATIONS))
 
     async def close(self) -> None:

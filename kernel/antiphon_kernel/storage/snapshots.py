@@ -63,11 +63,7 @@ class Snapshots:
         )
 
     async def write(self, context: ContextRow, snapshot: Snapshot) -> None:
-        """Put a snapshot in the place of the one before.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Put a snapshot in the place of the one before."""
         await self._database.write([snapshot_rows([(context, snapshot)])])
 
 
@@ -93,10 +89,7 @@ PAGE_FORMAT: Final = 1
 
 
 class Pages:
-    """The pages of one journal, one for each context that has been closed.
-
-    Every method raises AntiphonError storage_failed.
-    """
+    """The pages of one journal, one for each context that has been closed."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

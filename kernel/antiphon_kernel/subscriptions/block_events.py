@@ -204,9 +204,6 @@ async def whole_block(
 
     Args:
         section: the part of its content that is told; None for all of it.
-
-    Raises:
-        AntiphonError: storage_failed.
     """
     content = read_value(context.document, block, section)
     event = _event_now(context, block, kind, content=content)
@@ -218,9 +215,6 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
     """Return the change of a block since one of its versions; None if there is none.
 
     Text is told as splices; a block of another schema, or a version that never was, as a resync.
-
-    Raises:
-        AntiphonError: storage_failed.
     """
     if version == context.version(block):
         await context.wait_persisted()

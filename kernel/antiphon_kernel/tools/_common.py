@@ -225,11 +225,7 @@ async def write(
 
 
 async def wait_persisted(context: Context, block: str, written: CommitHandle) -> WriteResult:
-    """The answer about one block, once a change is on disk.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """The answer about one block, once a change is on disk."""
     await written.saved()
     version = written.versions.get(block, context.version(block))
     return WriteResult(version=version, context_version=written.seq)

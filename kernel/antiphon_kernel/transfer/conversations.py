@@ -37,9 +37,6 @@ async def export_messages(
 
     All are as of one moment, and on disk. Blocks that models do not read are left out; so are
     summaries, since what they stand for is there.
-
-    Raises:
-        AntiphonError: storage_failed.
     """
     branch = await kernel.trees.branch(context)
     document, slices = context.document, TimeSlice()

@@ -52,9 +52,6 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
 
     Damaged header values and attached files whose bytes are lost are left out, so that what is
     exported can be imported.
-
-    Raises:
-        AntiphonError: storage_failed.
     """
     named: set[str] = set()
     blocks = tuple(context.document.block_ids())
@@ -180,9 +177,6 @@ async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[st
     Blocks that are cut out are left out.
 
     Each piece is on disk; each block is as of one moment.
-
-    Raises:
-        AntiphonError: storage_failed.
     """
     document, slices = context.document, TimeSlice()
     parts = [f"# {context.label}\n"]

@@ -47,6 +47,9 @@ class AntiphonError(Exception):
     `message` is one sentence: what was expected, what was found, what to do. `details` carries
     the machine-readable fields (operation index, allowed values, current lines, ...). `code` is a
     plain string only when a newer kernel has sent one that this version does not know.
+
+    Everything that reads or writes a file of the kernel can fail with storage_failed; functions
+    say so only beside other errors.
     """
 
     def __init__(self, code: ErrorCode | str, message: str, **details: Any) -> None:
