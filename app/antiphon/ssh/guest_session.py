@@ -22,6 +22,7 @@ import asyncssh
 from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.kernel_link import KernelLink, OfferedKey, OpenedSession
 from antiphon.ssh.requests import GuestRequest
+from antiphon.time_format import format_relative
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -410,7 +411,8 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         end = "\r\n" if self._terminal is not None else "\n"
         kind = None if self._terminal is not None else asyncssh.EXTENDED_DATA_STDERR
         with suppress(OSError):
-            self._channel.write(f"antiphon: {sanitize(text)}{end}".encode(), kind)
+            words = sanitize(format_relative(text))
+            self._channel.write(f"antiphon: {words}{end}".encode(), kind)
 
     def _finish(self, code: int) -> None:
         if self._lost:

@@ -1,4 +1,4 @@
-"""Sessions of guests whose connection goes away."""
+"""Sessions of guests whose connection goes away, or who are not let in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.waiting import until
 
 pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install .[ssh]")
@@ -34,6 +35,45 @@ class SlowLink:
 
     async def end(self, session: str) -> None:
         self.ended.append(session)
+
+
+class KickedLink(SlowLink):
+    """A kernel that lets nobody in before some moment."""
+
+    async def open(self, offered: Any) -> Any:
+        words = "bo has been kicked and may come back at 2026-11-23T12:47:01.699Z."
+        raise AntiphonError(ErrorCode.PERMISSION_DENIED, words)
+
+
+class Channel:
+    """A channel that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def write(self, data: bytes, kind: Any) -> None:
+        self.written += data
+
+    def exit(self, code: int) -> None:
+        pass
+
+
+async def test_kicked_guest_is_told_the_time_in_words(tmp_path: Path) -> None:
+    from antiphon.ssh.guest_session import GuestSession, SessionContext
+    from antiphon.ssh.kernel_link import OfferedKey
+
+    channel = Channel()
+    context = SessionContext(cast(Any, KickedLink()), cast(Any, None), tmp_path, ask=False)
+    key = OfferedKey("ssh-ed25519 AAAA", "SHA256:bo")
+    session = GuestSession(context, key, "bo", lambda _: None)
+    session.connection_made(cast(Any, channel))
+    session.exec_requested("tail")
+    session.session_started()
+    await until(lambda: channel.written.endswith(b"\n"), "the refusal")
+    assert b"may come back at 2026-11-23 12:47Z." in channel.written
 
 
 async def test_session_that_opens_while_its_connection_is_lost_is_ended(tmp_path: Path) -> None:
