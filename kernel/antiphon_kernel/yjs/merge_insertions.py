@@ -25,7 +25,7 @@ from antiphon_kernel.yjs.varint import write_var_uint
 _ONE: Final = b"\x01"
 _NONE: Final = b"\x00"
 
-_PLACES: Final = 8
+_PLACES: Final = 4
 """Places from which on they are joined: fewer are undone one by one."""
 
 

@@ -62,7 +62,7 @@ def test_merge_insertions_yields_equal_document_in_fewer_updates(seed: int) -> N
             assert joined == updates[at]
         else:
             places = len(decode_update(joined).structs)
-            assert places == 1 or 8 <= places <= count
+            assert places == 1 or 4 <= places <= count
         for update in updates[at : at + count]:
             one_by_one.apply_update(update)
         replica.apply_update(joined)
