@@ -48,7 +48,7 @@ class ScrollAnchor:
         row = self._cursor_row()
         self._is_on_cursor = row is not None
         if row is None and focused is not None:
-            row = next(iter(self._viewport.seen_rows(focused)), None)
+            row = self._row_to_hold(focused)
         if row is not None:
             place = self._viewport.places[row]
             if place is not None:
@@ -83,6 +83,15 @@ class ScrollAnchor:
         if by_person:
             kept = max(0, min(kept + row - anchor.line, self._viewport.height - 1))
         self._viewport.anchor_on(editor.block, row, kept, offset)
+
+    def _row_to_hold(self, block: str) -> int | None:
+        """Return the first row of a cell on the screen that stays found if its lines change."""
+        rows = self._viewport.seen_rows(block)
+        for row in rows:
+            place = self._viewport.places[row]
+            if place is not None and (place.line < 0 or self._offset_of(place) is not None):
+                return row
+        return next(iter(rows), None)
 
     def _cursor_row(self) -> int | None:
         editor = self._looks.editor

@@ -72,6 +72,22 @@ async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move
         assert app.screen_text() == before
 
 
+async def test_text_above_does_not_move_the_focused_cell_that_is_read_from_a_blank_line() -> None:
+    sample = Sample()
+    block = sample.add("\n\n".join(f"paragraph {number}" for number in range(40)))
+    async with on_screen(sample) as (app, pilot):
+        app.cells.focus()
+        app.cells.focus_cell(block)
+        app.cells.viewport.anchor_on(block, 21, 0)
+        await pilot.pause()
+        before = app.screen_text()
+        assert before[1].endswith("paragraph 11")
+        sample.peer.splice(block, 0, 0, "much\n\nmore\n\ntext above\n\n")
+        await pilot.pause()
+        app.cells.draw()
+        assert app.screen_text() == before
+
+
 async def test_second_block_in_front_and_behind_are_put_in_order(sample: Sample) -> None:
     first = sample.add("first")
     async with on_screen(sample) as (app, _):
