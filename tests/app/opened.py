@@ -152,8 +152,11 @@ class Opened:
         return any(text in line for line in self.lines)
 
     async def live(self) -> None:
-        session = self.app.session
-        await until(lambda: session.is_live and session.me is not None, "live")
+        def is_live() -> bool:
+            session = self.app.session  # another one meanwhile, if another context is opened
+            return session.is_live and session.me is not None
+
+        await until(is_live, lambda: f"live: {self.app.session.status}")
         await until(lambda: self.screen.source.me is not None, "known")
 
     async def edit(self) -> None:

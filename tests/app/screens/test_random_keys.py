@@ -20,15 +20,21 @@ from typing import Any, Final
 
 import pytest
 from textual import events
+from textual.document._document import EditResult
+from textual.document._edit import Edit
 from textual.widgets import Input
 
 from antiphon.actions import ACTIONS, Mode
 from antiphon.app import AntiphonApp
+from antiphon.render.cell_renderer import CellRenderer
 from antiphon.screens.base_screen import READING
+from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.providers import TextDelta
+from antiphon_kernel.types.errors import AntiphonError
 from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.app.screens.key_effects import noticed, own_keys
 from tests.kernel.served import CuttableProxy
@@ -41,7 +47,13 @@ SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
 SILENT_SHARE: Final = 8
 """After so many keys the model pauses, and the next key has to have an effect or a hint."""
 
-SIZES: Final = ((80, 24), (40, 10), (120, 40), (61, 17), (30, 8), (200, 60))
+SIZES: Final = (
+    *((80, 24), (40, 10), (120, 40), (61, 17), (30, 8), (200, 60)),
+    *((160, 30), (20, 5), (7, 3), (1, 1)),
+)
+
+LONG_PASTE: Final = 3_000
+"""Lines between the first and the last one of a long pasted text."""
 
 LEAVING_SHARE: Final = 0.3
 """How often somebody who has pressed the key to leave does leave."""
@@ -59,6 +71,11 @@ LEAVING: Final = set[AntiphonApp]()
 """The apps in which the key to leave was pressed."""
 
 QUIT: Final = AntiphonApp.action_quit
+
+DELETED: Final = set[str]()
+"""Characters that people have deleted themselves, also before the kernel got them."""
+
+EDIT: Final = CellEditor.edit
 
 PATIENCE_TOKENS: Final = 200
 """A turn that has not been written to for so long waits for a person, and is stopped."""
@@ -216,8 +233,18 @@ class Player:
         await self.return_if_gone()
         there, rng = self.there, self._rng
         kinds = ("type", "paste", "key", "mode key", "move", "mouse", "resize", "line")
-        kind = rng.choices(kinds, (36, 2, 20, 25, 8, 5, 2, 2))[0]
+        others = ("look", "command", "role", "program")
+        kind = rng.choices((*kinds, *others), (36, 2, 20, 25, 8, 5, 2, 2, 1, 2, 1, 3))[0]
         match kind:
+            case "look":
+                looks = rng.choice((events.AppBlur, events.AppFocus))
+                self.pressed.append(looks.__name__)
+                there.app.post_message(looks())
+                await settled(there)
+            case "role":
+                await self._give_role()
+            case "program":
+                await self._run_program()
             case "line":
                 self.pressed.append(f"line {self._line.fail(rng)}")
                 await settled(there)
@@ -232,10 +259,12 @@ class Player:
             case "type" if self._writes:
                 await self._press(self._next_letter())
             case "paste" if self._writes:
-                text = "\n".join(self._next_letter() for _ in range(rng.randint(1, 4)))
-                self.pressed.append(f"{there.screen.mode.value}:paste {text!r}")
-                there.app.post_message(events.Paste(text))
-                await settled(there)
+                await self._paste()
+            case "command" if self._writes:
+                names = sorted(there.screen.commands())
+                await self._press(*rng.choice(("/", "!", "/theme ")), *rng.choice(names), "enter")
+            case "type" if there.screen.mode is Mode.FIND:
+                await self._press(rng.choice("word "))
             case "move" if self._writes:
                 await self._press(rng.choice(MOVES))
             case "mode key":
@@ -282,10 +311,53 @@ class Player:
         is_line = isinstance(screen.focused, Input)
         return self._rng.choice(keys if is_line else [*keys, *self._rng.choices(LETTERS, k=5)])
 
-    async def _press(self, key: str) -> None:
-        self.pressed.append(f"{self.place}:{key}")
-        self.there.burst(key)
+    async def _press(self, *keys: str) -> None:
+        self.pressed.append(f"{self.place}:{' '.join(keys)}")
+        self.there.burst(*keys)
         await settled(self.there)
+
+    async def _paste(self) -> None:
+        """Paste some lines, now and then as many as are folded to a label or more."""
+        letters = [self._next_letter() for _ in range(self._rng.randint(1, 4))]
+        self.pressed.append(f"{self.place}:paste {letters}")
+        if self._rng.random() < 0.2:
+            letters[1:1] = ["pasted text"] * self._rng.choice((30, LONG_PASTE))
+        self.there.app.post_message(events.Paste("\n".join(letters)))
+        await settled(self.there)
+
+    async def _give_role(self) -> None:
+        """Let the owner change the role of the guest."""
+        if self._name is not None:
+            role = self._rng.choice(("viewer", "editor", "owner"))
+            self.pressed.append(f"role {role}")
+            await self._here.call("kernel.role", principal=self._name, role=role)
+
+    async def _run_program(self) -> None:
+        """Let a program of the owner's change the context that is shown."""
+        context = self.there.app.session.document.context
+        assert context is not None
+        document = (await self._here.kernel.context(context)).document
+        blocks, rng = document.block_ids(), self._rng
+        if not blocks:
+            return
+        block, other = rng.choice(blocks), rng.choice(blocks)
+        length = len(document.peek_text(block))
+        at = rng.randint(0, length)
+        gone = rng.randint(0, min(length - at, 9))
+        calls: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("block.splice", {"offset": at, "insert": rng.choice(("more ", "\n\n"))}),
+            ("block.splice", {"offset": at, "delete_count": gone}),
+            ("block.exclude", {"cut_out": True}),
+            ("block.exclude", {"excluded": False}),
+            ("block.move", {"after": other}),
+            ("block.restore", {"version": 1}),
+            ("block.undo", {}),
+            ("block.redo", {}),
+        )
+        tool, params = rng.choice(calls)
+        self.pressed.append(f"program {tool} {params}")
+        with suppress(AntiphonError):  # of a draft, or what is being written
+            await self._here.call(tool, block_id=block, **params)
 
     async def _mouse(self) -> None:
         """Scroll, click, click twice, or select by dragging."""
@@ -380,13 +452,15 @@ async def effect_or_hint(player: Player) -> None:
     assert await noticed(there, key), "\n".join([str(player.pressed[-12:]), *there.lines])
     await settled(there)
     player.look()
+    check_drawing(there)
 
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[World]:
-    """A kernel with a model that asks before it runs a tool."""
+    """A kernel with a model that asks before it runs a tool, whose folder is sound at the end."""
     async with world(tmp_path, asks=True) as one:
         yield one
+    assert [str(one) for one in (await run_checks(tmp_path / "data")).all()] == []
 
 
 @pytest.fixture
@@ -409,6 +483,19 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         LEAVING.add(app)
 
     monkeypatch.setattr(AntiphonApp, "action_quit", leave)
+
+    def edit(self: CellEditor, edit: Edit) -> EditResult:
+        result = EDIT(self, edit)
+        DELETED.update(result.replaced_text)
+        return result
+
+    monkeypatch.setattr(CellEditor, "edit", edit)
+    DELETED.clear()
+
+    def failed(self: CellRenderer, error: Exception) -> None:
+        raise error
+
+    monkeypatch.setattr(CellRenderer, "failed", failed)
     LEAVING.clear()
 
 
@@ -437,7 +524,9 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
         await here.cell(f"# Cell {number}\n\nSome text with a word or two.\n\n- one\n- two\n")
     await here.cell("much\n\nthought", kind="thinking")
     line = Line(here, proxy)
-    players = [Player(here, line, name, rng, unused) for name in (None, "guest")]
+    # Two windows of one person, or somebody else.
+    names = (None, rng.choice((None, "guest", "guest")))
+    players = [Player(here, line, name, rng, unused) for name in names]
     try:
         await players[0].enter((80, 24))
         await players[1].enter((120, 40))
@@ -447,7 +536,7 @@ async def test_random_keys_lose_no_text_and_are_never_without_effect(
             await player.connected()
             await player.there.app.session.replica.saved()
             await everything.watch(player.there)
-            kept = everything.characters | player.shown | refused(own_home)
+            kept = everything.characters | player.shown | refused(own_home) | DELETED
             missing = [one for one in player.typed if one not in kept]
             assert missing == [], " ".join(player.pressed)
         await converged(here, players)
@@ -489,12 +578,28 @@ async def play(
 
 
 def check(player: Player) -> None:
-    """Nothing has raised, neither in the app nor in its background."""
-    app = player.there.app
+    """Nothing has raised, neither in the app nor in its background; editors show what there is."""
+    app, screen = player.there.app, player.there.screen
     assert app.is_running and app.return_code in (None, 0), player.pressed[-12:]
-    said = [hint.text for hint in player.there.screen._hints]  # noqa: SLF001
+    said = [hint.text for hint in screen._hints]  # noqa: SLF001
     wrong = [text for text in said if "Something went wrong" in text]
     assert wrong == [], player.pressed[-30:]
+    editor = screen.area.editor
+    assert screen.composer.editor.text == screen.composer.draft.text, player.pressed[-30:]
+    if editor is not None:
+        there = screen.source.document.peek_text(editor.block)
+        assert editor.text == there, player.pressed[-30:]
+
+
+def check_drawing(there: Opened) -> None:
+    """The cells look as if they were drawn for the first time."""
+    cells = there.screen.cells
+    cells.draw()
+    shown = [cells.render_line(row).text for row in range(cells.size.height)]
+    cells._looks.pictures.clear()  # noqa: SLF001
+    cells.draw()
+    again = [cells.render_line(row).text for row in range(cells.size.height)]
+    assert shown == again, "\n".join(["", *shown, "drawn again:", *again])
 
 
 def refused(home: Path) -> set[str]:
