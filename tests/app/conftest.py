@@ -10,6 +10,7 @@ import textual.app
 import textual.pilot
 from textual.pilot import Pilot
 
+from antiphon.screens import document_screen
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated
 
@@ -30,6 +31,13 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", screen_updated)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", screen_updated)
     monkeypatch.setattr(Pilot, "pause", patient)
+
+
+@pytest.fixture
+def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the app ask often which contexts there are: tests wait for what it sees then."""
+    for name in ("LOOK_SECONDS", "CONTEXTS_LOOK_SECONDS"):
+        monkeypatch.setattr(document_screen, name, 0.2)
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from antiphon.render.status_label import sibling_label
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("frequent_looks")
+
 ANSWERS = ("Four.", "It is 4.", "Two and two make four, as far as anybody has found out so far.")
 
 

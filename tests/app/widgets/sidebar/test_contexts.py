@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
 from antiphon.widgets.sidebar import ContextName
 from antiphon.widgets.sidebar.sidebar import context_entries
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
+
+pytestmark = pytest.mark.usefixtures("frequent_looks")
 
 
 async def a_context(here: World, label: str, *contents: str) -> str:
