@@ -10,6 +10,7 @@ import tracemalloc
 
 import pytest
 
+from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.kernel.served import ServedKernel
 from tests.waiting import PATIENCE
@@ -48,8 +49,11 @@ def pour(port: int, token: str, *messages: bytes) -> None:
 
 @pytest.mark.parametrize("messages", [(REFUSED,), (b"\x63", REFUSED)], ids=["large", "mixed"])
 async def test_client_that_sends_on_after_a_refusal_fills_no_memory(
-    served: ServedKernel, messages: tuple[bytes, ...]
+    served: ServedKernel, messages: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The client never answers the close: the kernel hangs up once this is over.
+    hang_up = property(lambda _: 1.0, lambda _, seconds: None)
+    monkeypatch.setattr(WebSocketProtocol, "close_timeout", hang_up, raising=False)
     token = served.locate_tcp().token
     assert token is not None
     tracemalloc.start()
