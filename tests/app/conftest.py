@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import textual.app
 import textual.pilot
+from textual._styles_cache import StylesCache
 from textual.pilot import Pilot
 
 from antiphon.screens import document_screen
@@ -31,6 +32,17 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", screen_updated)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", screen_updated)
     monkeypatch.setattr(Pilot, "pause", patient)
+
+
+@pytest.fixture(autouse=True)
+def forgotten_widgets() -> Iterator[None]:
+    """Let go of what the widgets of the test have drawn.
+
+    Textual caches a method by its object: a thousand widgets with all their lines would stay, and
+    every collection of garbage in the tests that follow would go through them.
+    """
+    yield
+    StylesCache.get_inner_outer.cache_clear()
 
 
 @pytest.fixture
