@@ -95,6 +95,8 @@ class Arrangement:
     """The cell to go to when it has been taken back."""
     undone: str
     """Sentence that says that it has been taken back."""
+    made: tuple[str, str] | None = None
+    """Cell that it made, with its text; once that is another, the change is not taken back."""
 
 
 class OpenContext(Protocol):

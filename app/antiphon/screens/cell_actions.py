@@ -91,6 +91,9 @@ class CellActions(BaseScreen):
         if self.mode is not Mode.NAVIGATE or last is None or block not in last.blocks:
             return False
         self._arranged = None
+        if last.made is not None and self.source.text(last.made[0]) != last.made[1]:
+            self.hint("The new cell has been written in since: it stays one of its own.")
+            return True
         for call in last.back:
             if await self._kernel.call(call.tool, call.params) is None:
                 return True
@@ -286,21 +289,21 @@ class CellActions(BaseScreen):
         if at == 0:
             self.hint("This is the first line: put the cursor on one below it.")
             return
-        version = await self._version(block)
         split = await self._kernel.call("message.split", {"message": block, "at": at})
-        if version is None or split is None:
+        if split is None:
             return
         created = split["created"][0]
         self._disarranged = None
         self._arranged = Arrangement(
             (),
             (
-                ToolCall("block.restore", {"block_id": block, "version": version}),
+                ToolCall("block.undo", {"block_id": block}),
                 _excluding(created, True, cut_out=True),
             ),
             frozenset([block, created]),
             block,
             f"{self._cell_name(block)} is one cell again",
+            made=(created, text[at:]),
         )
         self.area.leave()
         await self._until_shown(created)

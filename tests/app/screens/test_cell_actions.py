@@ -42,6 +42,13 @@ async def echo(there: Opened) -> None:
     await until(lambda: all(source.header(one).status is Status.DONE for one in source.ids()[-2:]))
 
 
+async def splice_as_guest(here: World, block: str, offset: int, text: str) -> None:
+    guest = here.kernel.open_session(await here.kernel.principal("guest"), "test")
+    (await here.context()).ensure_member(guest)
+    params = {"block_id": block, "offset": offset, "insert": text}
+    await here.kernel.call(guest, "block.splice", params)
+
+
 @pytest.fixture
 async def three(here: World, there: Opened) -> tuple[str, str, str]:
     """Three cells, the middle one focused."""
@@ -169,7 +176,9 @@ async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> 
     assert first != last
 
 
-async def test_split_cell_is_two_until_undone(here: World, there: Opened) -> None:
+@pytest.fixture
+async def halves(here: World, there: Opened) -> tuple[str, str]:
+    """Cells that one has just been split into, the second focused."""
     await there.type("one\ntwo\nthree")
     await there.press("enter")
     await until(lambda: "one\ntwo\nthree" in shown_cells(there))
@@ -180,9 +189,34 @@ async def test_split_cell_is_two_until_undone(here: World, there: Opened) -> Non
     await palette(there, "Split the cell at the cursor's line")
     await until(lambda: shown_cells(there)[:2] == ["one\n", "two\nthree"])
     await hint(there, "Split in two")
+    first, second = there.screen.source.ids()[:2]
+    return first, second
+
+
+@pytest.mark.usefixtures("halves")
+async def test_split_cell_is_two_until_undone(there: Opened) -> None:
     await there.press("u")
     await until(lambda: shown_cells(there)[:1] == ["one\ntwo\nthree"])
     await until(lambda: "two\nthree" not in shown_cells(there))
+
+
+async def test_undo_of_split_keeps_what_others_wrote_in_first_cell(
+    here: World, there: Opened, halves: tuple[str, str]
+) -> None:
+    await splice_as_guest(here, halves[0], 0, "zero\n")
+    await until(lambda: shown_cells(there)[0] == "zero\none\n")
+    await there.press("u")
+    await until(lambda: shown_cells(there)[:1] == ["zero\none\ntwo\nthree"])
+
+
+async def test_undo_of_split_is_refused_once_others_wrote_in_second_cell(
+    here: World, there: Opened, halves: tuple[str, str]
+) -> None:
+    await splice_as_guest(here, halves[1], 9, " four")
+    await until(lambda: shown_cells(there)[1] == "two\nthree four")
+    await there.press("u")
+    await hint(there, "it stays one of its own")
+    assert shown_cells(there)[:2] == ["one\n", "two\nthree four"]
 
 
 async def test_earlier_version_is_restored_from_the_palette(
