@@ -211,9 +211,14 @@ class Replica:
                 if self._closed.is_set():  # while the socket opened: `close` did not know it
                     await socket.close()
                     break
-                began = loop.time()
+                began, is_kept = loop.time(), True
                 if self._replay is not None:
-                    was_live, refused = False, await self._recreate(socket, self._replay)
+                    was_live, refused = False, None
+                    try:
+                        refused = await self._recreate(socket, self._replay)
+                    except AntiphonError:  # the text stays in the document until it is written down
+                        is_kept = False
+                        self._standing.become(ReplicaState.OFFLINE)
                 else:
                     was_live, refused = await self._serve(socket)
                 if refused is not None and not self._closed.is_set():
@@ -225,7 +230,7 @@ class Replica:
                         break
                     refused_by = address
                 is_steady = was_live and loop.time() - began >= STEADY_SECONDS
-                if is_steady or self._replay is not None:
+                if is_steady or (self._replay is not None and is_kept):
                     attempt = 0
             await self._unless_closed(asyncio.sleep(self._retry(attempt)))
             attempt += 1
@@ -289,7 +294,11 @@ class Replica:
     async def _recreate(
         self, socket: ClientConnection, replay: EditReplay
     ) -> ServerRejection | None:
-        """Bring the edits to the kernel that it does accept, then go on with its document."""
+        """Bring the edits to the kernel that it does accept, then go on with its document.
+
+        Raises:
+            AntiphonError: `storage_failed` if the others cannot be written down.
+        """
         replay.add(self._copy.edits.take())
         self._standing.become(ReplicaState.CATCHING_UP)
         try:

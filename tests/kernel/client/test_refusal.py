@@ -101,6 +101,30 @@ async def test_replica_saved_raises_reason_of_rejected_edit(
     assert Path(caught.value.details["file"]).exists()
 
 
+async def test_replica_keeps_rejected_text_until_it_can_be_written_down(
+    served: ServedKernel, folder: Path
+) -> None:
+    block = await served.block("hello")
+    failures = [OSError("no space left"), OSError("no space left")]
+    write = write_report(folder)
+
+    def keep(report: str) -> Path:
+        if failures:
+            raise failures.pop()
+        return write(report)
+
+    replica = await served.replica("ben", retry=lambda _: 0.01, keep=keep)
+    troubles: list[str | None] = []
+    replica.watch_state(lambda: troubles.append(replica.last_error))
+    replica.document.set_fields(block, status="error")
+    replica.document.append(block, " there")
+    await until(lambda: replica.rejected_edits is not None)
+    assert any("no space left" in (one or "") for one in troubles)
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    assert replica.document.text(block) == "hello there"
+    assert (await served.context()).document.text(block) == "hello there"
+
+
 async def test_replica_of_another_epoch_writes_down_what_never_arrived(
     served: ServedKernel, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
