@@ -23,7 +23,7 @@ async def test_tool_call_is_refused_with_a_reason(sample: Sample) -> None:
         assert not app.area.edit(block)
         await pilot.pause()
         (refused,) = heard.of(DocumentView.Refused)
-        assert "composer" in refused.reason
+        assert "copy" in refused.reason
 
 
 async def test_keys_that_are_not_text_become_messages(sample: Sample) -> None:
