@@ -382,8 +382,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
     def _first_page(self) -> FirstPageContent | None:
         """Return what an empty context says; None if there is something in this one."""
         document = self._session.document
-        is_empty = self._came_back and not self.composer.draft.text and not self._shows_tour
-        if not is_empty or self.user.refusal is not None:
+        if not self._came_back or self.composer.draft.text or self._shows_tour:
             return None
         # A message on its way is a draft, and shown.
         for block in document.block_ids():
@@ -391,23 +390,27 @@ class BaseScreen(BackgroundTaskMixin[None]):
                 return None
         keys = {action.name: action.keys for action in self.keymap.actions}
         named = (("send", "sends what you write below"), ("palette", "everything, by name"))
-        models = self.models
+        models, may_write = self.models, self.user.refusal is None
+        shown = [
+            (shown_key(keys[name][0]), does)
+            for name, does in named
+            if keys[name] and (may_write or name != "send")
+        ]
+        if may_write:
+            does = "runs a command, as in !ls; / lists commands"
+            may_run = self.user.may_run_commands
+            shown.append(("!", does) if may_run else ("/", "lists commands"))
         answers = [self._kernel.nobody] if self._models_known else []
-        if models.default is not None:
+        if not may_write:
+            answers = ["Nothing has been written here yet."]
+        elif models.default is not None:
             others = [name for name in models.names if name != models.default]
             answers = [f"{models.default} answers."]
             if others:
                 answers = [f"{models.default} answers; @ addresses {join_names(others)}."]
         latest = sorted(self.contexts, key=lambda one: one.version, reverse=True)
         return FirstPageContent(
-            keys=(
-                *((shown_key(keys[name][0]), does) for name, does in named if keys[name]),
-                (
-                    ("!", "runs a command, as in !ls; / lists commands")
-                    if self.user.may_run_commands
-                    else ("/", "lists commands")
-                ),
-            ),
+            keys=shown,
             answers=answers,
             contexts=[
                 (one.label, f"●{one.unread}" if one.unread else "")

@@ -81,6 +81,14 @@ def shows_history(there: Opened) -> bool:
     return isinstance(screen, HistoryModal) and screen.step is not None
 
 
+async def test_first_page_of_viewer_names_no_key_that_writes(here: World, tmp_path: Path) -> None:
+    async with guest(here, "viewer", tmp_path / "guest") as there:
+        await there.sees("Nothing has been written here yet.")
+        assert there.shows("everything, by name")
+        assert not there.shows("sends what you write")
+        assert not there.shows("lists commands")
+
+
 async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_path: Path) -> None:
     await here.cell("first\n\nsecond")
     await here.cell("and another")
