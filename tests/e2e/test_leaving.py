@@ -34,13 +34,19 @@ def edit_in_terminal(machine: Machine) -> Terminal:
     return terminal
 
 
-def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
+def hung_up_offline(machine: Machine) -> Terminal:
+    """Return a terminal that was hung up after something was typed without a kernel."""
     terminal = edit_in_terminal(machine)
     os.kill(machine.kernel().pid, signal.SIGKILL)
     terminal.wait_for("offline")
     terminal.type("typed alone ")
     terminal.wait_for("typed alone some text")
     terminal.hang_up()
+    return terminal
+
+
+def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
+    terminal = hung_up_offline(machine)
     wait_until(lambda: "typed alone " in kept_in(machine), "it is written down")
     assert terminal.wait_for_end() == -signal.SIGHUP
 
@@ -48,13 +54,7 @@ def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) 
 def test_text_kept_at_a_hangup_is_told_of_once_when_the_app_is_opened_again(
     machine: Machine,
 ) -> None:
-    terminal = edit_in_terminal(machine)
-    os.kill(machine.kernel().pid, signal.SIGKILL)
-    terminal.wait_for("offline")
-    terminal.type("typed alone ")
-    terminal.wait_for("typed alone some text")
-    terminal.hang_up()
-    terminal.wait_for_end()
+    hung_up_offline(machine).wait_for_end()
     machine.call(machine.data, "kernel.info")
     again = machine.terminal("join")
     again.wait_for("Something that you wrote last time may not be on the kernel")
