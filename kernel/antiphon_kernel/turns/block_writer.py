@@ -10,8 +10,10 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.append import append, append_streamed
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.uninterruptible import run_uninterrupted
+from antiphon_kernel.validation import check_value, reject_long_text
 
 _log = logging.getLogger(__name__)
 
@@ -77,12 +79,20 @@ class BlockWriter:
 
         Args:
             text: the text that the block has from now on; the same if absent.
+
+        Raises:
+            AntiphonError: invalid_params or too_large, before anything is written.
         """
         context = self.context
         context.appends.flush(block)
         document = context.document
         if "metadata" in fields:
             fields["metadata"] = document.header(block).metadata | fields["metadata"]
+        for name, value in fields.items():
+            check_value(name, value, context.limits)
+        if text is not None:
+            text = replace_half_characters(text)
+            reject_long_text(context.limits, len(text))
 
         def change() -> None:
             document.set_fields(block, **fields)

@@ -16,8 +16,8 @@ from antiphon_kernel.turns.tool_calls import RoundCall
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
-from antiphon_kernel.validation import check_value
 
 
 class RoundBlocks:
@@ -53,6 +53,7 @@ class RoundBlocks:
 
     async def think(self, text: str) -> None:
         """Write more reasoning."""
+        text = replace_half_characters(text)
         await self._write(BlockKind.THINKING, text)
         self._thought.append(text)
 
@@ -68,16 +69,16 @@ class RoundBlocks:
     async def say(self, text: str) -> None:
         """Write more of the answer."""
         self.has_shown = True
-        await self._write(BlockKind.TEXT, text)
+        await self._write(BlockKind.TEXT, replace_half_characters(text))
 
     async def begin_call(self, call_id: str, name: str, content: str = "") -> RoundCall:
         """Create the block of a call that the model begins to write."""
         self.has_shown = True
         await self.end_block()
         taken = self._taken()
-        unique = _unique(truncate(sanitize(call_id)) or "call", taken)
+        unique = _unique(one_line(call_id) or "call", taken)
         taken.add(unique)
-        name = truncate(sanitize(name)) or "tool"
+        name = one_line(name) or "tool"
         block = await begin_call(self._writer, self._prompt, unique, name, content, self._number)
         call = RoundCall(call_id, block)
         self._open[call_id] = call
@@ -89,7 +90,7 @@ class RoundBlocks:
         """Write more of a call's arguments."""
         call = self._open.get(call_id)
         if call is not None:
-            await self._writer.append(call.block, text)
+            await self._writer.append(call.block, replace_half_characters(text))
 
     async def end_call(self, event: ToolCallEvent) -> None:
         """Complete a call, which may not have been begun before."""
@@ -104,7 +105,6 @@ class RoundBlocks:
         try:
             if not isinstance(event.input, str):
                 fields["input"] = json.dumps(event.input, ensure_ascii=False)
-                check_value("input", fields["input"], self._writer.context.limits)
             if event.signature is not None:
                 fields["metadata"] = {CALL_SIGNATURE: event.signature}
             self._writer.describe(call.block, text=text, **fields)
@@ -139,7 +139,12 @@ def _shown(event: ToolCallEvent) -> str:
     if event.name == SHELL and not isinstance(event.input, str):
         command = event.input.get("command")
         text = command if isinstance(command, str) and command.strip() else text
-    return text.encode("utf-8", "replace").decode()
+    return replace_half_characters(text)
+
+
+def one_line(text: str) -> str:
+    """Return a name or a word of a provider's as a header field can hold it."""
+    return truncate(sanitize(" ".join(text.split())))
 
 
 def _unique(call_id: str, taken: Collection[str]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.layout import Announcement, BudgetShare
@@ -26,13 +26,14 @@ from antiphon_kernel.providers.events import (
 )
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.providers.token_usage import TokenUsage
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.model_tools import ModelTools
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
 from antiphon_kernel.turns.retrying import RetryNotice, delay_before
-from antiphon_kernel.turns.round_blocks import RoundBlocks
+from antiphon_kernel.turns.round_blocks import RoundBlocks, one_line
 from antiphon_kernel.turns.tool_calls import RoundCall, ToolCalls
 from antiphon_kernel.turns.turn_limits import NO_LIMITS, TurnLimits
 from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, USAGE
@@ -43,6 +44,10 @@ _NATURAL_ENDS = (StopReason.END_TURN, StopReason.TOOL_USE)
 
 _COMPACTIONS = 2
 """How often a context is compacted because the provider refuses a request."""
+
+
+_ERROR_CODE_POINTS: Final = 4_096
+"""Code points of an error's message that people are shown."""
 
 
 class TurnFailed(Exception):
@@ -75,8 +80,13 @@ async def report_failure(
     """
     await writer.finish_all(Status.ERROR)
     about: dict[str, Any] = {} if kind is None else {ERROR_KIND: kind, CAN_RETRY: True}
-    block = await writer.create(BlockKind.ERROR, prompt, message, **about)
+    block = await writer.create(BlockKind.ERROR, prompt, _readable(message), **about)
     await writer.finish(block, Status.ERROR, is_error=True)
+
+
+def _readable(message: str) -> str:
+    """Return the beginning of an error's message as a block can hold it."""
+    return sanitize(message[:_ERROR_CODE_POINTS])
 
 
 @dataclass(slots=True)
@@ -255,9 +265,9 @@ class Turn:
             case Usage():
                 answer.usage = event
             case End(reason):
-                answer.reason = reason
+                answer.reason = one_line(reason)
             case ProviderError():
-                answer.error = event
+                answer.error = replace(event, message=_readable(event.message))
 
     async def _read(self) -> ModelPrompt:
         """Return what the model reads now: all that was written, streams included."""

@@ -39,6 +39,8 @@ def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = N
         ValueError: if the text is not JSON, a number in it is too large for a float, a string has
             half a surrogate pair or values are nested deeper than `MAX_NESTING`.
     """
+    if not has_whole_characters(text):
+        raise ValueError("it has half a surrogate pair")
     value = parse_json(text, pairs=pairs, integer=_integer)
     _reject_deep(value, 0)
     if "\\u" in text:
@@ -96,6 +98,13 @@ def has_whole_characters(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def replace_half_characters(text: str) -> str:
+    """Return a text in which U+FFFD stands for each half of a surrogate pair; pairs are joined."""
+    if has_whole_characters(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _finite(digits: str) -> float:

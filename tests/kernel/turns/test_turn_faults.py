@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -258,6 +259,41 @@ async def test_calls_with_one_id_in_several_rounds_are_told_apart(open_stage: Op
     check_answered(stage, provider)
     ids = [one.tool_call_id for one in stage.of_kind(BlockKind.TOOL_CALL)]
     assert ids == ["c1", "c1-2"]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
+        [TextDelta("\ud83d"), *DONE],
+        [TextDelta("x"), End("\ud83d\nx")],
+        [ToolCallStart("\ud83d", "a\nb\ud83d"), ToolCallDelta("\ud83d", "\ud83d")],
+        [call("shell", command="\ud83d")],
+        [call("block_create", content="x", metadata={"\ud83d": "\ud83d"})],
+        [ToolCallEvent("c1", "context_list", {}, "\ud83d")],
+        [ProviderError("Busy \ud83d", ErrorKind.OVERLOADED)],
+    ],
+    ids=["reasoning", "text", "end", "start", "command", "arguments", "signature", "retry"],
+)
+async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_turn_goes_on(
+    open_stage: OpenStage, events: Sequence[TurnEvent]
+) -> None:
+    provider = Replying(events, DONE)
+    stage, _ = await opened(open_stage, provider)
+    await stage.play("Go.")
+    check_answered(stage, provider)
+    assert stage.headers()[-1].kind == BlockKind.TEXT
+    assert await stage.kernel.context() is stage.context
+
+
+@pytest.mark.parametrize("message", ["Busy \ud83d", "x" * 8_000_001], ids=["half", "long"])
+async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
+    open_stage: OpenStage, message: str
+) -> None:
+    stage, _ = await opened(open_stage, Replying([TextDelta("x"), ProviderError(message)]))
+    await stage.play("Go.")
+    said, _ = error_of(stage)
+    assert said[:4] == message[:4]
 
 
 @pytest.mark.parametrize(
