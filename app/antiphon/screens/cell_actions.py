@@ -79,10 +79,16 @@ class CellActions(BaseScreen):
     # Undo
 
     async def _arrange(self, arrangement: Arrangement) -> bool:
-        for call in arrangement.calls:
-            if await self._kernel.call(call.tool, call.params) is None:
+        is_done = await self._call_each(arrangement.calls)
+        if is_done:
+            self._arranged, self._disarranged = arrangement, None
+        return is_done
+
+    async def _call_each(self, calls: Sequence[ToolCall], failed: str = "") -> bool:
+        """Call tools until one fails, which is said; whether none did."""
+        for call in calls:
+            if await self._kernel.call(call.tool, call.params, failed) is None:
                 return False
-        self._arranged, self._disarranged = arrangement, None
         return True
 
     async def _undo_arrangement(self, block: str) -> bool:
@@ -94,9 +100,8 @@ class CellActions(BaseScreen):
         if last.made is not None and self.source.text(last.made[0]) != last.made[1]:
             self.hint("The new cell has been written in since: it stays one of its own.")
             return True
-        for call in last.back:
-            if await self._kernel.call(call.tool, call.params) is None:
-                return True
+        if not await self._call_each(last.back, "Not taken back"):
+            return True
         self._disarranged = last
         if self.cells.has_cell(last.focus):
             self.cells.focus_cell(last.focus)
@@ -293,13 +298,11 @@ class CellActions(BaseScreen):
         if split is None:
             return
         created = split["created"][0]
+        edit = {"block_id": block, "edit": split["context_version"]}
         self._disarranged = None
         self._arranged = Arrangement(
-            (),
-            (
-                ToolCall("block.undo", {"block_id": block}),
-                _excluding(created, True, cut_out=True),
-            ),
+            (ToolCall("block.redo", edit), _excluding(created, False)),
+            (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
             frozenset([block, created]),
             block,
             f"{self._cell_name(block)} is one cell again",

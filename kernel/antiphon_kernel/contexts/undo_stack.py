@@ -33,6 +33,8 @@ class UndoKind(StrEnum):
     CALL = "call"
     TYPING = "typing"
     STREAM = "stream"
+    SPLIT = "split"
+    """Removal of a text that stands in a new block since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ class UndoStacks:
                 del stack[:over]
                 new = new[max(len(new) - len(stack), 0) :]
             run = None
-        if len(blocks) == 1 and kind is not UndoKind.CALL:  # which never goes on
+        if len(blocks) == 1 and kind in (UndoKind.TYPING, UndoKind.STREAM):  # which never goes on
             if run is None:
                 run = _UndoRun(UndoKey(seq, blocks[0]), actor.session, kind, time, time, None, 0)
             run.last, run.keystroke = time, keystroke

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.access import check_undo_of
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, UndoKind
 from antiphon_kernel.document.content import part_of, read_content, reject_violations
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.earlier_content import content_at, plan_content_at
@@ -202,6 +202,9 @@ class UndoParams(Params):
     context: str | None = None
     principal: str | None = None
     """Username or id; oneself if absent."""
+    edit: int | None = None
+    """Only the edit that made this version of the context, whatever came later; it is the only way
+    to name one that `message.split` made."""
     preview: bool = False
     """Only say what would change."""
 
@@ -264,7 +267,7 @@ async def redo(call: Call, params: UndoParams) -> UndoResult:
 async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoResult:
     context, block = await _where(call, params)
     whose = _whose(call, params)
-    found = await _undoable(call, context, whose.id, turn, block)
+    found = await _undoable(call, context, whose.id, turn, block, params.edit)
     _whose(call, params)
     if found is None:
         code = (
@@ -296,12 +299,18 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
 
 
 async def _undoable(
-    call: Call, context: Context, principal: str, turn: UndoDirection, block: str | None
+    call: Call,
+    context: Context,
+    principal: str,
+    turn: UndoDirection,
+    block: str | None,
+    edit: int | None,
 ) -> tuple[UndoRow, UpdatePlan, BlockHistory] | None:
     """Return the last unit whose undo (or redo) changes something, and what it changes in what.
 
     It holds until the next await. A unit that would change nothing, because others have removed all
-    that it wrote, keeps its place: they may undo that. A draft is changed only if it is named.
+    that it wrote, keeps its place: they may undo that. A draft is changed only if it is named. So
+    is what a split removed, which the new block has: it would be there twice.
 
     Raises:
         AntiphonError: read_only_field or read_only_section if the caller must not change that.
@@ -311,6 +320,8 @@ async def _undoable(
         unread: str | None = None
         for row in context.undo.rows(principal, turn, block):
             if row.key in passed or (block is None and context.document.is_draft(row.block)):
+                continue
+            if row.unit != edit if edit is not None else row.kind == UndoKind.SPLIT:
                 continue
             histories = context.histories.opened([row.block])
             if histories is None:

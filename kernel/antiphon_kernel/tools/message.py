@@ -25,6 +25,7 @@ from antiphon_kernel.contexts import (
     NewMessage,
     PathMessage,
     TreeNode,
+    UndoKind,
     check_message,
     count_kept,
     group_of,
@@ -496,7 +497,9 @@ class SplitMessageParams(Params):
 async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
     """Cut a message in two, between whole characters as people see them; no text changes.
 
-    What stands behind the place is a message of the same role and author of its own.
+    What stands behind the place is a message of the same role and author of its own. To make one
+    of them again, give the first its text back by `block.undo`, with the `context_version` that is
+    answered here as `edit`, and leave the second out by `block.exclude`.
     """
     trees = call.kernel.trees
     async with trees.writing:
@@ -541,9 +544,13 @@ async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
                 known = document.header(one).metadata
                 document.set_fields(one, metadata={**known, MESSAGE: group_of(new)})
 
-        await context.write(call.actor, "split_message", write, blocks=old.blocks).saved()
+        written = context.write(
+            call.actor, "split_message", write, blocks=old.blocks, undo=UndoKind.SPLIT
+        )
+        await written.saved()
         await trees.branch(context)
-        return _place(branch, index + 1, 1, 1)
+        place = _place(branch, index + 1, 1, 1)
+        return place.model_copy(update={"context_version": written.seq})
 
 
 def _check_cut(text: str, at: int) -> None:

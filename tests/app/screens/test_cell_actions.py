@@ -209,6 +209,37 @@ async def test_undo_of_split_keeps_what_others_wrote_in_first_cell(
     await until(lambda: shown_cells(there)[:1] == ["zero\none\ntwo\nthree"])
 
 
+async def test_undo_of_split_keeps_what_one_wrote_in_first_cell_in_another_window(
+    here: World, there: Opened, halves: tuple[str, str]
+) -> None:
+    await here.call("block.splice", block_id=halves[0], offset=0, insert="zero\n")
+    await until(lambda: shown_cells(there)[0] == "zero\none\n")
+    await there.press("u")
+    await cells_become(there, "zero\none\ntwo\nthree")
+    await hint(there, "is one cell again")
+
+
+async def test_split_whose_text_cannot_be_given_back_leaves_both_cells(
+    here: World, there: Opened, halves: tuple[str, str]
+) -> None:
+    made = (await here.call("block.history", block_id=halves[1]))["versions"][0]
+    await here.call("block.undo", block_id=halves[0], edit=made["context_version"])
+    await here.call("block.splice", block_id=halves[0], offset=4, delete_count=9)
+    await cells_become(there, "one\n", "two\nthree")
+    await there.press("u")
+    await hint(there, "Not taken back")
+    assert shown_cells(there) == ["one\n", "two\nthree"]
+
+
+async def test_split_that_was_undone_is_made_again(there: Opened, halves: tuple[str, str]) -> None:
+    await there.press("u")
+    await cells_become(there, "one\ntwo\nthree")
+    await hint(there, "is one cell again")
+    await there.press("ctrl+y")
+    await cells_become(there, "one\n", "two\nthree")
+    assert there.screen.source.ids()[:2] == list(halves)
+
+
 async def test_undo_of_split_is_refused_once_others_wrote_in_second_cell(
     here: World, there: Opened, halves: tuple[str, str]
 ) -> None:

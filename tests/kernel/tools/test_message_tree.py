@@ -452,6 +452,22 @@ async def test_split_makes_two_messages_of_one_text_to_the_character(talk: Conve
     assert "name 4 or 9" in caught.value.message
 
 
+async def test_split_is_undone_by_its_name_alone_and_what_came_later_stays(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("one two"))
+    placed = await talk.call("split", message="default.amy.1", at=4)
+    block = {"block_id": "default.amy.1"}
+    other = await talk.kernel.call(talk.actor, "block.undo", {**block, "preview": True})
+    assert other["restored"]["words"] == 0
+    await talk.kernel.call(talk.actor, "block.splice", {**block, "offset": 0, "insert": "zero "})
+    split = {**block, "edit": placed["context_version"]}
+    await talk.kernel.call(talk.actor, "block.undo", split)
+    assert await talk.texts(context="default") == ["zero one two", "two"]
+    await talk.kernel.call(talk.actor, "block.redo", split)
+    assert await talk.texts(context="default") == ["zero one ", "two"]
+
+
 async def test_search_finds_each_message_of_every_branch_once(talk: Conversation) -> None:
     await talk.append(None, user("find me"), answer("b FIND"), user("c"))
     await talk.append(None, user("find me"), answer("b FIND"), user("find d"))
