@@ -45,8 +45,7 @@ LOOPBACK: Final = "127.0.0.1"
     "files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Let in whoever's public keys are in this file, as in authorized_keys; a line that begins"
-    " with cert-authority lets in whoever has a certificate of that authority.",
+    help="Let in whoever's public keys are in this file, as in authorized_keys.",
 )
 @click.option(
     "--name",
@@ -211,11 +210,7 @@ def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> li
     from antiphon_kernel.types.clock import iso_time
 
     lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
-    who = [
-        f"{_certified_by(one) if 'certifies' in one else one['username']} ({one['role']})"
-        for one in good
-    ]
-    names = ", ".join(dict.fromkeys(who))
+    names = ", ".join(dict.fromkeys(f"{one['username']} ({one['role']})" for one in good))
     if address.ask:
         names += ("; " if names else "") + "others: you are asked in the app"
     lines.append(f"  comes in   {names or 'nobody yet: name keys with --github or --keys'}")
@@ -278,7 +273,7 @@ def _list(folder: Path, as_json: bool) -> None:
             until = one.get("barred_until")
             away = f"kicked, may come again {to_the_minute(until)}" if until else "away"
             lines.append(f"{one['username']:{wide}}  {one['role']:6}  {away}")
-    lines += [f"{one['fingerprint']}  {_whose(one)}  {one['state']}" for one in keys]
+    lines += [f"{one['fingerprint']}  {one['username']}  {one['state']}" for one in keys]
     print_result(fields, as_json, lines)
 
 
@@ -295,20 +290,6 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
     ]
 
 
-def _certified_by(authority: dict[str, Any]) -> str:
-    names = " or ".join(authority["certifies"])
-    who = f"{names} with" if names else "whoever has"
-    return f"{who} a certificate of {authority['fingerprint']}"
-
-
-def _whose(key: dict[str, Any]) -> str:
-    """Return for whom a key counts, or whom an authority lets in."""
-    if "certifies" in key:
-        return f"authority for {', '.join(key['certifies']) or 'any name'} ({key['role']})"
-    by = f" by certificate of {key['authority']}" if "authority" in key else ""
-    return f"{key['username']}{by}"
-
-
 def _add_keys(
     folder: Path,
     users: tuple[str, ...],
@@ -319,20 +300,16 @@ def _add_keys(
     """Let the kernel know every key that the command line names."""
     from antiphon.ssh.forge_keys import keys_in_file, keys_of_user
     from antiphon_kernel.types.ids import as_name
-    from antiphon_kernel.types.public_keys import parse_authority, parse_public_key
+    from antiphon_kernel.types.public_keys import parse_public_key
 
     found: list[tuple[str, str]] = []
-    authorities: list[str] = []
     for user in users:
         found += [(line, name or as_name(user)) for line in keys_of_user(user)]
     for file in files:
         for line in keys_in_file(file):
-            if parse_authority(line) is not None:
-                authorities.append(line)
-                continue
             comment = parse_public_key(line).comment.partition("@")[0]
             found.append((line, name or as_name(comment) or "guest"))
-    if not found and not authorities:
+    if not found:
         if role is not None or name is not None:
             raise click.UsageError("--role and --name go with keys: --github USER or --keys FILE")
         return []
@@ -346,8 +323,6 @@ def _add_keys(
             known = name is not None or any(one["username"] == username for one in added)
             asked = {"key": line, "name": username, "known": known}
             added.append(await calls.call("key.add", asked | wanted))
-        for line in authorities:
-            await calls.call("key.authority", {"key": line} | wanted)
         return added
 
     return _ask(folder, add)

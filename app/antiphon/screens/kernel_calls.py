@@ -69,8 +69,6 @@ class KnownMember:
     """Time until which it is kept out; empty if it is not."""
     session: str = ""
     """Id of the session over SSH that this is; empty if it is every connection."""
-    authority: str = ""
-    """Fingerprint of the authority by whose certificate it is here; empty if by none."""
 
     @property
     def key(self) -> str:
@@ -90,13 +88,7 @@ class KnownMember:
         others = [one for one in told["sessions"] if one["via"] != "ssh"]
         over_ssh = [one for one in told["sessions"] if one["via"] == "ssh" and "within" not in one]
         for one in over_ssh:
-            yield replace(
-                plain,
-                via="ssh",
-                since=one["since"],
-                session=one["session"],
-                authority=one.get("authority", ""),
-            )
+            yield replace(plain, via="ssh", since=one["since"], session=one["session"])
         if others:
             first = min(others, key=lambda one: one["since"])
             yield replace(plain, via=first["via"], since=first["since"])
@@ -106,25 +98,18 @@ class KnownMember:
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """An SSH key, or the key of an authority, that lets somebody in."""
+    """An SSH key that lets somebody in."""
 
     fingerprint: str
     owner: str
-    """Name of the person, or a description of the people, whom the key lets in."""
-    title: str
-    """The key or authority in words, as a part of a sentence."""
+    """Name of the person whom the key lets in."""
     added: str
     """ISO 8601, UTC."""
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> KnownKey:
         """Return a key as `key.list` tells of it."""
-        owner = displayable_in_a_row(told["username"])
-        if "certifies" not in told:
-            return cls(told["fingerprint"], owner, f"the key of {owner}", told["added"])
-        names = displayable_in_a_row(", ".join(told["certifies"])) or "any name"
-        owner = f"authority for {names}"
-        return cls(told["fingerprint"], owner, f"the {owner}", told["added"])
+        return cls(told["fingerprint"], displayable_in_a_row(told["username"]), told["added"])
 
 
 def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:

@@ -302,7 +302,7 @@ class ContextsPanel(Panel):
 class PeoplePanel(Panel):
     """Everybody whom the kernel knows: who is here, since when, and with which role.
 
-    Below them owners see the SSH keys and authorities that let somebody in.
+    Below them owners see the SSH keys that let somebody in.
     """
 
     heading = "People"
@@ -364,8 +364,6 @@ class PeoplePanel(Panel):
             stands = f"kicked, may come again {format_absolute(one.barred_until)}"
         elif one.since:
             stands = f"here by {one.via} since {format_absolute(one.since)}"
-            if one.authority:
-                stands += f", certified by {one.authority}"
         else:
             stands = "away"
         role = StatusSpan(f" {one.role}".ljust(9), theme.text)
@@ -452,9 +450,9 @@ class PeoplePanel(Panel):
         await self._refresh()
 
     async def _revoke(self, key: KnownKey) -> None:
-        question = f"Revoke {key.title}, and end every connection that came in by it?"
+        question = f"Revoke the key of {key.owner}, and end every connection that came in by it?"
         if not await self.app.push_screen_wait(ConfirmModal(question)):
             return
         if await self.kernel.revoke(key):
-            self.notify_person(f"Revoked: {key.title} lets nobody in any more.")
+            self.notify_person(f"Revoked: the key of {key.owner} lets nobody in any more.")
         await self._refresh()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.public_keys import PublicKeyError, parse_authority, parse_public_key
+from antiphon_kernel.types.public_keys import PublicKeyError, parse_public_key
 from antiphon_kernel.types.quoting import quote
 
 FORGE_VARIABLE: Final = "ANTIPHON_FORGE"
@@ -60,7 +59,7 @@ def keys_of_user(user: str) -> list[str]:
 
 
 def keys_in_file(path: Path) -> list[str]:
-    """Return the lines of a file of public keys, and of authorities that certify such.
+    """Return the lines of a file of public keys.
 
     Raises:
         AntiphonError: invalid_params if it cannot be read, or holds no key or something else.
@@ -72,10 +71,10 @@ def keys_in_file(path: Path) -> list[str]:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS, f"{path} cannot be read: {error.strerror}."
         ) from error
-    return _lines(body, str(path), lambda line: parse_authority(line) or parse_public_key(line))
+    return _lines(body, str(path))
 
 
-def _lines(body: bytes, where: str, parse: Callable[[str], object] = parse_public_key) -> list[str]:
+def _lines(body: bytes, where: str) -> list[str]:
     if len(body) > LONGEST_ANSWER:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -85,7 +84,7 @@ def _lines(body: bytes, where: str, parse: Callable[[str], object] = parse_publi
     keys = [line for line in lines if line and not line.startswith("#")]
     for number, line in enumerate(keys, 1):
         try:
-            parse(line)
+            parse_public_key(line)
         except PublicKeyError as error:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS, f"Key {number} of {where}: {error}."

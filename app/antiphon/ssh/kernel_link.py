@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.public_keys import KeyCertificate
 
 _WAIT_SECONDS = 600
 
@@ -26,21 +24,11 @@ class OpenedSession:
 
 @dataclass(frozen=True, slots=True)
 class OfferedKey:
-    """A public key of a client, and its certificate if the client has shown one."""
+    """A public key of a client."""
 
     line: str
     """As in a `.pub` file."""
     fingerprint: str
-    certificate: KeyCertificate | None = None
-
-    def as_params(self) -> dict[str, Any]:
-        if self.certificate is None:
-            return {"fingerprint": self.fingerprint}
-        return {
-            "fingerprint": self.fingerprint,
-            "authority": self.certificate.authority,
-            "names": list(self.certificate.principals),
-        }
 
 
 class KernelLink:
@@ -74,16 +62,17 @@ class KernelLink:
 
     async def refusal(self, offered: OfferedKey) -> str | None:
         """Return why nobody comes in with a key now; None if somebody does."""
-        answer = await self._calls.call("ssh.check", offered.as_params())
+        answer = await self._calls.call("ssh.check", {"fingerprint": offered.fingerprint})
         return None if (refused := answer.get("refused")) is None else str(refused)
 
     async def open(self, offered: OfferedKey) -> OpenedSession:
-        """Begin the session of a guest whose key has been verified, and its certificate.
+        """Begin the session of a guest whose key has been verified.
 
         Raises:
             AntiphonError: permission_denied, saying why; no_kernel.
         """
-        opened = await self._calls.call("ssh.open", {"host": self._host} | offered.as_params())
+        asked = {"host": self._host, "fingerprint": offered.fingerprint}
+        opened = await self._calls.call("ssh.open", asked)
         there = self._locate()
         address = KernelAddress(
             pid=0, kernel=there.kernel, sync=there.sync, http=there.http, token=opened["token"]

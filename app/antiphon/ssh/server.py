@@ -6,13 +6,10 @@ import logging
 from typing import Final
 
 import asyncssh
-from asyncssh.public_key import SSHOpenSSHCertificate
 
-from antiphon.ssh.certificates import certificate_in, line_of
 from antiphon.ssh.guest_session import GuestSession, SessionContext
 from antiphon.ssh.kernel_link import OfferedKey
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.public_keys import KeyCertificate
 
 LOGIN_SECONDS: Final = 20.0
 """How long a connection may take to authenticate; whoever types a passphrase has time for it."""
@@ -77,8 +74,6 @@ class GuestConnection(asyncssh.SSHServer):
         """The key whose signature has been verified."""
         self._offered: OfferedKey | None = None
         """The key of the request that is being looked at, once it may be tried."""
-        self._certificate: SSHOpenSSHCertificate | None = None
-        """The certificate of that request, which nobody has verified yet."""
         self._claimed = ""
         """The user name that the client says: a wish of somebody unknown, and nothing else."""
         self._sessions: set[GuestSession] = set()
@@ -91,11 +86,7 @@ class GuestConnection(asyncssh.SSHServer):
         async def verified(username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
             """Keep the key of a verified signature: only that says who somebody is."""
             self._offered = None
-            self._certificate = certificate_in(key_data)
-            # The library looks for a name among those of the certificate: the client's plays no
-            # part here, and whether one of them counts, the kernel says.
-            name = self._certificate.principals[0] if self._certificate is not None else username
-            is_valid = await validate(name, key_data, msg, signature)
+            is_valid = await validate(username, key_data, msg, signature)
             if is_valid and msg:
                 self._key = self._offered
             return is_valid and (not msg or self._key is not None)
@@ -130,32 +121,20 @@ class GuestConnection(asyncssh.SSHServer):
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         """Say whether a key may be tried: known to the kernel, or one that owners are asked about.
 
-        The name plays no part in it.
+        The name plays no part in it, and nobody comes in with a certificate.
         """
-        return await self._may_try(_offered(key, None), may_ask=self._connections.context.ask)
-
-    async def validate_ca_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """Say whether a key may be tried whose certificate this authority has signed.
-
-        The library checks all else about the certificate.
-        """
-        certificate = self._certificate
-        if certificate is None:
-            return False
-        told = KeyCertificate(key.get_fingerprint(), tuple(certificate.principals))
-        return await self._may_try(_offered(certificate.key, told), may_ask=False)
-
-    async def _may_try(self, offered: OfferedKey, *, may_ask: bool) -> bool:
         self._attempts += 1
         if self._attempts > ATTEMPTS:
             self.abort()
             return False
+        line = key.export_public_key("openssh").decode("ascii", "replace").strip()
+        offered, context = OfferedKey(line, key.get_fingerprint()), self._connections.context
         try:
-            refused = await self._connections.context.link.refusal(offered)
+            refused = await context.link.refusal(offered)
         except AntiphonError as error:
             _log.warning("%s cannot be looked up: %s", offered.fingerprint, error.message)
             return False
-        if refused is not None and not may_ask:
+        if refused is not None and not context.ask:
             _log.info("%s is refused: %s", offered.fingerprint, refused)
             return False
         self._offered = offered
@@ -176,10 +155,6 @@ class GuestConnection(asyncssh.SSHServer):
         channel = self._connection.create_server_channel(None, "strict", _WINDOW)
         session.accept_environment_of(channel)
         return channel, session
-
-
-def _offered(key: asyncssh.SSHKey, certificate: KeyCertificate | None) -> OfferedKey:
-    return OfferedKey(line_of(key), key.get_fingerprint(), certificate)
 
 
 async def listen(

@@ -223,8 +223,7 @@ class AccessControl:
     ) -> tuple[list[int], int]:
         """Take invitations or keys back; which of them were good, and how many sessions end."""
         dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the {what}.")
-        certified = self._invitations.certified_by(numbers)
-        ended = self._sessions.dismiss(dismissal, partial(_came_with, {*numbers, *certified}))
+        ended = self._sessions.dismiss(dismissal, partial(_came_with, set(numbers)))
         return await self._invitations.revoke(numbers), ended
 
     def end_expired(self) -> None:

@@ -86,7 +86,19 @@ ALTER TABLE credentials ADD COLUMN principals TEXT;
 ALTER TABLE credentials ADD COLUMN role TEXT;
 """
 
-AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS, _DECISIONS, _AUTHORITIES)
+# There are no authorities any more: nobody comes in with what they have certified.
+_NO_AUTHORITIES: Final = """
+UPDATE credentials SET kind = 'ssh_key', revoked = coalesce(revoked, created)
+    WHERE kind = 'ssh_authority' OR authority IS NOT NULL;
+"""
+
+AUTH_MIGRATIONS: Final = (
+    _INITIAL,
+    _TOOL_PERMISSIONS,
+    _DECISIONS,
+    _AUTHORITIES,
+    _NO_AUTHORITIES,
+)
 """In order; a new one goes to the end. What has been released is never edited."""
 
 
@@ -126,13 +138,6 @@ class Credential:
     uses_allowed: int | None
     """How many clients it lets in; None: any number."""
     uses: int
-    authority: int | None = None
-    """Number of the authority without whose certificates a key counts for nothing."""
-    principals: str | None = None
-    """Of an authority: names that its certificates may give, with commas between, None for any; of
-    a key: the name in the certificate that it came with first."""
-    role: AccessRole | None = None
-    """Of an authority: the role of whoever comes with its certificates for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +238,6 @@ class AuthStore:
                 one,
                 kind=_known(CredentialKind, one.kind, f"the kind of credential {one.number}"),
                 named=bool(one.named),
-                role=one.role
-                and _known(AccessRole, one.role, f"the role of credential {one.number}"),
             )
             for one in await self._records(Credential)
         ]
@@ -258,8 +261,7 @@ class AuthStore:
 
     async def renew(self, credential: Credential) -> None:
         """Store a credential anew that was not good, or that somebody else lets in now."""
-        names = ("user", "created", "expires", "revoked", "authority", "principals", "role")
-        await self._change(replace(credential, revoked=None), *names)
+        await self._change(credential, "user", "created", "expires", "revoked")
 
     async def revoke(self, credential: int, revoked: int) -> None:
         await self._database.insert(

@@ -75,8 +75,6 @@ class SessionInfo(Result):
     invitation: int | None = None
     """Number of the invitation or SSH key that let it in; absent for the owner and what the owner
     acts as."""
-    authority: str | None = None
-    """Fingerprint of the authority by whose certificate it came in over SSH; absent: by none."""
     within: str | None = None
     """Id of the session over SSH that it is a part of."""
 
@@ -165,7 +163,6 @@ async def members(call: Call, params: NoParams) -> MembersResult:
                 via=open_one.via,
                 since=iso_time(open_one.since),
                 invitation=open_one.credential,
-                authority=kernel.invitations.authority_of(open_one.credential),
                 within=open_one.within,
             )
             for open_one in kernel.sessions.of(one.id)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -22,22 +21,19 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name
 from antiphon_kernel.types.public_keys import (
     LONGEST_KEY,
-    KeyCertificate,
     PublicKey,
     PublicKeyError,
-    parse_authority,
     parse_public_key,
 )
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.resolve_ids import resolve
-from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 _NAME: Final = f"^{NAME_PATTERN.pattern}$"
 _YEAR_MINUTES: Final = 365 * 24 * 60
 
 GuestRole = Literal["editor", "viewer"]
-Parsed = TypeVar("Parsed")
 
 
 class KeyAddParams(Params):
@@ -55,35 +51,19 @@ class KeyAddParams(Params):
     """After how long nobody can come in with it any more; 0: never."""
 
 
-class KeyAuthorityParams(Params):
-    """Line of an authority, and what those may do whom it certifies."""
-
-    key: str = Field(min_length=1, max_length=LONGEST_KEY)
-    """One line as in `authorized_keys`: `cert-authority[,principals="NAME,…"] TYPE BASE64`."""
-    role: GuestRole = "editor"
-    """Role of whoever comes for the first time."""
-    minutes: int = Field(default=0, ge=0, le=_YEAR_MINUTES)
-    """After how long its certificates let nobody in any more; 0: never."""
-
-
 class KeyInfo(Result):
-    """One SSH key, or the key of an authority."""
+    """One SSH key."""
 
     fingerprint: str
     """`SHA256:…`, as OpenSSH prints it."""
     invitation: int
     """Its number among the credentials, as sessions name it."""
     principal: str
-    """Id of whoever has it; of an authority: of whoever added it."""
+    """Id of whoever has it."""
     username: str
     """Name of whoever that is."""
     role: AccessRole
-    """Their role now; of an authority: that of whoever comes with its certificates first."""
-    certifies: list[str] | None = None
-    """Of an authority: names of which a certificate gives one, none if it is any; absent: it is no
-    authority."""
-    authority: str | None = None
-    """Fingerprint of the authority with whose certificates alone it counts; absent: by itself."""
+    """Their role now."""
     state: Literal["good", "expired", "revoked"]
     """Whether it lets somebody in."""
     added: str
@@ -92,17 +72,17 @@ class KeyInfo(Result):
 
 
 class KeyListResult(Result):
-    """Every key and authority that was ever added, oldest first."""
+    """Every key that was ever added, oldest first."""
 
     keys: list[KeyInfo]
     """One entry a key."""
 
 
 class KeyRevokeParams(Params):
-    """A key or an authority, or everybody's of one principal: one of the two."""
+    """A key, or every key of one principal: one of the two."""
 
     fingerprint: str | None = Field(default=None, max_length=200)
-    """Fingerprint of a key or an authority."""
+    """Fingerprint of a key."""
     principal: str | None = None
     """Username or id: every key of theirs."""
 
@@ -123,45 +103,20 @@ async def add_key(call: Call, params: KeyAddParams) -> KeyInfo:
     The role of somebody whom the kernel knows stays; naming another one is an error. Only whose
     kernel it is adds keys for somebody who is here already.
     """
-    key = _parsed(parse_public_key, params.key)
+    key = _public_key(params.key)
     return await _add(call, key, params.name, params.role, params.known, params.minutes)
-
-
-@tool("key.authority", needs=Permission.OWN)
-async def add_authority(call: Call, params: KeyAuthorityParams) -> KeyInfo:
-    """Let in whoever comes over SSH with a certificate that an authority has signed for their key.
-
-    Somebody new is called as the certificate says, and has `role`; with further keys that the same
-    authority certifies for that name they are the same. Nobody who is here by other ways is meant.
-    """
-    kernel, by = call.kernel, call.actor.principal
-    authority = _parsed(parse_authority, params.key)
-    if authority is None:
-        raise invalid_params(
-            "Expected a line that begins with cert-authority; key.add takes a key.",
-            field="key",
-        )
-    role, fingerprint = AccessRole(params.role), authority.key.fingerprint
-    await kernel.invitations.add_authority(authority, role, by, _expires(call, params.minutes))
-    await kernel.members.record(
-        by, f"added the authority {fingerprint}, which lets in {role.described()} each"
-    )
-    return _info(call, fingerprint)
 
 
 @tool("key.list", needs=Permission.OWN)
 async def list_keys(call: Call, params: NoParams) -> KeyListResult:
-    """List the SSH keys and authorities that let somebody in, or did."""
+    """List the SSH keys that let somebody in, or did."""
     keys = call.kernel.invitations.ssh_keys()
     return KeyListResult(keys=[_info(call, one.fingerprint) for one in keys])
 
 
 @tool("key.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
-    """Take back a key, or all of one principal: who came in with it has to go at once.
-
-    So has everybody whom an authority let in, if its key is taken back.
-    """
+    """Take back a key, or all of one principal: who came in with it has to go at once."""
     kernel = call.kernel
     if (params.fingerprint is None) == (params.principal is None):
         raise invalid_params(
@@ -171,7 +126,7 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
     if params.principal is not None:
         user = kernel.members.user(kernel.members.find(params.principal)).number
         keys = kernel.invitations.ssh_keys()
-        found = [one for one in keys if one.user == user and one.kind is CredentialKind.SSH_KEY]
+        found = [one for one in keys if one.user == user]
     else:
         found = [
             one for one in kernel.invitations.ssh_keys() if one.fingerprint == params.fingerprint
@@ -185,10 +140,8 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
     revoked, ended = await kernel.access.revoke([one.number for one in found], by, "key")
     gone = [one for one in found if one.number in revoked]
     for one in gone:
-        what = f"key {one.fingerprint} of {kernel.members.of_user(one.user).username}"
-        if one.kind is CredentialKind.SSH_AUTHORITY:
-            what = f"authority {one.fingerprint}"
-        await kernel.members.record(by, f"revoked the {what}")
+        username = kernel.members.of_user(one.user).username
+        await kernel.members.record(by, f"revoked the key {one.fingerprint} of {username}")
     return KeyRevokeResult(revoked=[one.fingerprint for one in gone], ended=ended)
 
 
@@ -270,16 +223,7 @@ async def ask_key(call: Call, params: KeyAskParams) -> KeyAskResult:
 
     An SSH host asks so, when it was started with `antiphon share --ask`.
     """
-    key, invitations = _parsed(parse_public_key, params.key), call.kernel.invitations
-    known = invitations.key(key.fingerprint)
-    if known is not None and (
-        known.kind is CredentialKind.SSH_AUTHORITY
-        or (known.authority is not None and invitations.is_good(known))
-    ):
-        raise invalid_params(
-            f"{key.fingerprint} lets in with certificates only.",
-            field="key",
-        )
+    key = _public_key(params.key)
     role = await call.kernel.key_requests.ask(key, as_name(params.name) or GUEST, params.wait)
     return KeyAskResult(role=role)
 
@@ -314,21 +258,10 @@ async def decide_key(call: Call, params: KeyDecideParams) -> KeyDecideResult:
 
 
 class SshCheckParams(Params):
-    """A key, and the certificate for it, if there is one."""
+    """A key."""
 
     fingerprint: str = Field(max_length=200)
-    """Fingerprint of a key, also of one with a certificate."""
-    authority: str | None = Field(default=None, max_length=200)
-    """Fingerprint of the authority that has signed the certificate; absent: there is none."""
-    names: list[str] = Field(default_factory=list, max_length=256)
-    """Principals of the certificate."""
-
-    @property
-    def certificate(self) -> KeyCertificate | None:
-        """Certificate with which the key comes."""
-        if self.authority is None:
-            return None
-        return KeyCertificate(self.authority, tuple(self.names))
+    """Fingerprint of a key."""
 
 
 class SshCheckResult(Result):
@@ -339,7 +272,7 @@ class SshCheckResult(Result):
 
 
 class SshOpenParams(SshCheckParams):
-    """A verified key, which whoever comes has shown to have, and the verified certificate."""
+    """A verified key, which whoever comes has shown to have."""
 
     host: str
     """Session that lasts as long as the SSH host does: all that it has opened ends with it."""
@@ -401,7 +334,7 @@ class EndedResult(Result):
 async def check_ssh(call: Call, params: SshCheckParams) -> SshCheckResult:
     """Say whether somebody comes in with a key; an SSH host asks so before it verifies anything."""
     try:
-        call.kernel.invitations.check_key(params.fingerprint, params.certificate)
+        call.kernel.invitations.check_key(params.fingerprint)
     except AntiphonError as error:
         return SshCheckResult(refused=error.message)
     return SshCheckResult()
@@ -425,21 +358,11 @@ async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
             f"{quote(params.host)} is no open session of yours: session.whoami says one's id.",
             field="host",
         )
-    invitations, certificate = kernel.invitations, params.certificate
-    before = invitations.key(params.fingerprint)
-    principal, credential = await invitations.authenticate_key(params.fingerprint, certificate)
+    credential = kernel.invitations.check_key(params.fingerprint)
+    principal = kernel.members.of_user(credential.user)
     kernel.access.check_admission(principal)
     actor = kernel.open_session(principal, VIA_SSH, credential=credential.number)
     token = kernel.ssh.add(actor, host)
-    if credential.authority is not None and (
-        before is None or before.authority != credential.authority
-    ):
-        by = invitations.credential(credential.authority)
-        await kernel.members.record(
-            kernel.members.of_user(by.user),
-            f"let in the key {credential.fingerprint} of {principal.username},"
-            f" {actor.role.described()}, by a certificate of {by.fingerprint}",
-        )
     return SshOpenResult(
         session=actor.session,
         token=token,
@@ -539,13 +462,9 @@ async def _store(call: Call, key: PublicKey, principal: Principal, expires: int 
 
 def _info(call: Call, fingerprint: str) -> KeyInfo:
     kernel = call.kernel
-    known = kernel.invitations.key(fingerprint)
-    assert known is not None
-    one = kernel.invitations.credential(known.number)
+    one = kernel.invitations.key(fingerprint)
+    assert one is not None
     principal = kernel.members.of_user(one.user)
-    certifies = None
-    if one.kind is CredentialKind.SSH_AUTHORITY:
-        certifies = one.principals.split(",") if one.principals else []
     state: Literal["good", "expired", "revoked"] = "good"
     if not kernel.invitations.is_good(one):
         state = "revoked" if one.revoked is not None else "expired"
@@ -554,9 +473,7 @@ def _info(call: Call, fingerprint: str) -> KeyInfo:
         invitation=one.number,
         principal=principal.id,
         username=principal.username,
-        role=one.role or kernel.members.role_of(principal),
-        certifies=certifies,
-        authority=kernel.invitations.authority_of(one.number),
+        role=kernel.members.role_of(principal),
         state=state,
         added=iso_time(one.created),
         expires=iso_time_if(one.expires),
@@ -573,9 +490,9 @@ def _request(one: KeyRequest) -> KeyRequestInfo:
     )
 
 
-def _parsed(parse: Callable[[str], Parsed], line: str) -> Parsed:
+def _public_key(line: str) -> PublicKey:
     try:
-        return parse(line)
+        return parse_public_key(line)
     except PublicKeyError as error:
         text = str(error)
         raise invalid_params(f"{text[:1].upper()}{text[1:]}.", field="key") from error

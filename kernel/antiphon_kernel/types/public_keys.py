@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import Final
@@ -26,12 +25,6 @@ RSA_BITS: Final = 2_048
 LONGEST_KEY: Final = 16_000
 """Characters of a line with a key."""
 
-_AUTHORITY: Final = "cert-authority"
-_PRINCIPALS: Final = "principals"
-_OPTION: Final = re.compile(r'([A-Za-z-]+)(?:="([^"]*)")?(,|\s+)')
-_CERTIFIED_NAME: Final = re.compile(r"[^\s,*?!]+")
-"""A name in the option: OpenSSH takes it as it is, and other servers as a pattern."""
-
 
 class PublicKeyError(ValueError):
     """A text is no public key that is taken; the message is a sentence without a full stop."""
@@ -45,58 +38,6 @@ class PublicKey:
     fingerprint: str
     """`SHA256:…`, as OpenSSH prints it."""
     comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CertAuthority:
-    """A key whose owner certifies the keys of others."""
-
-    key: PublicKey
-    principals: tuple[str, ...] | None = None
-    """Names of which a certificate has to give one; None: any."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyCertificate:
-    """A certificate for a key, verified by whoever took it from the client."""
-
-    authority: str
-    """Fingerprint of the authority's key."""
-    principals: tuple[str, ...]
-    """Names that it gives to whoever has the key."""
-
-
-def parse_authority(line: str) -> CertAuthority | None:
-    """Read `cert-authority[,principals="NAME,…"] TYPE BASE64 [COMMENT]`, as in `authorized_keys`.
-
-    Returns:
-        None for a line without options.
-
-    Raises:
-        PublicKeyError: saying what is wrong.
-    """
-    rest, options = line.lstrip(), dict[str, str | None]()
-    if rest.startswith(KEY_TYPES):
-        return None
-    separator = ","
-    while separator == "," and (found := _OPTION.match(rest)):
-        name, value, separator = found[1].lower(), found[2], found[3]
-        if name not in (_AUTHORITY, _PRINCIPALS) or name in options:
-            raise PublicKeyError(
-                f'of options, {_AUTHORITY} and {_PRINCIPALS}="NAME,…" are taken, once each, found'
-                f" {quote(found[1])}"
-            )
-        options[name] = value
-        rest = rest[found.end() :]
-    if separator == "," or options.get(_AUTHORITY, "") is not None:
-        raise PublicKeyError(
-            f"expected TYPE BASE64 [COMMENT], or that behind {_AUTHORITY}, found {quote(line[:40])}"
-        )
-    principals = options.get(_PRINCIPALS)
-    names = None if principals is None else tuple(principals.split(","))
-    if _PRINCIPALS in options and not all(map(_CERTIFIED_NAME.fullmatch, names or ("",))):
-        raise PublicKeyError(f'expected {_PRINCIPALS}="NAME,…" without patterns and blanks')
-    return CertAuthority(parse_public_key(rest), names)
 
 
 def parse_public_key(line: str) -> PublicKey:

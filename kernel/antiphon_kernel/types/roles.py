@@ -59,5 +59,3 @@ class CredentialKind(StrEnum):
     """Known by its SHA-256; the token itself is never stored."""
     SSH_KEY = "ssh_key"
     """Known by its fingerprint."""
-    SSH_AUTHORITY = "ssh_authority"
-    """Known by its fingerprint; lets in the keys that it certifies, and not itself."""

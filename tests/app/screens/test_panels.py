@@ -173,13 +173,11 @@ async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
 
 
 async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: Opened) -> None:
-    await here.call("key.authority", key=f"cert-authority {key_of('ca')}")
-    by = {"authority": fingerprint("ca"), "names": ["bo"]}
-    asked = {"host": here.me.session, "fingerprint": fingerprint("bo")} | by
+    await here.call("key.add", key=key_of("bo"), name="bo")
+    asked = {"host": here.me.session, "fingerprint": fingerprint("bo")}
     sessions = [(await here.call("ssh.open", **asked))["session"] for _ in range(2)]
     await there.press("f5")
     await until(lambda: sum("here by ssh" in line for line in there.lines) == 2, "both sessions")
-    await there.sees("certified by SHA256:")
     while panel(there).chosen != sessions[1]:
         await there.press("j")
     await there.press("d")
@@ -194,20 +192,17 @@ async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: O
     assert [one["session"] for one in bo["sessions"]] == sessions[:1]
 
 
-async def test_keys_and_authorities_are_listed_and_revoked_after_a_question(
-    here: World, there: Opened
-) -> None:
+async def test_keys_are_listed_and_revoked_after_a_question(here: World, there: Opened) -> None:
     await here.call("key.add", key=key_of("cy"), name="cy")
-    await here.call("key.authority", key=f"cert-authority {key_of('hq')}")
+    await here.call("key.add", key=key_of("dan"), name="dan")
     await there.press("f5")
     await there.sees("SSH keys")
-    await there.sees("authority for any name")
     assert there.shows(fingerprint("cy"))
     await there.press("G", "f")
     await there.sees("This is a key")
     await there.press("x", "y")
-    await there.sees("Revoked: the authority for any name")
-    await until(lambda: not there.shows(fingerprint("hq")), "it is gone")
+    await there.sees("Revoked: the key of dan")
+    await until(lambda: not there.shows(fingerprint("dan")), "it is gone")
     states = [one["state"] for one in (await here.call("key.list"))["keys"]]
     assert states == ["good", "revoked"]
 

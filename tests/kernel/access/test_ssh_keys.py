@@ -193,41 +193,6 @@ async def test_decisions_about_access_are_in_the_log(served: ServedKernel, tmp_p
     assert ("bo", "ssh") in joined
 
 
-async def test_revoked_authority_ends_sessions_also_after_a_restart(served: ServedKernel) -> None:
-    await served.call("key.authority", key=f"cert-authority {key_of('ca')}", role="viewer")
-    by = {"authority": fingerprint("ca"), "names": ["Bo", "cy"]}
-    asked = {"fingerprint": fingerprint("bo")} | by
-    opened = await served.call("ssh.open", host=served.me.session, **asked)
-    assert (opened["username"], opened["role"]) == ("bo", "viewer")
-    await served.stop()
-    await served.start()
-    opened = await served.call("ssh.open", host=served.me.session, **asked)
-    socket = await call_socket(served, opened["token"])
-    await served.call("key.revoke", fingerprint=fingerprint("ca"))
-    assert (await closing(socket))[0] == REVOKED
-    for params in (asked, {"fingerprint": fingerprint("bo")}, {"fingerprint": fingerprint("ca")}):
-        assert "refused" in await served.call("ssh.check", **params)
-    states = {one["fingerprint"]: one["state"] for one in (await served.call("key.list"))["keys"]}
-    assert states == {fingerprint("ca"): "revoked", fingerprint("bo"): "revoked"}
-
-
-async def test_key_and_authority_do_not_stand_for_each_other(served: ServedKernel) -> None:
-    await served.call("key.authority", key=f"cert-authority {key_of('ca')}")
-    await served.call("key.add", key=key_of("bo"), name="bo")
-    with pytest.raises(AntiphonError, match="is known here as that of an authority"):
-        await served.call("key.add", key=key_of("ca"), name="eve")
-    with pytest.raises(AntiphonError, match="is known here as that of a guest"):
-        await served.call("key.authority", key=f"cert-authority {key_of('bo')}")
-    for key in ("ca", "certified"):
-        if key == "certified":
-            by = {"authority": fingerprint("ca"), "names": ["cy"]}
-            await served.call(
-                "ssh.open", host=served.me.session, fingerprint=fingerprint(key), **by
-            )
-        with pytest.raises(AntiphonError, match="with certificates only"):
-            await served.call("key.ask", key=key_of(key), name="eve", wait=0)
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -18,11 +18,6 @@ OWNER: Final = None
 KEY: Final = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID0JnQ8T350LtEJ6bOmdYbmIhhdh4obW40sX1jcbRrE/"
 """A public SSH key."""
 
-AUTHORITY: Final = (
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBF2lqHkKRYXBqlrlUOeFLJnZqvUfSfbTF6jVZ1Mn5ab"
-)
-"""The public key of an authority."""
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -95,8 +90,6 @@ COMING_IN: Final = (
     Row("key.add", {"key": KEY, "name": "kim"}),
     Row("key.add", {"key": KEY, "name": "lea"}, Code.INVALID_PARAMS),
     Row("key.add", {"key": "ssh-dss AAAA", "name": "lea"}, Code.INVALID_PARAMS),
-    Row("key.authority", {"key": f"cert-authority {AUTHORITY}", "role": "viewer"}),
-    Row("key.authority", {"key": KEY}, Code.INVALID_PARAMS),
     Row("key.list"),
     Row("key.ask", {"key": KEY, "name": "kim", "wait": 0}),
     Row("key.ask", {"key": KEY, "name": "kim"}, Code.PERMISSION_DENIED, by="bo"),
