@@ -171,7 +171,10 @@ class AntiphonApp(App[None]):
             self.session,
             self._draft,
             place=self._place,
-            context=self._label or self._options.context or DEFAULT_CONTEXT,
+            context=self._label
+            or self._memory.label(self._options.context)
+            or self._options.context
+            or DEFAULT_CONTEXT,
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
             memory=self._memory,

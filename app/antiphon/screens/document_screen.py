@@ -199,7 +199,7 @@ class DocumentScreen(DocumentActions):
         """Write down what is on the screen, for whoever comes back."""
         context = self._session.document.context
         if context is not None and self._came_back:
-            self._memory.keep(context, self.cells)
+            self._memory.keep(context, self.label, self.cells)
 
     # Keys and messages
 

@@ -31,6 +31,8 @@ class ViewState(BaseModel):
     """The cell that had the focus."""
     version: int = 0
     """The context's version that was seen last."""
+    label: str = ""
+    """The context's name when it was seen last."""
 
 
 class ViewStates(BaseModel):
@@ -119,6 +121,11 @@ class ViewStateController:
         """Return the id of the context that was open last on this kernel."""
         return self._kept().context
 
+    def label(self, context: str | None) -> str | None:
+        """Return the name that a context had when it was left; None if that is not known."""
+        kept = self._kept().places.get(context or "")
+        return (kept.label or None) if kept is not None else None
+
     def anchored_block(self, context: str) -> str | None:
         """Return the cell at the view's anchor when a context was left; None if at the tail."""
         kept = self._kept().places.get(context)
@@ -134,11 +141,12 @@ class ViewStateController:
         if kept.block is not None:
             cells.restore_view(Anchor(kept.block, kept.line, kept.row, kept.offset))
 
-    def keep(self, context: str, cells: BlockList) -> None:
+    def keep(self, context: str, label: str, cells: BlockList) -> None:
         if self._remembered is None:
             return
         version = self.seen().get(context, 0)
-        place, anchor = ViewState(focused=cells.focused_cell, version=version), cells.view_state()
+        place = ViewState(focused=cells.focused_cell, version=version, label=label)
+        anchor = cells.view_state()
         if anchor is not None:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
             place.offset = anchor.offset

@@ -26,6 +26,17 @@ async def test_header_says_how_the_kernel_is(here: World) -> None:
         await there.sees("● you")
 
 
+async def test_header_names_the_context_left_last_before_the_kernel_answers(here: World) -> None:
+    await here.call("context.create", label="notes")
+    async with opened(here, context="notes") as there:
+        await there.press("ctrl+q")
+    await here.close_doors()
+    async with opened(here, live=False) as there:
+        await there.sees("notes")
+        await here.open_doors()
+        await there.live()
+
+
 async def test_message_typed_while_the_kernel_comes_up_is_sent_when_it_has(here: World) -> None:
     await here.close_doors()
     came_up = asyncio.Event()
