@@ -241,7 +241,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     # Work in the background
 
-    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def run_in_background(self, work: Coroutine[Any, Any, object]) -> None:
         self.run_worker(work, exit_on_error=False)
 
     def run_last_of(self, group: str, work: WorkType[None]) -> None:

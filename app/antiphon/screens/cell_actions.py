@@ -135,7 +135,7 @@ class CellActions(BaseScreen):
     @requires_write
     @work(exit_on_error=False)
     async def action_cut_out(self) -> None:
-        block = self._chosen_cell("cut out")
+        block = self._chosen_cell("cut")
         if block is None:
             return
         blocks = (block, *self._results_of(block))

@@ -345,10 +345,14 @@ class DocumentActions(CellActions):
         if block is None or not self.situation.asks:
             self.hint(NOTHING_TO_DECIDE)
             return
-        reason: str | None = ""
+        decide = partial(self._kernel.decide, block, decision)
         if decision == "no":
-            reason = await self.app.push_screen_wait(LineModal(REASON_ASKED, LONGEST_REASON))
-        if reason is not None and await self._kernel.decide(block, decision, reason):
+            is_decided = await self.app.push_screen_wait(
+                LineModal(REASON_ASKED, decide, enter="say no", longest=LONGEST_REASON)
+            )
+        else:
+            is_decided = await decide("")
+        if is_decided:
             self._decided = block
             self._choose_next_asked()
 

@@ -346,10 +346,12 @@ class KernelActions:
         made = await self.call("context.fork", params, "Not forked")
         return None if made is None else str(made["context_id"])
 
-    async def rename_context(self, label: str, context: str | None = None) -> None:
-        """Give a context another label; this one if none is named."""
+    async def rename_context(
+        self, label: str, context: str | None = None
+    ) -> Mapping[str, Any] | None:
+        """Give a context another label, this one if none is named; None if refused."""
         params = {"context": context or self._session.document.context, "label": label}
-        await self.call("context.rename", params, "Not renamed")
+        return await self.call("context.rename", params, "Not renamed")
 
     async def last_words(self, context: str) -> str:
         """Return the first line of the text that was written last in a context, if there is any."""

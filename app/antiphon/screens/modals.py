@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, Final, TypeVar
 
 from rich.cells import chop_cells
 from rich.segment import Segment
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
@@ -23,7 +24,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.textual_patches.dismissal import DismissOnceMixin
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status import HintBar, HintLog, KeyLines, StatusSpan, fit, key_rows
+from antiphon.widgets.status import HintBar, HintLog, KeyLines, Keys, StatusSpan, fit
 from antiphon.widgets.status.line import wrap_words
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.client.rejected_edits import Rejection
@@ -34,7 +35,7 @@ CLOSING: Final = "Esc closes this page."
 
 KEY_COLUMNS: Final = 22
 
-REASON_ASKED: Final = "Why not? The model is told so. Enter says no · Esc decides nothing"
+REASON_ASKED: Final = "Why not? The model is told so."
 
 LONGEST_REASON: Final = 2_000
 """Characters of a reason, as the kernel takes it."""
@@ -190,14 +191,10 @@ class TextModal(HintingModal[None]):
 
 
 class _QuestionLines(KeyLines):
-    """Stands where hints stand."""
+    """A question above its keys."""
 
-    DEFAULT_CSS = """
-    _QuestionLines { margin-bottom: 1; }
-    """
-
-    def __init__(self, question: str) -> None:
-        super().__init__((("y", "yes"), ("n", "no")))
+    def __init__(self, question: str, keys: Keys = ()) -> None:
+        super().__init__(keys)
         self._question = question
         self._hint = ""
 
@@ -207,10 +204,9 @@ class _QuestionLines(KeyLines):
         self.refresh(layout=True)
 
     def rows(self, width: int) -> list[list[StatusSpan]]:
-        theme = self.cell_theme
-        *above, last = [*wrapped(self._hint, width), *wrapped(self._question, width)]
-        keys = key_rows(self.keys, width, theme, [StatusSpan(last, theme.unread)])
-        return [*([StatusSpan(line, theme.unread)] for line in above), *keys]
+        lines = [*wrapped(self._hint, width), *wrapped(self._question, width)]
+        rows = [[StatusSpan(line, self.cell_theme.unread)] for line in lines]
+        return [*rows, *(super().rows(width) if self.keys else ())]
 
 
 class ConfirmModal(HintingModal[bool]):
@@ -227,7 +223,7 @@ class ConfirmModal(HintingModal[bool]):
 
     def __init__(self, question: str) -> None:
         super().__init__()
-        self._line = _QuestionLines(question)
+        self._line = _QuestionLines(question, (("y", "yes"), ("n", "no")))
 
     def compose(self) -> ComposeResult:
         yield self._line
@@ -264,29 +260,55 @@ class KeyModal(HintingModal[str | None]):
         return rows
 
 
-class LineModal(HintingModal[str | None]):
-    """Asks for a line of text; Esc gives None."""
+class LineModal(HintingModal[Result | None]):
+    """Asks for a line of text until it is answered; Esc gives None."""
 
     DEFAULT_CSS = """
     LineModal { background: transparent; }
-    LineModal Input { dock: bottom; margin-bottom: 1; height: 1; border: none; padding: 0; }
-    LineModal _ModalHint { dock: bottom; margin-bottom: 2; }
+    LineModal > Vertical { dock: bottom; height: auto; }
+    LineModal Input { height: 1; border: none; padding: 0 1; }
+    LineModal KeyLines { dock: none; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", show=False, priority=True),
     ]
 
-    def __init__(self, placeholder: str, longest: int, value: str = "") -> None:
-        """`longest` are the most characters of the line; `value` stands there at first."""
+    def __init__(
+        self,
+        question: str,
+        answer: Callable[[str], Awaitable[Result | None]],
+        *,
+        enter: str,
+        longest: int,
+        value: str = "",
+    ) -> None:
+        """`answer` returns the result of a line, None if there has to be another one.
+
+        `enter` is what Enter does, in words, `longest` are the most characters of the line, and
+        `value` stands there at first.
+        """
         super().__init__()
-        self._input = Input(value, placeholder=placeholder, max_length=longest, compact=True)
+        self._line = _QuestionLines(question)
+        self._input = Input(value, max_length=longest, compact=True)
+        self._keys = KeyLines((("Enter", enter), ("Esc", "cancel")))
+        self._answer = answer
 
     def compose(self) -> ComposeResult:
-        yield self._input
+        with Vertical():
+            yield self._line
+            yield self._input
+            yield self._keys
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip())
+    def hint(self, text: str) -> None:
+        self.hints.add(text)
+        self._line.show_hint(text)
+
+    @work(exclusive=True, exit_on_error=False)
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        result = await self._answer(event.value.strip())
+        if result is not None:
+            self.dismiss(result)
 
 
 class CommandModal(HintingModal[bool]):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
 from textual import work
@@ -31,7 +32,7 @@ LONGEST_LABEL: Final = 64
 LONGEST_WHY: Final = 200
 """Characters of why a session is ended, as the kernel takes it."""
 
-_LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -. Enter takes it · Esc leaves it"
+_LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -"
 
 
 class _ChoicePage(TextPage):
@@ -97,7 +98,13 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self.refresh_entries()
 
     def notify_person(self, text: str) -> None:
-        """Say something below the list; on the last row of the screen if the list is longer."""
+        """Say something below the list; on the last row of the screen if the list is longer.
+
+        Above a question it is said there.
+        """
+        if isinstance(self.app.screen, LineModal):
+            self.app.screen.hint(text)
+            return
         self._notice = text
         self._page.reload()
         if text and self._page.max_scroll_y:
@@ -184,15 +191,6 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
             rows.append([])
         return [*rows, *key_rows((*self.own_keys(), ("Esc", "leave")), width, theme)]
 
-    async def ask_line(
-        self, placeholder: str, value: str = "", longest: int = LONGEST_LABEL
-    ) -> str | None:
-        """Return a line that the person types; None if nothing is to be done."""
-        self.notify_person(placeholder)
-        line = await self.app.push_screen_wait(LineModal(placeholder, longest, value))
-        self.notify_person("")
-        return line
-
 
 class ContextsPanel(Panel):
     """The contexts of the kernel, forks below what they were copied from."""
@@ -266,9 +264,12 @@ class ContextsPanel(Panel):
 
     @work(exit_on_error=False)
     async def action_new(self) -> None:
-        if label := await self.ask_line(_LABEL_ASKED):
+        async def make(label: str) -> str | None:
             made = await self.kernel.call("context.create", {"label": label}, "Not made")
-            self._open(None if made is None else made["context_id"])
+            return None if made is None else str(made["context_id"])
+
+        asked = LineModal(_LABEL_ASKED, make, enter="make it", longest=LONGEST_LABEL)
+        self._open(await self.app.push_screen_wait(asked))
 
     @work(exit_on_error=False)
     async def action_fork(self) -> None:
@@ -277,11 +278,13 @@ class ContextsPanel(Panel):
 
     @work(exit_on_error=False)
     async def action_rename(self) -> None:
-        chosen = self._chosen
-        label = await self.ask_line(_LABEL_ASKED, chosen.label) if chosen is not None else None
-        if chosen is not None and label:
-            await self.kernel.rename_context(label, chosen.id)
-            await self._refresh()
+        if (chosen := self._chosen) is None:
+            return
+        rename, label = partial(self.kernel.rename_context, context=chosen.id), chosen.label
+        await self.app.push_screen_wait(
+            LineModal(_LABEL_ASKED, rename, enter="rename", longest=LONGEST_LABEL, value=label)
+        )
+        await self._refresh()
 
     @work(exit_on_error=False)
     async def action_archive(self) -> None:
@@ -421,14 +424,18 @@ class PeoplePanel(Panel):
             self.notify_person(f"{chosen.name} is not here.")
             return
         what = "this session" if chosen.session else "every connection"
-        asked = f"Why? {chosen.name} reads it. Enter ends {what} · Esc leaves it"
-        reason = await self.ask_line(asked, longest=LONGEST_WHY)
-        if reason is not None:
-            tool, params = "kernel.kick", {"principal": chosen.principal, "minutes": 0}
-            if chosen.session:
-                tool, params = "session.end", {"session": chosen.session}
-            if await self.kernel.call(tool, {**params, "reason": reason}, "Not ended") is not None:
-                self.notify_person(f"Ended {what} of {chosen.name}, who may come again.")
+        tool, params = "kernel.kick", {"principal": chosen.principal, "minutes": 0}
+        if chosen.session:
+            tool, params = "session.end", {"session": chosen.session}
+
+        async def end(reason: str) -> Mapping[str, Any] | None:
+            return await self.kernel.call(tool, {**params, "reason": reason}, "Not ended")
+
+        asked = f"Why? {chosen.name} reads it."
+        if await self.app.push_screen_wait(
+            LineModal(asked, end, enter=f"end {what}", longest=LONGEST_WHY)
+        ):
+            self.notify_person(f"Ended {what} of {chosen.name}, who may come again.")
         await self._refresh()
         self.choose_id(chosen.principal)
         self._page.reload()

@@ -123,7 +123,7 @@ async def test_cell_that_a_model_writes_is_not_cut_out(here: World, there: Opene
     here.aria.say(TextDelta("it was "))
     await there.sees("it was")
     await there.press("up", "G", "x")
-    await hint(there, "aria is not done with this cell")
+    await hint(there, "aria is not done with this cell: stop it with Ctrl+C, then cut it.")
     here.aria.end()
 
 

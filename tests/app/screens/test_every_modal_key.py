@@ -35,6 +35,10 @@ async def choices(typed: str) -> list[picker.PickerEntry]:
     return [picker.PickerEntry(one, one) for one in ("one", "two", "three") if typed in one]
 
 
+async def named(line: str) -> str:
+    return line
+
+
 SCROLLED: Final = {"k": ("j",), "g": ("G",)}
 LISTED: Final = {
     **dict.fromkeys(("up", "k", "g", "home"), ("G",)),
@@ -47,7 +51,9 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     modals.TextModal: Cover(lambda there: there.screen.action_help(), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
     modals.KeyModal: Cover(pushing(lambda there: modals.KeyModal("word " * 900)), SCROLLED),
-    modals.LineModal: Cover(pushing(lambda there: modals.LineModal("Name", 9))),
+    modals.LineModal: Cover(
+        pushing(lambda there: modals.LineModal("Name", named, enter="take it", longest=9))
+    ),
     modals.CommandModal: Cover(
         pushing(lambda there: modals.CommandModal(LONG, "It is long.")),
         {**SCROLLED, "ctrl+r": ("G",)},

@@ -93,22 +93,25 @@ async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
     await there.press("f4")
     await there.sees("▸ default")
     await there.press("n")
-    await there.sees("Enter takes it")
+    await there.sees("Enter make it")
     await there.type("plans")
     await there.press("enter")
     await until(lambda: there.screen.label == "plans", "the new context is on screen")
     assert await labels(here) == ["default", "plans"]
 
 
-async def test_label_that_is_taken_is_told_in_the_panel(here: World, there: Opened) -> None:
+async def test_label_that_is_taken_is_told_and_can_be_mended(here: World, there: Opened) -> None:
     await make(here, "plans")
     await there.press("f4")
     await there.sees("plans")
     await there.press("n")
-    await there.sees("Enter takes it")
+    await there.sees("Enter make it")
     await there.type("plans")
     await there.press("enter")
     await there.sees("Not made:")
+    await there.type("2")
+    await there.press("enter")
+    await until(lambda: there.screen.label == "plans2", "the new context is on screen")
 
 
 async def test_context_is_renamed_archived_and_brought_back(here: World, there: Opened) -> None:
@@ -116,7 +119,7 @@ async def test_context_is_renamed_archived_and_brought_back(here: World, there: 
     await there.press("f4")
     await there.sees("plans")
     await there.press("j", "R")
-    await there.sees("Enter takes it")
+    await there.sees("Enter rename")
     await there.press(*["backspace"] * 5)
     await there.type("ideas")
     await there.press("enter")
