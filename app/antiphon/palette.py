@@ -13,7 +13,6 @@ from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon_kernel.types.enums import Activity
 
 _TITLE_COLUMNS: Final = 48
 
@@ -74,10 +73,11 @@ class PaletteCommands(Provider):
             title = action.palette_title(screen.situation)
             perform = getattr(screen, f"action_{action.name}")
             yield PaletteEntry(title, action.shown_keys(), perform)
+        doing = {one.principal: one.doing for one in screen.participants()}
         for one in screen.to_follow:
             name = displayable_in_a_row(one.username)
-            doing = "writing" if one.activity in (Activity.STREAMING, Activity.TYPING) else ""
-            yield PaletteEntry(f"Follow {name}", doing, partial(screen.follow, one.principal))
+            words = doing.get(one.principal, "")
+            yield PaletteEntry(f"Follow {name}", words, partial(screen.follow, one.principal))
         for context in screen.contexts:
             show = partial(screen.open_context, context.id)
             unread = f"●{context.unread}" if context.unread else ""

@@ -17,6 +17,9 @@ from antiphon_kernel.types.enums import CallPermission, Status
 ASKS: Final = "asks"
 """Label of a call that waits for a decision, and of its model."""
 
+WAITS: Final = "waits"
+"""Label of its model for people who may not decide."""
+
 _CUT: Final[Mapping[str | None, str]] = {
     MAX_TOKENS: "cut: it reached the most tokens that an answer may have",
     REFUSED: "refused: the model would not answer, or go on",

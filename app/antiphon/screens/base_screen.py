@@ -18,6 +18,7 @@ from antiphon.key_request_watcher import WaitingKey
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.status_label import ASKS, WAITS
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.blame_view import BlameView
@@ -204,7 +205,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         """The models that answer here, as the kernel said last."""
         self._models_known = False
         self._asked: dict[str, None] = {}
-        """Calls of which the person has been told that they wait for a decision, in that order."""
+        """Calls that have begun to wait for somebody's decision, in that order."""
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
         self._arranged: Arrangement | None = None
@@ -332,9 +333,14 @@ class BaseScreen(BackgroundTaskMixin[None]):
         return next((header.id for header in self._asking()), None)
 
     def _asking(self) -> Iterator[BlockHeader]:
+        """Return the calls that wait for a decision of the person here."""
+        return (header for header in self._waiting() if self.source.may_decide(header))
+
+    def _waiting(self) -> Iterator[BlockHeader]:
+        """Return the calls that wait for a decision, whoever may decide."""
         document = self._session.document
         headers = (document.header(block) for block in self._asked if block in document)
-        return (header for header in headers if self.source.may_decide(header))
+        return (one for one in headers if one.is_undecided)
 
     def _choose_next_asked(self) -> None:
         """Go from a call that was decided about to the next one that waits."""
@@ -580,10 +586,16 @@ class BaseScreen(BackgroundTaskMixin[None]):
             named.append(ContextName(here or "", self.label + mark))
         self._frame.sidebar.show_contexts(named, here or "")
 
+    def participants(self) -> Sequence[Participant]:
+        """Return the people present, with what they do."""
+        others = self._session.presence().values()
+        waiting = {one.author: WAITS for one in self._waiting()}
+        waiting.update((one.author, ASKS) for one in self._asking())
+        return participants(self._session.me, others, waiting)
+
     def _update_participants(self) -> None:
         """Update the people present, in the header and, with their cells, in the sidebar."""
-        others, asking = self._session.presence().values(), {one.author for one in self._asking()}
-        people = list(participants(self._session.me, others, asking))
+        people = self.participants()
         status = self._session.status
         if status.reason is not None:
             status = replace(status, reason=self.keymap.name_keys(status.reason))

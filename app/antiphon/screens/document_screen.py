@@ -494,12 +494,14 @@ class DocumentScreen(DocumentActions):
         self.cells.focus_cell(self._beside(frozenset([block]), block), reveal=False)
 
     def _tell_of_questions(self, change: CellChange) -> None:
-        """Tell of calls that have begun to wait for a decision of the person here."""
+        """Note calls that have begun to wait for a decision; tell of those the person decides."""
         document = self._session.document
         for block in document.open_blocks(change.changed - self._asked.keys()):
             header = document.header(block)
+            if not header.is_undecided:
+                continue
+            self._asked[block] = None
             if self.source.may_decide(header):
-                self._asked[block] = None
                 name = self.source.view(block).author
                 self.post_message(self.Happened(f"{name} asks to run a tool · {self.label}"))
         if not change.changed.isdisjoint(self._asked):

@@ -195,7 +195,7 @@ class PermissionDesk:
         if stored.call not in context.document:
             return None
         header, asker = context.document.header(stored.call), stored.asker
-        if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
+        if not header.is_undecided:
             return None
         try:
             principal = self._kernel.members.find(asker)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, CallPermission, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.roles import AccessRole, Permission
 
@@ -173,6 +173,11 @@ class BlockHeader(NamedTuple):
             and self.role == Role.USER
             and self.status in (Status.PENDING, Status.RUNNING)
         )
+
+    @property
+    def is_undecided(self) -> bool:
+        """A model's call that waits for a person's decision."""
+        return self.permission == CallPermission.ASKED and self.status == Status.PENDING
 
     @property
     def is_written_by_program(self) -> bool:

@@ -140,6 +140,8 @@ async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened)
     await ask(here, there)
     async with opened(here, as_name="ed") as theirs:
         await theirs.sees("Waits until amy or an owner decides")
+        await theirs.sees("aria waits")
+        assert "writes" not in theirs.app.title
         await theirs.press("escape")
         await theirs.mode(Mode.NAVIGATE)
         assert not theirs.screen.situation.asks

@@ -22,7 +22,7 @@ from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out, stands_for_earlier
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.enums import Activity, BlockKind, CallPermission, Role, Status
+from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
@@ -620,7 +620,7 @@ class CellModel:
         )
 
     def _question(self, header: BlockHeader) -> str:
-        if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
+        if not header.is_undecided:
             return ""
         asker = displayable_in_a_row(self._stopper(header.runs_for) or "somebody")
         may = self.may_decide(header)
@@ -629,7 +629,7 @@ class CellModel:
 
     def may_decide(self, header: BlockHeader) -> bool:
         """Return whether a call waits for a decision that the person here may make."""
-        if header.permission != CallPermission.ASKED or header.status != Status.PENDING:
+        if not header.is_undecided:
             return False
         return self.user.may_decide(is_asker=self._stopper(header.runs_for) == OWN_NAME)
 

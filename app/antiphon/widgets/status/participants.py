@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import ASKS
 from antiphon.render.view import OWN_NAME
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
@@ -29,7 +29,7 @@ class Participant:
     is_me: bool
     is_model: bool
     doing: str
-    """`writing`, `queued`, `asks`, or nothing in particular."""
+    """`writing`, `queued`, `asks`, `waits`, or nothing in particular."""
     streaming: bool
     block: str | None
     """The block their cursor is in."""
@@ -40,9 +40,13 @@ class Participant:
 def participants(
     me: PresenceState | None,
     others: Iterable[PresenceState],
-    asking: Collection[str] = (),
+    waiting: Mapping[str, str] = MappingProxyType({}),
 ) -> Sequence[Participant]:
-    """Return me, then models, then by name, one entry each; those `asking` wait for a decision."""
+    """Return me, then models, then by name, one entry each.
+
+    Args:
+        waiting: labels of those who wait for a decision.
+    """
     found: dict[str, Participant] = {}
     if me is not None:
         found[me.principal] = _person(me, is_me=True)
@@ -50,8 +54,8 @@ def participants(
         known = found.get(state.principal)
         if known is None or (not known.is_me and not known.streaming and _does_more(state, known)):
             found[state.principal] = _person(state, is_me=False)
-    for one in found.keys() & set(asking):
-        found[one] = replace(found[one], doing=ASKS)
+    for one in found.keys() & waiting.keys():
+        found[one] = replace(found[one], doing=waiting[one], streaming=False)
     return sorted(found.values(), key=lambda one: (not one.is_me, not one.is_model, one.name))
 
 
