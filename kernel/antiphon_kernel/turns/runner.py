@@ -37,6 +37,7 @@ from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 
@@ -193,11 +194,19 @@ class TurnRunner:
             else:
                 await turn.play()
         except TurnFailed as error:
-            await fail(str(error), error.kind)
+            said, kind = str(error), error.kind
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
             _log.exception("a turn of %s failed", model)
-            said = error.message if isinstance(error, AntiphonError) else str(error)
-            await fail(f"The turn failed: {said or type(error).__name__}", ErrorKind.OTHER)
+            why = error.message if isinstance(error, AntiphonError) else str(error)
+            said, kind = f"The turn failed: {why or type(error).__name__}", ErrorKind.OTHER
+        else:
+            return
+        principal = writer.actor.principal
+        role = self._kernel.members.role_of(principal)
+        if role.may(Permission.WRITE):
+            await fail(said, kind)
+        else:  # it has been made a viewer meanwhile
+            await self._refuse(writer.context, prompt, principal, role)
 
     async def model(self, name: str) -> AnsweringModel:
         """Return a model with what is learned about it; its library is imported if need be.
@@ -366,7 +375,8 @@ class TurnRunner:
             f" An owner can make it {AccessRole.AGENT.described()} again."
         )
         writer = BlockWriter(self._kernel, context, self._kernel.system)
-        await report_failure(writer, prompt, message)
+        # Nobody else would end the block: the kernel's own session lasts.
+        await run_uninterrupted(report_failure(writer, prompt, message))
 
     def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
         """Return the settings of a turn; its message may ask for fewer rounds than are allowed."""

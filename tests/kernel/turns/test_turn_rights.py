@@ -170,3 +170,30 @@ async def test_model_that_is_a_viewer_does_not_answer_and_everybody_reads_why(
     await submit(stage, stage.owner)
     await stage.runner.wait_idle()
     assert has_run(stage)
+
+
+async def test_model_that_is_made_a_viewer_in_a_turn_ends_it_and_everybody_reads_why(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(1)
+    stage = await open_stage(scripted(gate, recording("aria", [TextDelta("On"), TextDelta("e")])))
+    await submit(stage, stage.owner)
+    await gate.shut()
+    aria = await stage.kernel.principal("aria", PrincipalKind.MODEL)
+    await stage.kernel.members.give_role(aria, AccessRole.VIEWER)
+    await gate.open()
+    await stage.runner.wait_idle()
+    assert not stage.unfinished()
+    said = stage.headers()[-1]
+    assert (said.kind, said.status) == (BlockKind.ERROR, "error")
+    assert "aria is a viewer" in stage.text(said)
+
+
+async def test_interrupt_while_a_turn_is_refused_leaves_nothing_open(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    aria = await stage.kernel.principal("aria", PrincipalKind.MODEL)
+    await stage.kernel.members.give_role(aria, AccessRole.VIEWER)
+    await submit(stage, stage.owner)
+    await until(lambda: stage.headers()[-1].kind == BlockKind.ERROR)
+    await stage.interrupt()
+    assert not stage.unfinished()
