@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,9 @@ from antiphon_kernel.turns.shell_call import (
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import Status
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_log = logging.getLogger(__name__)
 
 CUT_OFF = "The answer was cut off before this call was whole, so it was not run: make it again."
 """Result of a call whose arguments did not come to their end."""
@@ -98,6 +101,17 @@ class ToolCalls:
             return error_text(error)
 
     async def _answer(self, call: RoundCall, prepared: PreparedCall | str) -> None:
+        """Run a call and write its result, unless somebody ends one of the two blocks before."""
+        try:
+            await self._run_and_write(call, prepared)
+        except AntiphonError as error:
+            if error.code is not ErrorCode.INVALID_TRANSITION:
+                raise
+            _log.info("call %s was ended by somebody else: %s", call.block, error)
+            for block in (*self._writer.context.block_tree.descendants(call.block, 1), call.block):
+                await self._writer.finish(block, Status.ERROR, is_error=True)
+
+    async def _run_and_write(self, call: RoundCall, prepared: PreparedCall | str) -> None:
         writer = self._writer
         refusal = prepared if isinstance(prepared, str) else await self._refusal(call, prepared)
         blocks = await open_result(writer, call.block)

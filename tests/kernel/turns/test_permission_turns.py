@@ -242,3 +242,32 @@ async def test_undecided_call_of_a_journal_from_elsewhere_asks_nobody(house: Hou
     with pytest.raises(AntiphonError, match="waits for no decision"):
         await house.decide("once")
     assert not house.has_ran()
+
+
+async def test_asked_call_that_its_owner_ends_is_not_run_and_the_turn_goes_on(
+    house: House,
+) -> None:
+    await house.stage.submit("Touch it.")
+    await until(house.is_asked)
+    await house.stage.call("block.status", block_id=house.call().id, status="error")
+    await house.stage.runner.wait_idle()
+    assert not house.has_ran()
+    assert house.call().permission == "withdrawn"
+    assert house.stage.shown()[-1] == ("text", "done", "Done.")
+    assert not house.stage.unfinished()
+
+
+async def test_result_that_its_owner_ends_ends_the_command_and_the_turn_goes_on(
+    house: House,
+) -> None:
+    house.provider.then([ToolCallEvent("c1", "shell", {"command": "yes"})], [TextDelta("Done.")])
+    stage = house.stage
+    await stage.submit("Say it.")
+    await until(house.is_asked)
+    await house.decide("once")
+    await until(lambda: any("y" in one for one in stage.results()))
+    (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
+    await stage.call("block.status", block_id=result.id, status="done")
+    await stage.runner.wait_idle()
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+    assert not stage.unfinished()
