@@ -50,8 +50,14 @@ class FrameBuffer:
             if cell is None:
                 cell = cells[place.block] = self._rows_of(place.block, looks)
             strips.append(cell.strip(place.line))
-        top = places[0] if head_rows else None
-        self.has_head = top is not None and looks.is_head_away(top)
+        top, below = (places[0], places[1]) if head_rows else (None, None)
+        # It covers a row, which must not be all that is seen of its cell.
+        self.has_head = (
+            top is not None
+            and below is not None
+            and below.block == top.block
+            and looks.is_head_away(top)
+        )
         if top is not None and self.has_head:
             strips[0] = self._running_head(top.block, looks)
         self._add_flags(strips, places, cells, looks)

@@ -375,6 +375,22 @@ async def test_revealed_line_is_not_below_the_running_head(sample: Sample) -> No
         assert "line 7" in app.screen_text()[1]
 
 
+async def test_only_row_of_a_cell_in_the_view_is_not_covered_by_its_running_head(
+    sample: Sample,
+) -> None:
+    sample.add("\n\n".join(f"line {number}" for number in range(60)))
+    sample.add("\n\n".join(f"below {number}" for number in range(60)), author=BEN)
+    async with on_screen(sample, size=(80, 24)) as (app, pilot):
+        await pilot.pause()
+        app.cells.first_cell()
+        app.cells.scroll_rows(app.cells.viewport.measured(sample.here.block_ids()[0]).rows - 2)
+        await pilot.pause()
+        assert "line 59" in app.screen_text()[1]
+        app.cells.scroll_rows(1)
+        await pilot.pause()
+        assert "line 59" in app.screen_text()[0]
+
+
 async def test_view_of_one_row_shows_the_line_that_is_gone_to(sample: Sample) -> None:
     block = sample.add("\n\n".join(f"line {number}" for number in range(9)))
     async with on_screen(sample, size=(80, 1)) as (app, pilot):
