@@ -208,10 +208,10 @@ class BaseScreen(BackgroundTaskMixin[None]):
         """Calls that have begun to wait for somebody's decision, in that order."""
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
-        self._arranged: Arrangement | None = None
-        """The last change of whole cells, which u takes back."""
-        self._disarranged: Arrangement | None = None
-        """The change of whole cells that was taken back last, which Ctrl+Y makes again."""
+        self._arranged: list[Arrangement] = []
+        """Changes of whole cells since the last letter, the last of which u takes back."""
+        self._disarranged: list[Arrangement] = []
+        """Changes of whole cells that were taken back, the last of which Ctrl+Y makes again."""
         self._moving: str | None = None
         """The cell for which the person looks for another place."""
         self._stops: tuple[Callable[[], None], ...] = ()

@@ -81,7 +81,8 @@ class CellActions(BaseScreen):
     async def _arrange(self, arrangement: Arrangement) -> bool:
         is_done = await self._call_each(arrangement.calls)
         if is_done:
-            self._arranged, self._disarranged = arrangement, None
+            self._arranged.append(arrangement)
+            self._disarranged.clear()
         return is_done
 
     async def _call_each(self, calls: Sequence[ToolCall], failed: str = "") -> bool:
@@ -93,28 +94,33 @@ class CellActions(BaseScreen):
 
     async def _undo_arrangement(self, block: str) -> bool:
         """Take the last change of whole cells back, if it was made here; whether it was."""
-        last = self._arranged
-        if self.mode is not Mode.NAVIGATE or last is None or block not in last.blocks:
+        if self.mode is not Mode.NAVIGATE or not self._arranged:
             return False
-        self._arranged = None
+        last = self._arranged[-1]
+        if block not in last.blocks:
+            return False
+        self._arranged.pop()
         if last.made is not None and self.source.text(last.made[0]) != last.made[1]:
             self.hint("The new cell has been written in since: it stays one of its own.")
             return True
         if not await self._call_each(last.back, "Not taken back"):
             return True
-        self._disarranged = last
+        self._disarranged.append(last)
         if self.cells.has_cell(last.focus):
             self.cells.focus_cell(last.focus)
         self.hint(f"{last.undone} · <key:redo> does it again")
         return True
 
     async def _redo_arrangement(self, block: str) -> bool:
-        last = self._disarranged
-        if self.mode is not Mode.NAVIGATE or last is None or block not in last.blocks:
+        if self.mode is not Mode.NAVIGATE or not self._disarranged:
             return False
-        self._disarranged = None
+        last = self._disarranged[-1]
+        if block not in last.blocks:
+            return False
+        self._disarranged.pop()
         neighbour = self._beside(frozenset(call.params["block_id"] for call in last.calls), block)
-        if await self._arrange(last):
+        if await self._call_each(last.calls):
+            self._arranged.append(last)
             if self.source.is_hidden(block):
                 self.cells.focus_cell(neighbour)
             self.hint("Done again · <key:undo> takes it back")
@@ -299,14 +305,16 @@ class CellActions(BaseScreen):
             return
         created = split["created"][0]
         edit = {"block_id": block, "edit": split["context_version"]}
-        self._disarranged = None
-        self._arranged = Arrangement(
-            (ToolCall("block.redo", edit), _excluding(created, False)),
-            (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
-            frozenset([block, created]),
-            block,
-            f"{self._cell_name(block)} is one cell again",
-            made=(created, text[at:]),
+        self._disarranged.clear()
+        self._arranged.append(
+            Arrangement(
+                (ToolCall("block.redo", edit), _excluding(created, False)),
+                (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
+                frozenset([block, created]),
+                block,
+                f"{self._cell_name(block)} is one cell again",
+                made=(created, text[at:]),
+            )
         )
         self.area.leave()
         await self._until_shown(created)

@@ -529,8 +529,10 @@ class DocumentActions(CellActions):
         if await self._undo_arrangement(block):
             return
         self.source.flash(block)
-        if await self._kernel.undo(block, self._place_name(block)) and self.mode is not Mode.WRITE:
-            self._tour.undone()
+        if await self._kernel.undo(block, self._place_name(block)):
+            self._disarranged.clear()
+            if self.mode is not Mode.WRITE:
+                self._tour.undone()
 
     @on(CellEditor.UndoRequested)
     @requires_write

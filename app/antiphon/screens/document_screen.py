@@ -332,7 +332,9 @@ class DocumentScreen(DocumentActions):
         else:
             self._typing.reset()
         self._publish_presence()
-        self._undone_theirs = self._arranged = self._disarranged = None
+        self._undone_theirs = None
+        self._arranged.clear()
+        self._disarranged.clear()
         if message.editor is not self.composer.editor:
             self._tour.typed(message.inserted)
             self._suggest()

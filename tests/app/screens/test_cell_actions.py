@@ -240,6 +240,39 @@ async def test_split_that_was_undone_is_made_again(there: Opened, halves: tuple[
     assert there.screen.source.ids()[:2] == list(halves)
 
 
+async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
+    there: Opened, halves: tuple[str, str]
+) -> None:
+    await there.press("m", "k", "enter")
+    await cells_become(there, "two\nthree", "one\n")
+    await there.press("u")
+    await cells_become(there, "one\n", "two\nthree")
+    await there.press("u")
+    await cells_become(there, "one\ntwo\nthree")
+    await there.press("ctrl+y")
+    await cells_become(there, "one\n", "two\nthree")
+    there.screen.cells.focus_cell(halves[1])
+    await there.press("ctrl+y")
+    await cells_become(there, "two\nthree", "one\n")
+
+
+async def test_text_that_was_undone_last_comes_back_before_a_moved_cell(
+    there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("enter")
+    await there.mode(Mode.EDIT)
+    await there.type("mine ")
+    await there.press("escape", "m", "k", "enter")
+    await cells_become(there, "mine two", "one", "three")
+    await there.press("u")
+    await cells_become(there, "one", "mine two", "three")
+    await there.press("u")
+    await cells_become(there, "one", "two", "three")
+    await there.press("ctrl+y")
+    await cells_become(there, "one", "mine two", "three")
+    assert focused(there) == three[1]
+
+
 async def test_undo_of_split_is_refused_once_others_wrote_in_second_cell(
     here: World, there: Opened, halves: tuple[str, str]
 ) -> None:
