@@ -46,10 +46,10 @@ class ModelsHere:
 
     @property
     def use(self) -> str:
-        """Return its use for the header: `12k/200k · $0.03`; empty where no window is known."""
+        """Return its use for the header: `12k/200k tokens · $0.03`; empty where no window is known."""
         if self.window is None:
             return ""
-        share = f"{_thousands(self.tokens)}/{_thousands(self.window)}"
+        share = f"{_count(self.tokens)}/{_count(self.window)} tokens"
         return f"{share} · ${self.cost:.2f}" if self.cost else share
 
 
@@ -120,8 +120,11 @@ def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:
     return HistoryStep(version, one["time"], *who, one["operation"], blocks)
 
 
-def _thousands(tokens: int) -> str:
-    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens / 1000:.1f}k"
+def _count(tokens: int) -> str:
+    """Return a number of tokens in few characters; one below 10,000 as it is."""
+    if tokens < 10_000:
+        return f"{tokens:,}"
+    return f"{tokens / 1e3:.0f}k" if tokens < 999_500 else f"{tokens / 1e6:.1f}M"
 
 
 _NOTHING_LEFT: Mapping[str, str] = {

@@ -31,8 +31,10 @@ async def send(there: Opened, text: str) -> None:
     ("here", "use"),
     [
         (ModelsHere(("aria",), "aria", 1234), ""),
-        (ModelsHere(("aria",), "aria", 1234, 8192), "1.2k/8.2k"),
-        (ModelsHere(("aria",), "aria", 12_345, 200_000, 0.031), "12k/200k · $0.03"),
+        (ModelsHere(("aria",), "aria", 1234, 8192), "1,234/8,192 tokens"),
+        (ModelsHere(("aria",), "aria", 12, 2_000), "12/2,000 tokens"),
+        (ModelsHere(("aria",), "aria", 9_999, 1_048_576), "9,999/1.0M tokens"),
+        (ModelsHere(("aria",), "aria", 12_345, 200_000, 0.031), "12k/200k tokens · $0.03"),
     ],
 )
 def test_use_names_the_share_of_a_known_window_and_money(here: ModelsHere, use: str) -> None:
@@ -47,7 +49,7 @@ async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> 
         here.aria.say(Usage(1000, 20))
         here.aria.write("Hello.")
         here.aria.end()
-        await there.sees("k/200k · $1.02")
+        await there.sees("/200k tokens · $1.02")
 
 
 async def test_model_chosen_in_the_palette_answers_what_names_nobody(tmp_path: Path) -> None:
