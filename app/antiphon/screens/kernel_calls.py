@@ -46,7 +46,7 @@ class ModelsHere:
 
     @property
     def use(self) -> str:
-        """Return its use for the header: `12k/200k tokens · $0.03`; empty where no window is known."""
+        """Return its use for the header: `12k/200k tokens · $0.03`; empty if no window is known."""
         if self.window is None:
             return ""
         share = f"{_count(self.tokens)}/{_count(self.window)} tokens"
