@@ -11,9 +11,9 @@ import pytest
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.kernel.reference.error_catalogue import CATALOGUE
 
 Make = Callable[..., Awaitable[str]]
 """Creates a block with these parameters of `block.create`; its id."""

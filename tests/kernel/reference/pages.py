@@ -11,9 +11,9 @@ from antiphon_kernel.registry import EVERY_CALL, Registry, Tool
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
 from antiphon_kernel.server.rpc import HTTP_STATUS
 from antiphon_kernel.tools.json_schema import own_field_docs
-from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.messages.token_errors import tokens_page
+from tests.kernel.reference.error_catalogue import CATALOGUE
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example
 from tests.kernel.reference.tool_page import DO_NOT_EDIT, render_tool
 

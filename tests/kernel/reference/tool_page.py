@@ -8,7 +8,7 @@ from typing import Any
 
 from antiphon_kernel.registry import EVERY_CALL, Tool
 from antiphon_kernel.tools.json_schema import described_schema
-from antiphon_kernel.types.error_catalogue import CATALOGUE
+from tests.kernel.reference.error_catalogue import CATALOGUE
 from tests.kernel.reference.examples import OWNER, Played, as_json
 
 Schema = Mapping[str, Any]

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from antiphon_kernel.registry import EVERY_CALL
-from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
+from tests.kernel.reference.error_catalogue import CATALOGUE
 from tests.kernel.reference.examples import ALL_TOOLS
 from tests.kernel.table.doors import (
     Answer,
