@@ -36,11 +36,10 @@ class Tail:
         self._printer = Printer(sink)
         self._as_json = as_json
         self._pushed: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        self._names: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self._listed: dict[str, dict[str, Any]] = {}
         """Headers of what was there at the start."""
-        self._transcript = Transcript("", self._names)
+        self._transcript = Transcript()
         self._subscription: str | None = None
         self._printed_event = asyncio.Event()
         self.longest_start: int | None = None
@@ -58,8 +57,6 @@ class Tail:
         self._watch_stdout()
         begun = await self._calls.call("block.subscribe", {"context": context})
         self._subscription = begun["subscription"]
-        await self._learn_names()
-        self._transcript = Transcript(await self._label(context), self._names)
         try:
             await self._start(context, last)
             await self._follow(begun["subscription"])
@@ -124,7 +121,8 @@ class Tail:
                 await self._feed(events[block], is_start=True)
             elif isinstance(events[block]["content"], str):
                 event = events[block]
-                await self._remember(block, event["header"], event["content"], event["version"])
+                content, version = event["content"], event["version"]
+                self._transcript.remember(block, event["header"], content, version)
         for message in early:
             await self._feed(_event(message))
 
@@ -188,7 +186,6 @@ class Tail:
             if not event["splices"] and not event["parts"]:
                 return
             await self._recall(event)
-        await self._learn_names(event.get("principal"), event.get("header", {}).get("author"))
         rendered = None
         if self._transcript.is_structured(block) or not isinstance(event.get("content", ""), str):
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
@@ -203,8 +200,8 @@ class Tail:
     async def _skip(self, event: Mapping[str, Any], text: str) -> None:
         """Say how much of a long block is not printed."""
         if self.longest_start is not None and (before := beyond_last(text, self.longest_start)):
-            name = self._transcript.skip(event["block_id"], event["header"], before)
-            await self.say(skipped_words(name, before))
+            self._transcript.skip(event["block_id"], event["header"], before)
+            await self.say(skipped_words(event["name"], before))
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
         """Remember what a block that was not printed said before an event."""
@@ -214,30 +211,8 @@ class Tail:
         if not structured:
             read = await self._calls.call("block.read", {"block_id": block, "version": version})
             text = read["content"]
-        await self._remember(block, self._listed[block], text, version, structured=structured)
-
-    async def _remember(
-        self,
-        block: str,
-        header: Mapping[str, Any],
-        text: str,
-        version: int,
-        *,
-        structured: bool = False,
-    ) -> None:
-        await self._learn_names(header["author"])
+        header = self._listed[block]
         self._transcript.remember(block, header, text, version, structured=structured)
-
-    async def _learn_names(self, *principals: str | None) -> None:
-        if all(one is None or one in self._names for one in principals):
-            return
-        found = await self._calls.call("kernel.members", {})
-        self._names.update((one["principal"], one["username"]) for one in found["members"])
-
-    async def _label(self, context: str) -> str:
-        found = await self._calls.call("context.list", {"archived": True})
-        labels = {one["context_id"]: str(one["label"]) for one in found["contexts"]}
-        return labels.get(context, context)
 
 
 def beyond_last(text: str, lines: int) -> str:

@@ -24,7 +24,6 @@ REST_SECONDS: Final = 1.0
 class _Cell:
     """One block, and how much of it is printed."""
 
-    name: str
     header: Mapping[str, Any]
     version: int = 0
     text: str = ""
@@ -36,6 +35,13 @@ class _Cell:
     edited: float = -math.inf
     structured: bool = False
     end_said: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the words above it: its author, its kind unless it is a text, its name."""
+        kind = self.header["kind"]
+        what = "" if kind == "text" else f" · {kind.replace('_', ' ')}"
+        return f"{self.header['username']}{what} · {self.header['name']}"
 
     @property
     def waits(self) -> bool:
@@ -71,10 +77,7 @@ class _Cell:
 class Transcript:
     """Turns events of a subscription to a context into text for a pipe or a terminal."""
 
-    def __init__(self, label: str, names: Mapping[str, str]) -> None:
-        """`names` are usernames by principal id; looked into whenever somebody is named."""
-        self._label = label
-        self._names = names
+    def __init__(self) -> None:
         self._cells: dict[str, _Cell] = {}
         self._open: str | None = None
         """The block whose last printed line is not finished."""
@@ -95,10 +98,16 @@ class Transcript:
         return block in self._cells and self._cells[block].structured
 
     def remember(
-        self, block: str, header: Mapping[str, Any], text: str, version: int, *, structured: bool
+        self,
+        block: str,
+        header: Mapping[str, Any],
+        text: str,
+        version: int,
+        *,
+        structured: bool = False,
     ) -> None:
         """A block that is not printed, but whose changes are."""
-        cell = self._cells[block] = _Cell(self._name_of(block, header), header, version)
+        cell = self._cells[block] = _Cell(header, version)
         cell.structured, cell.end_said = structured, cell.over
         cell.text = text
         if cell.waits:
@@ -106,11 +115,9 @@ class Transcript:
         else:
             cell.said, cell.shown = text, len(text)
 
-    def skip(self, block: str, header: Mapping[str, Any], text: str) -> str:
-        """Take the beginning of a block as printed; return the name by which it can be read."""
-        name = self._name_of(block, header)
-        self._cells[block] = _Cell(name, header, text=text, said=text, shown=len(text))
-        return name.rpartition(" ")[2]
+    def skip(self, block: str, header: Mapping[str, Any], text: str) -> None:
+        """Take the beginning of a block as printed."""
+        self._cells[block] = _Cell(header, text=text, said=text, shown=len(text))
 
     def feed(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
         """Return the text to print for an event.
@@ -123,9 +130,7 @@ class Transcript:
         block, version = event["block_id"], event["version"]
         cell = self._cells.get(block)
         if cell is None:
-            cell = self._cells[block] = _Cell(
-                self._name_of(block, event["header"]), event["header"]
-            )
+            cell = self._cells[block] = _Cell(event["header"])
         if version <= cell.version:
             return ""
         cell.version = version
@@ -143,8 +148,8 @@ class Transcript:
         if edited or (was_cut_out and not cell.waits):
             cell.edited = now
             self._edited[block] = None
-            if (principal := event.get("principal")) is not None:
-                cell.editors[principal] = None
+            if (editor := event.get("username")) is not None:
+                cell.editors[editor] = None
         self._behind[block] = None
         return "".join(self._growth(block))
 
@@ -229,7 +234,7 @@ class Transcript:
         now = cell.text[: cell.shown]
         if now == cell.said:
             return
-        editors = ", ".join(self._name(one) for one in cell.editors)
+        editors = ", ".join(cell.editors)
         yield from self._heading(cell.name + " · changed" + (f" by {editors}" if editors else ""))
         self._last = None
         for row in changed_lines(cell.said, now):
@@ -246,18 +251,6 @@ class Transcript:
         if self._open is not None:
             yield "\n"
         self._open = None
-
-    def _name_of(self, block: str, header: Mapping[str, Any]) -> str:
-        author = self._name(header["author"])
-        _, principal, number = block.split(".")
-        words = [author]
-        if header["kind"] != "text":
-            words.append(str(header["kind"]).replace("_", " "))
-        words.append(f"{self._label}.{self._name(principal)}.{number}")
-        return " · ".join(words)
-
-    def _name(self, principal: str) -> str:
-        return self._names.get(principal, principal)
 
 
 def is_draft(header: Mapping[str, Any]) -> bool:

@@ -19,20 +19,21 @@ class Blocks:
     """Blocks that change, and what is printed of it."""
 
     def __init__(self) -> None:
-        self.transcript = Transcript("default", NAMES)
+        self.transcript = Transcript()
         self.headers: dict[str, dict[str, Any]] = {}
         self.versions: Counter[str] = Counter()
         self.now = 0.0
 
     def create(self, who: str, number: int, text: str, **header: Any) -> str:
         block = f"c.{who}.{number}"
-        given = {"author": who, "kind": "text", "role": "model", "status": "running"}
+        name = {"username": NAMES[who], "name": f"default.{NAMES[who]}.{number}"}
+        given = {**name, "kind": "text", "role": "model", "status": "running"}
         self.headers[block] = given | header
         return self.event(block, content=text, header=self.headers[block])
 
     def insert(self, block: str, offset: int, text: str, delete: int = 0, who: str = "p1") -> str:
         splice = {"offset": offset, "delete_count": delete, "insert": text}
-        return self.event(block, splices=[splice], principal=who)
+        return self.event(block, splices=[splice], username=NAMES[who])
 
     def change(self, block: str, **header: Any) -> str:
         self.headers[block] = self.headers[block] | header
@@ -126,8 +127,9 @@ def test_transcript_edit_that_is_reverted_prints_nothing() -> None:
 
 def test_changes_of_older_blocks_are_said_though_they_were_not_printed() -> None:
     blocks = Blocks()
-    header = {"author": "p2", "kind": "text", "role": "model", "status": "done"}
-    blocks.transcript.remember("c.p2.1", header, "old\n", 4, structured=False)
+    name = {"username": "aria", "name": "default.aria.1"}
+    header = {**name, "kind": "text", "role": "model", "status": "done"}
+    blocks.transcript.remember("c.p2.1", header, "old\n", 4)
     blocks.versions["c.p2.1"] = 4
     assert blocks.insert("c.p2.1", 0, "very ") == ""
     assert blocks.transcript.end().splitlines()[1:] == ["- old", "+ very old"]
