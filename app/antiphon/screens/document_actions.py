@@ -42,7 +42,7 @@ from antiphon.screens.modals import (
     rejected_rows,
 )
 from antiphon.screens.panels import ContextsPanel, PeoplePanel
-from antiphon.screens.reading import LAST_ITEMS, ReadingModal
+from antiphon.screens.reading import ReadingPanel
 from antiphon.settings import SETTINGS_FILE
 from antiphon.tour import MEND_AT, TYPO
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
@@ -634,12 +634,8 @@ class DocumentActions(CellActions):
             member = self._session.document.member(author)
             if member is not None and member.kind == PrincipalKind.MODEL:
                 model = author
-        self.app.push_screen(
-            ReadingModal(
-                partial(self._kernel.layout, model, LAST_ITEMS),
-                lambda changed: self.source.changed.listen(lambda change: changed()),
-            )
-        )
+        actions = partial(KernelActions, self._session)
+        self.app.push_screen(ReadingPanel(actions, model, self.source.changed))
 
     @work(exit_on_error=False)
     async def action_interrupt(self) -> None:

@@ -67,7 +67,7 @@ class _ChoicePage(TextPage):
 class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     """A list that is kept up to date while it is shown, and keys for the chosen entry."""
 
-    heading: ClassVar[str]
+    heading: str
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "dismiss", show=False),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
-from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.modals import HintingModal, TextPage
-from antiphon.widgets.status import StatusSpan, key_rows
-
-REFRESH_SECONDS: Final = 0.5
-"""How long a change may go unshown."""
+from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.panels import Panel
+from antiphon.widgets.block_list import CellChange
+from antiphon.widgets.status import StatusSpan
+from antiphon_kernel.types.signal import Signal
 
 LAST_ITEMS: Final = 500
 """Items at the end of the stream that are shown."""
@@ -25,52 +22,57 @@ LAST_ITEMS: Final = 500
 FOLD_FROM: Final = 12
 """Items with so many lines are folded at first."""
 
-_KEYS: Final = (("↑ ↓", "item"), ("Space", "fold"), ("z", "all"), ("Esc", "leave"))
 
-_NOTHING: Final = "There is nothing that a model reads."
+class ReadingPanel(Panel):
+    """The items that a model reads, asked for again when the document has changed."""
 
-Layout = Mapping[str, Any]
-"""Result of `context.layout`."""
-
-Ask = Callable[[], Awaitable[Layout | None]]
-"""Answers what is read now; None if that cannot be said."""
-
-
-Listen = Callable[[Callable[[], None]], Callable[[], None]]
-"""Has a function called with each change of the document; returns the way to stop."""
-
-
-class ReadingPage(TextPage):
-    """The items, one of which is chosen."""
+    heading = "What models read"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "choose(-1)", show=False),
-        Binding("down,j", "choose(1)", show=False),
-        Binding("g", "choose_end(0)", show=False),
-        Binding("G", "choose_end(-1)", show=False),
-        Binding("space,enter", "fold", show=False),
-        Binding("z", "fold_all", show=False),
+        Binding("space,enter", "fold", "fold", priority=True),
+        Binding("z", "fold_all", "all"),
+        Binding("f1,w,question_mark", "dismiss", show=False),
     ]
 
-    def __init__(self) -> None:
-        super().__init__(self._item_rows)
-        self._layout: Layout = {"items": [], "count": 0}
-        self._chosen: str | None = None
-        """Key of the chosen item."""
+    def __init__(
+        self,
+        kernel: Callable[[Callable[[str], None]], KernelActions],
+        model: str | None,
+        changed: Signal[CellChange],
+    ) -> None:
+        """`model` is the principal of the model that reads; None: the only one here."""
+        super().__init__(kernel)
+        self._model = model
+        self._layout: Mapping[str, Any] = {"items": [], "count": 0}
+        """Result of `context.layout`."""
         self._folds: dict[str, bool] = {}
         """Folds that the person has chosen, by item."""
-        self._tops: dict[str, int] = {}
-        """First row of each item."""
+        self._is_stale = True
+        self._stop = changed.listen(self._document_changed)
 
-    def show(self, layout: Layout) -> None:
-        """Show another state: folds stay, and the choice does unless it is the last item."""
-        was_last = self._chosen is None or self._keys[-1:] == [self._chosen]
+    def on_unmount(self) -> None:
+        self._stop()
+
+    def _document_changed(self, change: CellChange) -> None:
+        self._is_stale = True
+
+    def refresh_entries(self) -> None:
+        if self._is_stale:
+            super().refresh_entries()
+
+    async def fetch(self) -> None:
+        """Ask for the items: folds stay, and the choice does unless it is the last item."""
+        self._is_stale = False
+        layout = await self.kernel.layout(self._model, LAST_ITEMS)
+        if layout is None:
+            return
+        was_last = self.chosen in (None, *self.ids[-1:])
         self._layout = layout
-        if was_last or self._chosen not in self._keys:
-            self._chosen = self._keys[-1] if self._keys else None
-        self.reload()
-        if was_last:
-            self.scroll_end(animate=False)
+        if layout.get("model"):
+            self.heading = f"What {layout['model']} reads"
+        if was_last and self.ids:
+            self.choose_id(self.ids[-1])
+            self._page.scroll_end(animate=False)
 
     @property
     def _items(self) -> Sequence[Mapping[str, Any]]:
@@ -78,73 +80,17 @@ class ReadingPage(TextPage):
         return items
 
     @property
-    def _keys(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         return [_key(item) for item in self._items]
 
-    def action_choose(self, step: int) -> None:
-        keys = self._keys
-        index = keys.index(self._chosen) if self._chosen in keys else 0
-        self._choose(min(max(0, index + step), len(keys) - 1))
-
-    def action_choose_end(self, index: int) -> None:
-        self._choose(index)
-
-    def action_fold(self) -> None:
-        item = next((one for one in self._items if _key(one) == self._chosen), None)
-        if item is None:
-            self.hint(_NOTHING)
-        elif "\n" not in item["text"]:
-            self.hint("This has only one line.")
-        else:
-            self._folds[_key(item)] = not self._is_folded(item)
-            self.reload()
-
-    def action_fold_all(self) -> None:
-        if not any("\n" in item["text"] for item in self._items):
-            self.hint("There is nothing to fold.")
-        fold = not all(map(self._is_folded, self._items))
-        self._folds = {_key(item): fold for item in self._items}
-        self.reload()
-
-    def _choose(self, index: int) -> None:
-        if not self._keys:
-            self.hint(_NOTHING)
-            return
-        key = self._keys[index]
-        if key == self._chosen:
-            self.hint(f"This is the {'first' if key == self._keys[0] else 'last'} of them.")
-        self._chosen = key
-        self.reload()
-        top = self._tops.get(key, 0)
-        if not self.scroll_y <= top < self.scroll_y + self.size.height - 2:
-            self.scroll_to(y=max(0, top - 2), animate=False)
-
-    def _is_folded(self, item: Mapping[str, Any]) -> bool:
-        is_long: bool = item["text"].count("\n") >= FOLD_FROM
-        return self._folds.get(_key(item), is_long)
-
-    def _item_rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
-        model = self._layout.get("model")
-        title = f"What {model} reads" if model else "What models read"
-        rows = [*key_rows(_KEYS, width, theme, [StatusSpan(title, theme.heading_2)]), []]
+    def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
         left_out = self._layout["count"] - len(self._items)
-        if left_out:
-            rows += [[StatusSpan(f"  … {left_out} earlier items", theme.fold)], []]
-        self._tops.clear()
-        for item in self._items:
-            self._tops[_key(item)] = len(rows)
-            is_chosen = _key(item) == self._chosen
-            bar = StatusSpan("▌ " if is_chosen else "  ", theme.focus)
-            rows += [[bar, *row] for row in self._text_rows(item, width - 2, theme)]
-            if item["cache_points"]:
-                points = ", ".join(item["cache_points"]).replace("_", "-")
-                rows.append([StatusSpan(f"── cached up to here: {points} ", theme.unread)])
-            rows.append([])
-        return rows
+        if index or not left_out:
+            return [[]] if index else []
+        return [[StatusSpan(f"… {left_out} earlier items", theme.fold)], []]
 
-    def _text_rows(
-        self, item: Mapping[str, Any], width: int, theme: CellTheme
-    ) -> list[list[StatusSpan]]:
+    def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        item = self._items[index]
         lines = [sanitize_for_display(line.expandtabs()) for line in item["text"].split("\n")]
         folded = len(lines) - 1 if self._is_folded(item) else 0
         rows: list[list[StatusSpan]] = []
@@ -154,42 +100,32 @@ class ReadingPage(TextPage):
             rows += [[StatusSpan(line[start:end], style)] for start, end in ranges]
         if folded:
             rows.append([StatusSpan(f"… {folded} more lines", theme.fold)])
+        if item["cache_points"]:
+            points = ", ".join(item["cache_points"]).replace("_", "-")
+            rows.append([StatusSpan(f"── cached up to here: {points} ", theme.unread)])
         return rows
+
+    def _is_folded(self, item: Mapping[str, Any]) -> bool:
+        is_long: bool = item["text"].count("\n") >= FOLD_FROM
+        return self._folds.get(_key(item), is_long)
+
+    def action_fold(self) -> None:
+        item = next((one for one in self._items if _key(one) == self.chosen), None)
+        if item is None:
+            self.hint("There is nothing that a model reads.")
+        elif "\n" not in item["text"]:
+            self.hint("This has only one line.")
+        else:
+            self._folds[_key(item)] = not self._is_folded(item)
+            self._page.reload()
+
+    def action_fold_all(self) -> None:
+        if not any("\n" in item["text"] for item in self._items):
+            self.hint("There is nothing to fold.")
+        fold = not all(map(self._is_folded, self._items))
+        self._folds = {_key(item): fold for item in self._items}
+        self._page.reload()
 
 
 def _key(item: Mapping[str, Any]) -> str:
     return f"{item['type'] == 'turn.header'} {item['block_id']}"
-
-
-class ReadingModal(BackgroundTaskMixin[None], HintingModal[None]):
-    """Page of a stream that is asked for again when the document has changed."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,q,w,question_mark", "dismiss", show=False),
-    ]
-
-    def __init__(self, ask: Ask, listen: Listen) -> None:
-        super().__init__()
-        self._ask = ask
-        self._listen = listen
-        self._page = ReadingPage()
-        self._changed = asyncio.Event()
-
-    def compose(self) -> ComposeResult:
-        yield self._page
-
-    def on_mount(self) -> None:
-        self._stop = self._listen(self._changed.set)
-        self.run_worker(self._follow(), exit_on_error=False)
-
-    def on_unmount(self) -> None:
-        self._stop()
-
-    async def _follow(self) -> None:
-        while True:
-            self._changed.clear()
-            layout = await self._ask()
-            if layout is not None:
-                self._page.show(layout)
-            await self._changed.wait()
-            await asyncio.sleep(REFRESH_SECONDS)

@@ -67,7 +67,7 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         },
         last=("r", "F"),
     ),
-    reading.ReadingModal: Cover(
+    reading.ReadingPanel: Cover(
         lambda there: there.screen.action_reading(), {**LISTED, "z": ("z",)}
     ),
     picker.PickerModal: Cover(
@@ -120,8 +120,6 @@ async def show(there: Opened, modal: type[ModalScreen[Any]]) -> None:
             await until(lambda: page.step is not None, "the versions")
         case panels.Panel():
             await until(lambda: page.ids, "the entries")
-        case reading.ReadingModal():
-            await there.sees("cached up to here")
         case picker.PickerModal():
             await there.sees("three")
     await screen_updated()

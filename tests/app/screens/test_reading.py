@@ -76,3 +76,15 @@ async def test_item_of_one_line_that_is_to_be_folded_gets_a_hint(
     await there.sees("[TURN turn_")
     await there.press("g", "space")
     await there.sees("This has only one line.")
+
+
+async def test_reading_page_begins_and_stays_at_the_end_of_the_stream(
+    here: World, there: Opened
+) -> None:
+    for number in range(20):
+        await say(here, f"Message {number}.")
+    await open_page(there, "Message 19.")
+    await there.sees("cached up to here: tail")
+    assert there.shows("Message 19.") and not there.shows("Message 1.")
+    await say(here, "One more.")
+    await until(lambda: there.shows("One more.") and there.shows("Esc leave"), "the new end")

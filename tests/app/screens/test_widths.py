@@ -21,12 +21,14 @@ from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap
 from antiphon.local_user import SHUT_OUT, VIEWER
 from antiphon.screens.history import HistoryModal
+from antiphon.screens.kernel_calls import KernelActions
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
-from antiphon.screens.reading import Layout, ReadingModal
+from antiphon.screens.reading import ReadingPanel
 from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
+from antiphon_kernel.types.signal import Signal
 from tests.app.opened import Opened, World, opened
 from tests.app.rows import terminal_rows
 from tests.screenshots.cells import CellsApp, answered, history
@@ -115,11 +117,16 @@ QUESTION = f"Stop {PLACEHOLDER}, then take back 312 words by {PLACEHOLDER}, two 
 READ = f"A message of {PLACEHOLDER} that has many words: " + "more of them " * 20
 
 
-async def read() -> Layout:
-    """Answer what a model reads: a message with long lines."""
-    text = f"[USER MESSAGE]\n{READ}\nlast: " + "x" * 150
-    item = {"type": "user.prompt", "block_id": "b", "text": text, "cache_points": ["tail"]}
-    return {"model": "aria", "count": 1, "items": [item]}
+class Reading(KernelActions):
+    """Answers what a model reads: a message with long lines."""
+
+    def __init__(self, _: object) -> None:
+        pass
+
+    async def layout(self, model: str | None, last: int) -> Mapping[str, Any]:
+        text = f"[USER MESSAGE]\n{READ}\nlast: " + "x" * 150
+        item = {"type": "user.prompt", "block_id": "b", "text": text, "cache_points": ["tail"]}
+        return {"model": "aria", "count": 1, "items": [item]}
 
 
 PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
@@ -134,8 +141,8 @@ PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
         "Esc do not run it",
     ),
     lambda: CommandModal("true", "It was pasted."): ("Ctrl+R run it", "Esc do not run it"),
-    lambda: ReadingModal(read, lambda changed: lambda: None): (
-        *("What aria reads", "↑ ↓ item", "Space fold", "z all", "Esc leave"),
+    lambda: ReadingPanel(Reading, None, Signal()): (
+        *("What aria reads", "Space fold", "z all", "Esc leave"),
         *("[USER MESSAGE]", *READ.split(), "last:", "cached up to here: tail"),
     ),
 }
