@@ -7,7 +7,7 @@ what stood beside an edit that was left out then stands beside that edit's own n
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +31,50 @@ class _IdSpan:
     """Its first clock under the new client id; None if it was left out."""
 
 
+class _Neighbours:
+    """Structs by the item that each was written directly beside, on one side of it."""
+
+    def __init__(self) -> None:
+        self._items: list[ItemId] = []
+        self._written: dict[ItemId, list[Struct]] = {}
+        """In the order of writing: the last one stands nearest."""
+
+    def add(self, item: ItemId | None, struct: Struct) -> None:
+        """Add a struct that was written beside an item, if there is one."""
+        if item is None:
+            return
+        if item not in self._written:
+            self._written[item] = []
+            insort(self._items, item)
+        self._written[item].append(struct)
+
+    def drop(self, item: ItemId | None) -> None:
+        """Drop what was added last beside an item."""
+        if item is not None and len(self._written[item]) > 1:
+            self._written[item].pop()
+        elif item is not None:
+            del self._written[item]
+            del self._items[bisect_left(self._items, item)]
+
+    def first(self, client: int, clocks: range) -> Struct | None:
+        """Return the struct nearest to the first of these items that has one beside it."""
+        return self._nearest(bisect_left(self._items, ItemId(client, clocks.start)), client, clocks)
+
+    def last(self, client: int, clocks: range) -> Struct | None:
+        """Return the struct nearest to the last of these items that has one beside it."""
+        return self._nearest(
+            bisect_left(self._items, ItemId(client, clocks.stop)) - 1, client, clocks
+        )
+
+    def _nearest(self, at: int, client: int, clocks: range) -> Struct | None:
+        if not 0 <= at < len(self._items):
+            return None
+        found = self._items[at]
+        if found.client != client or found.clock not in clocks:
+            return None
+        return self._written[found][-1]
+
+
 class Rebase:
     """The edits of one client, made again one after the other."""
 
@@ -42,6 +86,8 @@ class Rebase:
         self._clock = 0
         self._starts: list[int] = []
         self._spans: list[_IdSpan] = []
+        self._left, self._right = _Neighbours(), _Neighbours()
+        """Structs that were written directly left and right of others."""
 
     def add(self, update: bytes) -> bytes | None:
         """The edit under new ids, taken to be made; None if nothing of it is left to be made.
@@ -79,7 +125,10 @@ class Rebase:
         """Everything since has not happened."""
         self._clock, size = mark
         del self._starts[size:]
-        del self._spans[size:]
+        while len(self._spans) > size:
+            struct = self._spans.pop().struct
+            self._left.drop(struct.right_origin)
+            self._right.drop(struct.origin)
 
     def _missing(self, structs: tuple[Struct, ...]) -> list[Struct]:
         return [one for one in structs if one.client == self._client and one.clock >= self._known]
@@ -87,7 +136,7 @@ class Rebase:
     def _move(self, one: Struct) -> Struct:
         if one.kind in (ContentKind.GC, ContentKind.SKIP):
             raise OrphanedEditError
-        origin, right = self._left(one.origin), self._right(one.right_origin)
+        origin, right = self._left_of(one.origin), self._right_of(one.right_origin)
         parent, key = home = self._target_parent(one)
         if origin is None and right is None:
             parent = self._moved_parent(parent)
@@ -108,8 +157,11 @@ class Rebase:
         return moved
 
     def _remember(self, span: _IdSpan) -> None:
-        self._starts.append(span.struct.clock)
+        struct = span.struct
+        self._starts.append(struct.clock)
         self._spans.append(span)
+        self._left.add(struct.right_origin, struct)
+        self._right.add(struct.origin, struct)
 
     def _span(self, item: ItemId) -> _IdSpan | None:
         """Return the new place of an item that the kernel does not have; None if it has it."""
@@ -125,18 +177,22 @@ class Rebase:
             return None
         return ItemId(self._new_client, span.moved + item.clock - span.struct.clock)
 
-    def _left(self, item: ItemId | None) -> ItemId | None:
+    def _left_of(self, item: ItemId | None) -> ItemId | None:
         while item is not None and (span := self._span(item)) is not None:
             if (new := self._new_id(span, item)) is not None:
                 return new
-            item = span.struct.origin
+            within = range(span.struct.clock, item.clock + 1)
+            beside = self._left.last(self._client, within)
+            item = span.struct.origin if beside is None else _last_of(beside)
         return item
 
-    def _right(self, item: ItemId | None) -> ItemId | None:
+    def _right_of(self, item: ItemId | None) -> ItemId | None:
         while item is not None and (span := self._span(item)) is not None:
             if (new := self._new_id(span, item)) is not None:
                 return new
-            item = span.struct.right_origin
+            within = range(item.clock, span.struct.clock + span.struct.length)
+            beside = self._right.first(self._client, within)
+            item = span.struct.right_origin if beside is None else _first_of(beside)
         return item
 
     def _target_parent(self, one: Struct) -> tuple[str | ItemId | None, str | None]:
@@ -166,3 +222,11 @@ class Rebase:
             if first < last and span.moved is not None:
                 moved = span.moved + first - start
                 yield IdRange(self._new_client, moved, moved + last - first)
+
+
+def _first_of(struct: Struct) -> ItemId:
+    return ItemId(struct.client, struct.clock)
+
+
+def _last_of(struct: Struct) -> ItemId:
+    return ItemId(struct.client, struct.clock + struct.length - 1)

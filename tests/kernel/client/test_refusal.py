@@ -10,6 +10,7 @@ import pytest
 
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel, served_kernel
@@ -163,3 +164,29 @@ async def test_replica_further_rejected_edits_are_counted_and_added_to_report(
     account = file.read_text()
     assert account.count("set status") == account.count("set kind") == 3
     assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
+async def test_replica_edits_in_and_around_rejected_text_arrive_in_their_places(
+    tmp_path: Path, folder: Path, order: tuple[int, ...]
+) -> None:
+    limits = Limits(block_code_points=20)
+    async with served_kernel(tmp_path / "serving", kernel_limits=limits) as served:
+        block = await served.block("xy")
+        replica = await served.replica("ben", keep=write_report(folder))
+        await served.stop()
+        await until(lambda: replica.state is ReplicaState.OFFLINE)
+        document = replica.document
+        document.splice(block, 1, 0, "_" * 30)
+        for number in order:
+            text = document.text(block)
+            place = (1, text.index("_"), text.rindex("_") - 4, text.rindex("_") + 1)[number]
+            document.splice(block, place, 0, "abcd"[number])
+        expected = document.text(block).replace("_", "")
+        await served.start()
+        await until(lambda: replica.rejected_edits is not None)
+        await until(lambda: replica.state is ReplicaState.LIVE)
+        assert replica.document.text(block) == expected
+        assert (await served.context()).document.text(block) == expected
+        assert replica.rejected_edits is not None
+        assert replica.rejected_edits.edits == 1
