@@ -47,6 +47,7 @@ from antiphon.textual_patches.driver import (
 )
 from antiphon.textual_patches.gone_widgets import forget_first_screen
 from antiphon.textual_patches.palette import LaidOutPalette
+from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
@@ -132,6 +133,7 @@ class AntiphonApp(App[None]):
         self.settings = self._settings_store.read()
         self._problems = [*map(str, self._settings_store.problems), *self._register_themes()]
         self.theme = theme or self._chosen_theme()
+        self.stylesheet = ParsedOnceStylesheet(variables=self.get_css_variables())
         self._theme_before: str | None = None
         """The theme in the place of which another one is shown while it is looked at."""
         self._asks_terminal = theme is None and self.settings.theme is None

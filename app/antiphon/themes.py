@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, cast
@@ -71,12 +72,15 @@ def bundled_themes_folder() -> Path:
 
 
 def load_themes(bundled: Path, user: Path) -> LoadedThemes:
-    """Read every `*.toml` of both folders; a folder that is not there holds nothing."""
+    """Read every `*.toml` of both folders; a folder that is not there holds nothing.
+
+    A bundled file is read once in a process.
+    """
     themes: dict[str, Theme] = {}
     failures: list[FileProblem] = []
-    for folder in (bundled, user):
+    for folder, reader in ((bundled, _read_bundled), (user, read_theme)):
         for path in sorted(folder.glob("*.toml")):
-            read = read_theme(path)
+            read = reader(path)
             if isinstance(read, Theme):
                 themes[read.name] = read
             else:
@@ -93,6 +97,9 @@ def read_theme(path: Path) -> Theme | FileProblem:
         return parse_theme(file.tables)
     except ThemeError as error:
         return FileProblem(path, file.line_of(*error.key.split(".")), str(error))
+
+
+_read_bundled: Final = cache(read_theme)
 
 
 def parse_theme(data: Mapping[str, Any]) -> Theme:

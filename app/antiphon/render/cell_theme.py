@@ -177,8 +177,12 @@ class CellTheme:
     @classmethod
     def from_theme(cls, theme: Theme) -> CellTheme:
         """The styles of a theme; colours that cannot be read are derived instead."""
-        built = _build(_Palette(theme))
-        return _on_terminal_colours(built) if theme.ansi else built
+        known = _built.get(theme.name)
+        if known is None or (known[0] is not theme and known[0] != theme):
+            built = _build(_Palette(theme))
+            known = (theme, _on_terminal_colours(built) if theme.ansi else built)
+            _built[theme.name] = known
+        return known[1]
 
     def mode(self, word: str) -> Style:
         """Style of a mode's word and rule; one without a colour is dim."""
@@ -188,6 +192,10 @@ class CellTheme:
     def author(self, slot: int) -> Style:
         """Style of an author's name; any whole number is a slot."""
         return self.authors[slot % COLOUR_SLOTS]
+
+
+_built: Final[dict[str, tuple[Theme, CellTheme]]] = {}
+"""Styles by the name of the theme that they were made from."""
 
 
 def css_variables(theme: Theme) -> dict[str, str]:
