@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -41,9 +42,21 @@ if MEMORY.is_dir():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+LONGEST_ID = 200
+
+_numbers = itertools.count()
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Return two workers for each processor: tests wait half of the time."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long text by its length: workers send the ids of all tests, and report each by its."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_ID:
+        return f"{argname}-{len(val)}"
+    return None
 
 
 def pytest_collection_finish() -> None:
@@ -55,7 +68,9 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cut the test off from the developer's configuration, state and running kernels."""
-    home = tmp_path_factory.mktemp("home")
+    # `mktemp` looks through the folders of all tests before for the next number.
+    home = tmp_path_factory.getbasetemp() / "home" / str(next(_numbers))
+    home.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     for name in ("CONFIG", "STATE", "DATA", "CACHE", "RUNTIME"):
         folder = home / name.lower()
