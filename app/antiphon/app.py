@@ -53,7 +53,6 @@ from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.rejected_edits import mark_untold
-from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import Clock
@@ -274,12 +273,11 @@ class AntiphonApp(App[None]):
     async def _exit_without_context(self) -> None:
         """Leave with the names of the contexts that there are."""
         message = f"There is no context {quote(self._options.context or '')}."
-        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
         with suppress(AntiphonError):
-            listed = await calls.call("context.list", {})
+            async with self._options.connect() as calls:
+                listed = await calls.call("context.list", {})
             labels = join_names([str(one["label"]) for one in listed["contexts"]])
             message += f" There are: {labels}."
-        await calls.close()
         await self.session.close()
         self.exit(return_code=1, message=sanitize(f"antiphon: {message}"))
 

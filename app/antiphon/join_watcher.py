@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from antiphon.options import AppOptions
-from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 
 SHOWN_PROBLEMS: Final = 3
@@ -33,25 +32,20 @@ class JoinWatcher:
 
         Begins with what is wrong in configuration files.
         """
-        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
-        try:
-            if self._last is None:
-                with suppress(AntiphonError):  # of a kernel that knows no such tool
-                    listed = await calls.call("model.list", {"published": False})
-                    for sentence in format_problems(listed["problems"]):
-                        self._tell(sentence)
-                self._last = int((await calls.call("kernel.joins", {}))["last"])
-            while True:
-                asked = {"after": self._last, "wait": WAIT_SECONDS}
-                answer = await calls.call("kernel.joins", asked)
-                self._last = int(answer["last"])
-                for join in answer["joins"]:
-                    self._tell(format_join(join))
-        except AntiphonError:
-            # Asked again when the connection is back.
-            return
-        finally:
-            await calls.close()
+        with suppress(AntiphonError):  # asked again when the connection is back
+            async with self._options.connect() as calls:
+                if self._last is None:
+                    with suppress(AntiphonError):  # of a kernel that knows no such tool
+                        listed = await calls.call("model.list", {"published": False})
+                        for sentence in format_problems(listed["problems"]):
+                            self._tell(sentence)
+                    self._last = int((await calls.call("kernel.joins", {}))["last"])
+                while True:
+                    asked = {"after": self._last, "wait": WAIT_SECONDS}
+                    answer = await calls.call("kernel.joins", asked)
+                    self._last = int(answer["last"])
+                    for join in answer["joins"]:
+                        self._tell(format_join(join))
 
 
 def format_problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:

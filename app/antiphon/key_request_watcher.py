@@ -8,7 +8,6 @@ from typing import Any
 
 from antiphon.join_watcher import WAIT_SECONDS
 from antiphon.options import AppOptions
-from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 
 
@@ -47,19 +46,17 @@ class KeyRequestWatcher:
 
     async def run(self) -> None:
         """Tell of every request, until the kernel goes away or does not say any more."""
-        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
         try:
-            while True:
-                asked = {"after": self._last, "wait": WAIT_SECONDS}
-                answer = await calls.call("key.requests", asked)
-                self._last = int(answer["last"])
-                for one in answer["requests"]:
-                    self._add(one)
+            async with self._options.connect() as calls:
+                while True:
+                    asked = {"after": self._last, "wait": WAIT_SECONDS}
+                    answer = await calls.call("key.requests", asked)
+                    self._last = int(answer["last"])
+                    for one in answer["requests"]:
+                        self._add(one)
         except AntiphonError:
             # Asked again when the connection is back, from the beginning: numbers start anew.
             self._last = 0
-        finally:
-            await calls.close()
 
     def _add(self, stated: dict[str, Any]) -> None:
         one = WaitingKey(int(stated["request"]), str(stated["fingerprint"]), str(stated["name"]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_kernel.client.address import KernelAddress, read_address
+from antiphon_kernel.client.tool_client import ToolClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,15 @@ class AppOptions:
             AntiphonError: no_kernel.
         """
         return self.address if self.address is not None else read_address(self.data)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[ToolClient]:
+        """Give a connection of its own: calls on one connection wait for each other."""
+        calls = ToolClient(self.locate, as_name=self.as_name)
+        try:
+            yield calls
+        finally:
+            await calls.close()
 
 
 def kernel_name(options: AppOptions) -> str:

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from antiphon.context_preview import ContextPreview, read_preview
-from antiphon.join_watcher import JoinWatcher
-from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
@@ -86,7 +84,7 @@ class Session:
     """One context of one kernel, as long as the app is open."""
 
     def __init__(self, options: AppOptions) -> None:
-        self._options = options
+        self.options = options
         self._write_down = write_report(state_folder() / "refused")
         self._left_behind: Rejection | None = None
         self.replica = Replica(
@@ -195,13 +193,13 @@ class Session:
         Raises:
             AntiphonError: no_kernel, if it never will.
         """
-        has_kernel = self._options.has_kernel or (lambda: True)
+        has_kernel = self.options.has_kernel or (lambda: True)
         while not self._is_closing and not has_kernel():  # noqa: ASYNC110  it is another process
             await asyncio.sleep(START_POLL)
 
     async def _read_preview(self, around: str | None) -> None:
         """Ask for some blocks; without them the person waits for the document."""
-        place = {"context": self._options.context or DEFAULT_CONTEXT}
+        place = {"context": self.options.context or DEFAULT_CONTEXT}
         if around is not None:
             place["around"] = around
         try:
@@ -289,19 +287,8 @@ class Session:
         Raises:
             AntiphonError: why it would not.
         """
-        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
-        try:
+        async with self.options.connect() as calls:
             await calls.call("session.whoami", {})
-        finally:
-            await calls.close()
-
-    def arrivals(self, tell: Callable[[str], None]) -> JoinWatcher:
-        """Return a watcher that reports in sentences who joins by invitation."""
-        return JoinWatcher(self._options, tell)
-
-    def key_requests(self, tell: Callable[[WaitingKey], None]) -> KeyRequestWatcher:
-        """Return a watcher that reports who wants to join with an unknown SSH key."""
-        return KeyRequestWatcher(self._options, tell)
 
     def _state_changed(self) -> None:
         state = self.replica.state

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from antiphon.cli.stdio import lines
-from antiphon.cli.tail import Tail, beyond_last, skipped_words
+from antiphon.cli.tail import Tail, beyond_last, list_blocks, skipped_words
 from antiphon.cli.transcript import is_draft
 from antiphon.completion import parse_command
 from antiphon_kernel.client.tool_client import ToolClient
@@ -170,16 +170,10 @@ class LinearSession:
                 return
             await asyncio.sleep(0.1)
 
-    async def _listed(self, limit: int = 50) -> list[dict[str, Any]]:
+    async def _listed(self) -> list[dict[str, Any]]:
         """Return the headers of the last blocks that are no drafts."""
-        found: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"context": self._context, "limit": 1_000}
-        while True:
-            listed = await self._calls.call("block.list", page)
-            found = [*found, *listed["blocks"]][-limit:]
-            if "next" not in listed:
-                return [one for one in found if not is_draft(one)]
-            page["after_block"] = listed["next"]
+        found = await list_blocks(self._calls, self._context)
+        return [one for one in found[-50:] if not is_draft(one)]
 
     async def _header_changed(self, header: Mapping[str, Any]) -> None:
         block = header["block_id"]

@@ -89,7 +89,8 @@ class Tail:
 
         It also tells what drafts say, however old: they may be sent at any time.
         """
-        await self._list(context)
+        listed = await list_blocks(self._calls, context)
+        self._listed = {one["block_id"]: one for one in listed}
         told = [
             block
             for block, header in self._listed.items()
@@ -125,15 +126,6 @@ class Tail:
                 self._transcript.remember(block, event["header"], content, version)
         for message in early:
             await self._feed(_event(message))
-
-    async def _list(self, context: str) -> None:
-        page: dict[str, Any] = {"context": context, "limit": _PAGE}
-        while True:
-            found = await self._calls.call("block.list", page)
-            self._listed.update((one["block_id"], one) for one in found["blocks"])
-            if "next" not in found:
-                return
-            page["after_block"] = found["next"]
 
     async def _follow(self, subscription: str) -> None:
         while True:
@@ -213,6 +205,18 @@ class Tail:
             text = read["content"]
         header = self._listed[block]
         self._transcript.remember(block, header, text, version, structured=structured)
+
+
+async def list_blocks(calls: ToolClient, context: str) -> list[dict[str, Any]]:
+    """Return the headers of all blocks of a context."""
+    found: list[dict[str, Any]] = []
+    page: dict[str, Any] = {"context": context, "limit": _PAGE}
+    while True:
+        listed = await calls.call("block.list", page)
+        found += listed["blocks"]
+        if "next" not in listed:
+            return found
+        page["after_block"] = listed["next"]
 
 
 def beyond_last(text: str, lines: int) -> str:

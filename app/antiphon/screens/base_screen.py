@@ -14,7 +14,8 @@ from textual.widget import Widget
 from textual.worker import WorkType
 
 from antiphon.actions import ActionContext, Mode, shown_key
-from antiphon.key_request_watcher import WaitingKey
+from antiphon.join_watcher import JoinWatcher
+from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
 from antiphon.render.display import displayable_in_a_row
@@ -196,8 +197,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
         """The view is where it was when this context was left."""
         self._retired = False
         self._status = session.status
-        self._joins = session.arrivals(self.hint)
-        self._key_requests = session.key_requests(self._key_waits)
+        self._joins = JoinWatcher(session.options, self.hint)
+        self._key_requests = KeyRequestWatcher(session.options, self._key_waits)
         self._away_since: float | None = None
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""

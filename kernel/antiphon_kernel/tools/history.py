@@ -83,8 +83,8 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
     )
 
 
-class BlameParams(Params):
-    """Block to blame."""
+class TextParams(Params):
+    """Text of a block."""
 
     block_id: str
     section: str | None = None
@@ -118,7 +118,7 @@ class BlameResult(Result):
 
 
 @tool("block.blame", needs=Permission.READ, errors=REFERENCES)
-async def blame(call: Call, params: BlameParams) -> BlameResult:
+async def blame(call: Call, params: TextParams) -> BlameResult:
     """Say who wrote each character of a block, in which version, and when."""
     context, block = await call.block(params.block_id)
     check_text(context.document, block, params.section)
@@ -357,13 +357,6 @@ def _whose(call: Call, params: UndoParams) -> Principal:
     return whose
 
 
-class TimelineParams(Params):
-    """Text of a block."""
-
-    block_id: str
-    section: str | None = None
-
-
 class TimelineEntry(Result):
     """Characters in a row that one principal wrote and that were there at the same versions."""
 
@@ -386,7 +379,7 @@ class TimelineResult(Result):
 
 
 @tool("block.timeline", needs=Permission.READ, errors=REFERENCES)
-async def timeline(call: Call, params: TimelineParams) -> TimelineResult:
+async def timeline(call: Call, params: TextParams) -> TimelineResult:
     """Read everything that a block's text has ever held, and at which versions it was there.
 
     One answer is enough to show every version of the text, with its authors.
