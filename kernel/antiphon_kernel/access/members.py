@@ -205,8 +205,19 @@ class Members:
         return until if until is not None and until > self._clock.now_ms() else None
 
     def user(self, principal: Principal) -> User:
-        """The stored entry of everybody but the kernel itself."""
-        return self._users[principal.id]
+        """The stored entry of everybody but the kernel itself.
+
+        Raises:
+            AntiphonError: invalid_params for the kernel.
+        """
+        found = self._users.get(principal.id)
+        if found is None:
+            raise invalid_params(
+                f"{principal.username} is the kernel's own and comes in with nothing: name"
+                " somebody else.",
+                found=principal.username,
+            )
+        return found
 
     def of_user(self, number: int) -> Principal:
         """The principal behind a stored entry."""
