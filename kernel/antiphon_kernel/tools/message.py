@@ -528,17 +528,7 @@ async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
             if behind:
                 metadata[MESSAGE] = group_of(new)
             document.splice(block, params.at, len(rest), "")
-            made = BlockHeader(
-                id=new,
-                kind=header.kind,
-                role=header.role,
-                status=header.status,
-                order=order,
-                created=header.created,
-                author=header.author,
-                parent=header.parent,
-                metadata=metadata,
-            )
+            made = header._replace(id=new, order=order, metadata=metadata)
             document.create_block(made, rest)
             for one in behind:
                 known = document.header(one).metadata

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from antiphon_kernel.contexts import MessagePath, tree
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -450,6 +451,19 @@ async def test_split_makes_two_messages_of_one_text_to_the_character(talk: Conve
     with raises(ErrorCode.INVALID_PARAMS) as caught:
         await talk.call("split", message=placed["message_id"], at=6)
     assert "name 4 or 9" in caught.value.message
+
+
+async def test_split_keeps_in_both_messages_how_the_text_ended(talk: Conversation) -> None:
+    block = (await talk.append(None, user("one two")))["message_id"]
+    context = await talk.kernel.context("default")
+    ended = {"status": Status.ERROR, "stop_reason": "interrupted", "stopped_by": "amy"}
+    stop = partial(context.document.set_fields, block, **ended)
+    await context.write(talk.actor, "status", stop, blocks=[block], undo=None).saved()
+    placed = await talk.call("split", message=block, at=4)
+    halves = [context.document.header(one) for one in (block, placed["message_id"])]
+    assert [(one.status, one.stop_reason, one.stopped_by) for one in halves] == [
+        (Status.ERROR, "interrupted", "amy")
+    ] * 2
 
 
 async def test_split_is_undone_by_its_name_alone_and_what_came_later_stays(
