@@ -95,7 +95,7 @@ class AntiphonApp(App[None]):
         scrollbar-color-hover: $primary 60%;
         scrollbar-color-active: $primary;
     }
-    CommandPalette > Vertical { margin-top: 1; width: 76; max-width: 100%; background: $surface; }
+    CommandPalette > Vertical { margin-top: 1; width: 80; max-width: 100%; background: $surface; }
     CommandPalette #--input, CommandPalette #--input.--list-visible {
         border: none;
         padding: 1 2 0 2;

@@ -52,7 +52,7 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
     DEFAULT_CSS = """
     PickerModal { align-horizontal: center; }
     PickerModal > Vertical {
-        margin-top: 2; width: 76; max-width: 100%; height: auto; max-height: 80vh;
+        margin-top: 2; width: 80; max-width: 100%; height: auto; max-height: 80vh;
         background: $surface;
     }
     PickerModal Input, PickerModal Input:focus {
