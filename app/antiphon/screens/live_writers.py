@@ -87,6 +87,7 @@ class LiveWriters:
             one
             for one in self._source.writers()
             if not self._cells.shows_place(one.block, one.cursor.offset)
+            and self._source.text(one.block).strip()
         ]
         if away:
             self._last, self._seen_at = away[0], self._clock.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon.actions import Mode
-from antiphon.screens.live_writers import LINGER
+from antiphon.screens.live_writers import FRAME, LINGER
 from tests.app.opened import Opened, World, opened
 from tests.clocks import ManualClock
 from tests.waiting import until
@@ -53,6 +53,20 @@ async def test_strip_writer_out_of_sight_is_shown(here: World, away: Opened) -> 
     assert not away.shows("new lines")
     here.aria.write(", on and on")
     await away.sees("far below, on and on▌")
+
+
+async def test_strip_of_one_row_of_text_has_it_beside_the_name(here: World, there: Opened) -> None:
+    await here.cell(LINE * 40)
+    await there.type("go")
+    await there.press("enter")
+    await until(lambda: here.aria.prompts, "the turn")
+    await there.press("up", "g")
+    here.aria.write(" ")
+    await until(there.screen.source.writers, "aria begins")
+    await there.pilot.pause(FRAME)
+    assert not strip_of(there), "there is nothing to show"
+    here.aria.write("far below")
+    await until(lambda: strip_of(there) and "aria   far below▌" in strip_of(there)[0], "the strip")
 
 
 async def test_strip_end_of_writing_leaves_count_of_new_lines(

@@ -134,13 +134,14 @@ class LiveStrip(ThemedWidget):
         room = max(8, width - self.margin - lead - _SIDE_COLUMNS - 1)
         # A column is left for the cursor behind a full row.
         rows = last_rows(live.before, room - 1, self._row_count, is_markdown=live.is_markdown)
-        rows = [""] * (self._row_count - len(rows)) + rows
+        last = max(0, len(rows) - 1)
+        rows += [""] * (self._row_count - len(rows))
         author = theme.author(live.colour)
         spans = [StatusSpan(name if y == 0 else "", author)]
         spans.append(StatusSpan(" " * (lead - cell_len(spans[0].text)), ground))
         spans.append(StatusSpan(rows[y], theme.text))
         side = self._side(y)
-        if y == self._row_count - 1:
+        if y == last:
             spans.append(StatusSpan("▌", Style(color=author.color)))
             left = room - cell_len(rows[y]) - 1
             behind = cut_to(sanitize_for_display(live.behind.expandtabs(_TAB)), left)
