@@ -607,7 +607,8 @@ class DocumentActions(CellActions):
         def title(block: str) -> tuple[str, int]:
             header = source.header(block)
             name, colour = source.shown_name(header.author)
-            return f"{name} ¶{numbers.get(block, 0)} {header.kind}", colour
+            kind = header.kind.replace("_", " ")
+            return f"{name} ¶{numbers.get(block, 0)} {kind}", colour
 
         asked = HistorySource(
             self._kernel.steps, self._kernel.timeline, source.shown_name, title, order

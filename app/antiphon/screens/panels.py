@@ -32,6 +32,9 @@ LONGEST_LABEL: Final = 64
 LONGEST_WHY: Final = 200
 """Characters of why a session is ended, as the kernel takes it."""
 
+_WAYS: Final = {"tcp": " over TCP", "ssh": " over SSH"}
+"""Ways from elsewhere by which somebody can be connected, in words."""
+
 _LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -"
 
 
@@ -366,7 +369,8 @@ class PeoplePanel(Panel):
         if one.barred_until:
             stands = f"kicked, may come again {format_absolute(one.barred_until)}"
         elif one.since:
-            stands = f"here by {one.via} since {format_absolute(one.since)}"
+            how = _WAYS.get(one.via, "")
+            stands = f"here{how} since {format_absolute(one.since)}"
         else:
             stands = "away"
         role = StatusSpan(f" {one.role}".ljust(9), theme.text)

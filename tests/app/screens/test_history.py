@@ -60,6 +60,12 @@ async def test_history_counts_cells_that_are_cut_out(here: World, there: Opened)
     await there.sees("¶2")
 
 
+async def test_history_says_of_what_kind_a_cell_is(here: World, there: Opened) -> None:
+    await here.cell("ls bread", kind="tool_call")
+    await open_history(there, "ls bread")
+    await there.sees("bela ¶1 tool call")
+
+
 async def test_restored_version_is_an_edit_that_can_be_undone(here: World, there: Opened) -> None:
     block = await edited(here)
     await open_history(there, "rye bread")

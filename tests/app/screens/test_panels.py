@@ -180,7 +180,9 @@ async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: O
     asked = {"host": here.me.session, "fingerprint": fingerprint("bo")}
     sessions = [(await here.call("ssh.open", **asked))["session"] for _ in range(2)]
     await there.press("f5")
-    await until(lambda: sum("here by ssh" in line for line in there.lines) == 2, "both sessions")
+    await until(
+        lambda: sum("here over SSH since" in line for line in there.lines) == 2, "both sessions"
+    )
     while panel(there).chosen != sessions[1]:
         await there.press("j")
     await there.press("d")
