@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
@@ -125,24 +125,6 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             self.read_paused = True
             self.transport.pause_reading()
 
-    async def receive(self) -> Any:
-        message = await super().receive()
-        self._read_nothing_more()
-        return message
-
-    async def send(self, message: Any) -> None:
-        await super().send(message)
-        self._read_nothing_more()
-
-    def _read_nothing_more(self) -> None:
-        """Pause again what the server has resumed, until what has come is taken up.
-
-        Otherwise a client that goes on after its last frame was refused fills the memory: a read
-        brings more than is taken up in a turn.
-        """
-        if self._pieces is not None and not self.transport.is_closing():
-            self.transport.pause_reading()
-
     def data_received(self, data: bytes) -> None:
         if self._early is not None:
             self._early += len(data)
@@ -150,8 +132,10 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
                 # A stranger gets no more memory than this, whatever frame they have begun.
                 self.transport.pause_reading()
         if self._pieces is not None:
+            # The library has resumed reading, and a read brings more than is taken up in a turn:
+            # a client that sends on after its last frame was refused would fill the memory.
             self._pieces.extend(_cut(data))
-            self._read_nothing_more()
+            self.transport.pause_reading()
         elif len(data) <= _PIECE:
             self._take(data)
         else:

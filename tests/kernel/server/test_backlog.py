@@ -16,7 +16,7 @@ from tests.kernel.served import ServedKernel
 from tests.waiting import PATIENCE
 
 SENT = 48 * 2**20
-HELD = 12 * 2**20
+HELD = 4 * 2**20
 REFUSED = b"\x63" * 200_000
 """A message that is no frame of ours."""
 
@@ -47,7 +47,11 @@ def pour(port: int, token: str, *messages: bytes) -> None:
                 sock.sendall(data)
 
 
-@pytest.mark.parametrize("messages", [(REFUSED,), (b"\x63", REFUSED)], ids=["large", "mixed"])
+@pytest.mark.parametrize(
+    "messages",
+    [(REFUSED,), (b"\x63", REFUSED), (b"",) * 4_000],
+    ids=["large", "mixed", "empty"],
+)
 async def test_client_that_sends_on_after_a_refusal_fills_no_memory(
     served: ServedKernel, messages: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
