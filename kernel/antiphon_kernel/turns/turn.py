@@ -89,6 +89,22 @@ def _readable(message: str) -> str:
     return sanitize(message[:_ERROR_CODE_POINTS])
 
 
+def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
+    """Return the error of an answer without a block; None if the turn may end without a word.
+
+    Args:
+        number: of the round, from 0.
+    """
+    if reason == StopReason.TRUNCATED:
+        message = "The answer was cut off before it began."
+        return ProviderError(message, ErrorKind.UNREACHABLE)
+    if reason is not None and reason not in _NATURAL_ENDS:
+        return ProviderError(f"The answer ended before it began: {reason}.")
+    if reason is not None and number == 0:
+        return ProviderError("The model has answered nothing.")
+    return None
+
+
 @dataclass(slots=True)
 class _Answer:
     """The answer of one request, as far as it came."""
@@ -240,9 +256,8 @@ class Turn:
         if self._failure is not None:
             raise TurnFailed(self._failure.message, str(self._failure.code))
         if answer.error is None:
-            if answer.reason == StopReason.TRUNCATED and blocks.last is None:
-                message = "The answer was cut off before it began."
-                answer.error = ProviderError(message, ErrorKind.UNREACHABLE)
+            if blocks.last is None:
+                answer.error = _nothing_came(answer.reason, request.round)
             is_natural = answer.reason is None or answer.reason in _NATURAL_ENDS
             await blocks.end_block(None if is_natural else answer.reason)
         return answer

@@ -262,6 +262,30 @@ async def test_calls_with_one_id_in_several_rounds_are_told_apart(open_stage: Op
 
 
 @pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("max_tokens", "The answer ended before it began: max_tokens."),
+        ("end_turn", "The model has answered nothing."),
+    ],
+)
+async def test_answer_without_content_says_why(
+    open_stage: OpenStage, reason: str, expected: str
+) -> None:
+    stage, waits = await opened(open_stage, Replying([End(reason)]))
+    await stage.play("Go.")
+    assert error_of(stage) == (expected, "other")
+    assert not waits.seconds
+
+
+async def test_empty_answer_after_a_call_ends_the_turn_without_an_error(
+    open_stage: OpenStage,
+) -> None:
+    stage, _ = await opened(open_stage, Replying([call("context_list")], [End("end_turn")]))
+    await stage.play("Go.")
+    assert stage.shown()[-1][:2] == ("tool_result", "done")
+
+
+@pytest.mark.parametrize(
     "events",
     [
         [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
