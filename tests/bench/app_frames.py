@@ -11,7 +11,7 @@ from typing import Final
 from textual.app import ComposeResult
 
 from antiphon.screens.live_writers import LiveWriters
-from antiphon.widgets.status import LiveStrip, UnreadBadge
+from antiphon.widgets.status import HintBar, LiveStrip
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.presence import PresenceState
 from tests.app.widgets.block_list.sample import ARIA, Sample, SampleApp
@@ -30,8 +30,8 @@ class FramesApp(SampleApp):
 
     def __init__(self, sample: Sample) -> None:
         super().__init__(sample)
-        self.strip, self.badge = LiveStrip(), UnreadBadge("Ctrl+End")
-        self.live = LiveWriters(self.source, self.cells, self.strip, self.badge)
+        self.strip, self.notice = LiveStrip(), HintBar()
+        self.live = LiveWriters(self.source, self.cells, self.strip, self.notice)
 
     def compose(self) -> ComposeResult:
         yield self.area

@@ -168,7 +168,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             follow=self.follow_answer,
         )
         self._live = LiveWriters(
-            self.source, self.cells, self._frame.live, self._frame.unread, clock
+            self.source, self.cells, self._frame.live, self._frame.notice, clock
         )
         self.outline = OutlineView(self.source, self.area, self._frame.outline)
         self._following = Following(session, self.area, self.hint, self._publish_presence, clock)

@@ -48,7 +48,7 @@ from antiphon.tour import MEND_AT, TYPO
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import WIDE, Sidebar
-from antiphon.widgets.status import FindBar, LiveStrip, UnreadBadge
+from antiphon.widgets.status import FindBar, HintBar, LiveStrip
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
@@ -380,7 +380,7 @@ class DocumentActions(CellActions):
     def action_page_up(self) -> None:
         self._move(partial(self.shown_cells.page, -1), PAGE_START)
 
-    @on(UnreadBadge.Clicked)
+    @on(HintBar.Clicked)
     def action_tail(self) -> None:
         editor = self.area.editor
         if editor is None:

@@ -25,7 +25,6 @@ from antiphon.widgets.status import (
     HintBar,
     HintLog,
     LiveStrip,
-    UnreadBadge,
 )
 
 MAX_COLUMNS: Final = 104
@@ -93,10 +92,9 @@ class DocumentLayout(Container):
         self.sidebar = Sidebar()
         self.outline = Outline()
         self.first_page = FirstPage()
-        self.unread = UnreadBadge(keymap.shown_key("tail"))
         self.live = LiveStrip()
         self.drafts = DraftPreview()
-        self.notice = HintBar(hints)
+        self.notice = HintBar(hints, tail_key=keymap.shown_key("tail"))
         self.find = FindBar()
         self.footer = FooterLine(keymap)
         self._too_small = TooSmall()
@@ -114,7 +112,6 @@ class DocumentLayout(Container):
                 with self._page:
                     yield self.area
                     yield self.first_page
-                    yield self.unread
                     yield self.composer.completions
                 yield self.live
                 yield self.drafts

@@ -7,7 +7,7 @@ from typing import Final
 
 from antiphon.widgets.block_list import BlockList, CellChange, CellModel, Writer
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
-from antiphon.widgets.status import LiveStrip, LiveText, UnreadBadge
+from antiphon.widgets.status import HintBar, LiveStrip, LiveText
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.presence import TextPlace
@@ -28,13 +28,13 @@ class LiveWriters:
         source: CellModel,
         cells: BlockList,
         strip: LiveStrip,
-        badge: UnreadBadge,
+        notice: HintBar,
         clock: Clock | None = None,
     ) -> None:
         self._source = source
         self._cells = cells
         self._strip = strip
-        self._badge = badge
+        self._notice = notice
         self._clock = clock or SystemClock()
         self._frames = FrameScheduler(self._update, cells.call_next, cells.set_timer)
         self._last: Writer | None = None
@@ -79,7 +79,7 @@ class LiveWriters:
         if self._strip.live is not None or self._source.writers():
             self._frames.request_throttled(FRAME)
         else:
-            self._badge.show(self._cells.unread_lines)
+            self._notice.unread = self._cells.unread_lines
 
     def _update(self) -> None:
         self._frames.drawn()
@@ -99,7 +99,7 @@ class LiveWriters:
         self._strip.show(live)
         if self.shown_name != before:
             self.changed.notify()
-        self._badge.show(0 if live is not None else self._cells.unread_lines)
+        self._notice.unread = 0 if live is not None else self._cells.unread_lines
 
     def _lingers(self, last: Writer) -> bool:
         """Return whether to leave the strip where it is for a moment: it may be needed again."""

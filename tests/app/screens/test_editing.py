@@ -3,7 +3,7 @@ from __future__ import annotations
 from antiphon.actions import Mode
 from antiphon.running_blocks import RunningBlocks
 from antiphon.screens.blame_view import REFRESH_SECONDS
-from antiphon.widgets.status import DraftPreview, LiveStrip, UnreadBadge
+from antiphon.widgets.status import DraftPreview, HintBar, LiveStrip
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World
 from tests.waiting import until
@@ -154,7 +154,7 @@ async def test_tail_is_left_by_scrolling_and_found_again(here: World, there: Ope
     here.aria.end()
 
 
-async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
+async def test_count_of_new_lines_stands_on_the_rule_and_moves_nothing(
     here: World, there: Opened
 ) -> None:
     for number in range(40):
@@ -167,9 +167,13 @@ async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
     await there.press("pageup")
     await here.cell("something new")
     await there.sees("new lines · Ctrl+End")
-    badge = there.screen.query_one(UnreadBadge)
     assert area.region == before
-    assert (badge.region.right, badge.region.bottom) == (before.right, before.bottom)
+    rule = there.screen.query_one(HintBar).region.y
+    assert there.lines[rule].endswith("── ▼ 4 new lines · Ctrl+End ──")
+    there.screen.hint("word " * 11)
+    await until(lambda: there.lines[rule].endswith("── ▼ 4 ──"), "a hint has the room")
+    await there.pilot.click(HintBar, offset=(70, 0))
+    await there.sees("something new")
 
 
 async def test_lines_of_ones_own_are_not_new_to_oneself(here: World, there: Opened) -> None:

@@ -9,4 +9,3 @@ from antiphon.widgets.status.key_lines import KeyLines, Keys, key_rows
 from antiphon.widgets.status.line import Row, StatusLine, StatusRows, StatusSpan, cut_to, fit
 from antiphon.widgets.status.live_strip import LiveStrip, LiveText
 from antiphon.widgets.status.participants import Participant
-from antiphon.widgets.status.unread_badge import UnreadBadge

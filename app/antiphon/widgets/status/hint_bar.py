@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.events import Click
 from textual.geometry import Size
+from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.timer import Timer
@@ -22,6 +24,9 @@ from antiphon.widgets.status.line import StatusLine, StatusSpan, fit, wrap_words
 HINT_SECONDS: Final = 6.0
 
 MAX_ROWS: Final = 3
+
+_RULE_END: Final = 2
+"""Columns of the rule at the right of what is new."""
 
 WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
@@ -53,7 +58,13 @@ class HintLog:
 
 
 class HintBar(StatusLine):
-    """A rule in the colour of the mode, and words on it; more rows for a long hint only."""
+    """A rule in the colour of the mode, and words on it; more rows for a long hint only.
+
+    What is new below the view stands at its right end: `── ▼ 14 new lines · Ctrl+End ──`.
+    """
+
+    class Clicked(Message):
+        """The person wants to see what is new."""
 
     DEFAULT_CSS = """
     HintBar { height: auto; }
@@ -64,10 +75,17 @@ class HintBar(StatusLine):
     indent: reactive[int] = reactive(3)
     """Columns before the words: in line with the text of the cells."""
 
-    def __init__(self, log: HintLog | None = None) -> None:
-        """`log` takes every hint, also those that another one keeps from the screen."""
+    unread: reactive[int] = reactive(0)
+    """Lines that have come below the view since the tail was left."""
+
+    def __init__(self, log: HintLog | None = None, *, tail_key: str = "") -> None:
+        """`log` takes every hint, also those that another one keeps from the screen.
+
+        `tail_key` leads to what is new; empty if no key does.
+        """
         super().__init__()
         self._log = log or HintLog()
+        self._tail_key = tail_key
         self._hint: str | None = None
         self._attempt: str | None = None
         self._label = ""
@@ -132,18 +150,37 @@ class HintBar(StatusLine):
 
     def render_line(self, y: int) -> Strip:
         width, theme = self.size.width, self.cell_theme
+        ground = theme.background
         rule = Style(color=theme.mode(self.mode).color)
-        words = self._words(y)
-        if not words:
-            return Strip([Segment("─" * width, theme.background + rule)])
-        lead = "─" * (self.indent - 1) if y == 0 else " " * (self.indent - 1)
-        strip = fit([StatusSpan(f"{lead} ", rule), *words], (), width, theme.background, margin=0)
-        end = cell_len(strip.text.rstrip()) + 1
-        if y == 0 and end < width:
-            strip = Strip.join(
-                [strip.crop(0, end), Strip([Segment("─" * (width - end), theme.background + rule)])]
-            )
-        return strip
+        words, strip, end = self._words(y), Strip([]), 0
+        if words:
+            lead = "─" * (self.indent - 1) if y == 0 else " " * (self.indent - 1)
+            strip = fit([StatusSpan(f"{lead} ", rule), *words], (), width, ground, margin=0)
+            end = cell_len(strip.text.rstrip()) + 1
+        if y > 0 or end >= width:
+            return strip
+        new = self._unread_words(width - end - 2 * _RULE_END)
+        after = "─" * _RULE_END if new else ""
+        right = [
+            Segment("─" * (width - end - cell_len(new + after)), ground + rule),
+            Segment(new, ground + theme.unread),
+            Segment(after, ground + rule),
+        ]
+        return Strip.join([strip.crop(0, end), Strip(right)])
+
+    def _unread_words(self, room: int) -> str:
+        """Return how much is new, in as many words as there is room for."""
+        if not self.unread:
+            return ""
+        count = f" ▼ {self.unread:,} "
+        noun = "line" if self.unread == 1 else "lines"
+        whole = f"{count}new {noun} {f'· {self._tail_key} ' if self._tail_key else ''}"
+        return next((one for one in (whole, count) if cell_len(one) <= room), "")
+
+    def on_click(self, event: Click) -> None:
+        if self.unread:
+            event.stop()
+            self.post_message(self.Clicked())
 
     def _words(self, y: int) -> Sequence[StatusSpan]:
         theme, rows = self.cell_theme, self._rows(self.size.width)
