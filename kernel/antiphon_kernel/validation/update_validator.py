@@ -310,12 +310,12 @@ class UpdateValidator:
                 yield
             if ids.end > staged.end(ids.client):
                 raise gap(ItemId(ids.client, ids.start))
-            # As they stand: the engine cuts at the border of each range, touching ones too.
-            for fresh in deleted.lacks(ids):
-                for border in (fresh.start, fresh.end):
-                    if staged.splits_surrogates(fresh.client, border):
-                        raise split_surrogate(ItemId(fresh.client, border))
-                self.deletions.append(fresh)
+            # As they stand: the engine and the histories cut at the border of each range, touching
+            # ones and those inside what is deleted already too.
+            for border in (ids.start, ids.end):
+                if staged.splits_surrogates(ids.client, border):
+                    raise split_surrogate(ItemId(ids.client, border))
+            self.deletions += deleted.lacks(ids)
         for count, ids in enumerate(normalise(self.deletions), 1):
             if not count % _STEP:
                 yield

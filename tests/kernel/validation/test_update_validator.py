@@ -19,7 +19,7 @@ from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Make, OpenKernel
 from tests.kernel.validation.peers import Peer, refused, value
 
 # Texts
@@ -103,6 +103,33 @@ async def test_update_that_splits_surrogate_pair_is_rejected(
     update = encode_update([struct] if struct else [], deletions)
     with raises(ErrorCode.INVALID_PARAMS):
         await context.apply_update(bo, update, "client")
+    assert context.document.text(block) == "a😀b"
+
+
+@pytest.mark.parametrize("begin", [-1, 1])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_deletion_that_splits_removed_surrogate_pair_is_rejected(
+    kernel: Kernel,
+    context: Context,
+    amy: Actor,
+    bo: Actor,
+    make: Make,
+    open_kernel: OpenKernel,
+    restarts: bool,
+    begin: int,
+) -> None:
+    block = await make("a😀b")
+    first = place_of(context, "😀")
+    splice = {"block_id": block, "offset": 1, "delete_count": 1}
+    await kernel.call(amy, "block.splice", splice)
+    if restarts:
+        await kernel.close()
+        kernel = await open_kernel()
+        context = await kernel.context()
+    deleted = IdRange(first.client, first.clock + begin, first.clock + begin + 2)
+    with raises(ErrorCode.INVALID_PARAMS):
+        await context.apply_update(bo, encode_update([], (deleted,)), "client")
+    await kernel.call(amy, "block.undo", {"block_id": block})
     assert context.document.text(block) == "a😀b"
 
 
