@@ -39,7 +39,7 @@ from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, decode_update
+from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, Struct, decode_update
 
 
 @dataclass(slots=True)
@@ -106,6 +106,7 @@ class TransactionReplay:
         return True
 
     def _check_base(self, seq: int, principal: int, decoded: DecodedUpdate) -> None:
+        new: list[Struct] = []
         for struct in decoded.structs:
             known = self.clocks.get(struct.client, 0)
             end = struct.clock + struct.length
@@ -117,6 +118,7 @@ class TransactionReplay:
                     seq,
                 )
             if end > known:
+                new.append(struct)
                 self.clocks[struct.client] = end
                 owner = self.owners.get(struct.client, principal)
                 if owner != principal:
@@ -126,7 +128,7 @@ class TransactionReplay:
                         " somebody else",
                         seq,
                     )
-        for struct in decoded.structs:
+        for struct in new:  # what a client repeats says nothing
             for needed in (struct.origin, struct.right_origin, struct.parent):
                 if isinstance(needed, ItemId) and needed.clock >= self.clocks.get(needed.client, 0):
                     self.report.find(

@@ -15,7 +15,10 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor, BlockHeader
-from antiphon_kernel.yjs.update import decode_update
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct, decode_update
+from antiphon_kernel.yjs.update_writer import encode_update
+from tests.kernel.kernel.calls import OpenKernel
 
 
 @pytest.fixture
@@ -195,6 +198,28 @@ async def test_client_id_used_by_somebody_else_is_found(sound: Path) -> None:
 
 def first_client(update: bytes) -> int:
     return decode_update(update).structs[0].client
+
+
+async def test_item_that_a_client_repeats_with_other_neighbours_is_no_damage(
+    sound: Path, open_kernel: OpenKernel
+) -> None:
+    kernel = await open_kernel()
+    amy, context = kernel.open_session(kernel.owner, "test"), await kernel.context()
+    (first, *_) = decode_update(context.document.update_since()).structs
+    written = Struct(5, 0, 1, ContentKind.STRING, parent=content_of(context), content="x")
+    repeated = written._replace(parent=None, origin=ItemId(first.client, 9_999))
+    await context.apply_update(amy, encode_update([written], ()), "client")
+    deleted = IdRange(5, 0, 1)
+    await context.apply_update(amy, encode_update([repeated], (deleted,)), "client")
+    await kernel.close()
+    assert [str(finding) for finding in (await run_checks(sound)).all()] == []
+
+
+def content_of(context: Context) -> ItemId:
+    """The id of the text of the first block."""
+    structs = decode_update(context.document.update_since()).structs
+    made = next(one for one in structs if one.content is SharedType.TEXT)
+    return ItemId(made.client, made.clock)
 
 
 async def test_pages_that_are_broken_are_said_to_be(sound: Path) -> None:
