@@ -266,7 +266,7 @@ class LineModal(HintingModal[Result | None]):
     DEFAULT_CSS = """
     LineModal { background: transparent; }
     LineModal > Vertical { dock: bottom; height: auto; }
-    LineModal Input { height: 1; border: none; padding: 0 1; }
+    LineModal Input { height: 1; border: none; margin: 0 1; }
     LineModal KeyLines { dock: none; }
     """
 

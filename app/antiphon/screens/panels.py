@@ -400,7 +400,7 @@ class PeoplePanel(Panel):
     async def action_invite(self, role: str) -> None:
         if (line := await self.kernel.invite(role)) is not None:
             self._copy(line)
-            self.notify_person(f"Copied, for a day, to let in one {role} or more: {line}")
+            self.notify_person(f"Copied. For a day this line lets people in as {role}s: {line}")
 
     @work(exit_on_error=False)
     async def action_role(self, role: str) -> None:

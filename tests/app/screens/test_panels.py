@@ -149,7 +149,7 @@ async def test_people_are_listed_with_role_and_invited(here: World, there: Opene
     await there.sees("○ bo")
     await there.sees("away")
     await there.press("I")
-    await there.sees("to let in")
+    await there.sees("For a day this line lets people in as viewers")
     invited = (await here.call("kernel.invites"))["invitations"]
     assert [one["role"] for one in invited] == ["viewer"]
 
