@@ -132,10 +132,11 @@ def _be_joined(first: Terminal, second: Terminal) -> None:
     _pause(1)
     second.press("up", "enter")
     second.wait_for("EDIT")
+    second.press("down", "down", "down", "end")
     _pause(0.5)
     first.press("ctrl+end")
     _pause(1)
-    _type(second, "A third hand was here. ")
+    _type(second, " A third hand was here.")
     _pause(4)
 
 
