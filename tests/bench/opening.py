@@ -19,6 +19,8 @@ from tests.processes import memory_of
 TEXT: Final = "The quick brown fox jumps over **the** lazy dog. " * 4
 LAST: Final = "Endmark"
 VISIBLE_BUDGET: Final = 1.5
+SETTLED: Final = 11
+"""Seconds after which the kernel has given free memory back."""
 
 
 async def fill_context(folder: Path, blocks: int) -> Path:
@@ -44,7 +46,7 @@ def _open(app: PtyProcess, data: Path) -> tuple[float, float, float, float]:
     """Seconds until text is seen and until it is live; megabytes of the app and of the kernel."""
     visible = app.wait_for(LAST, 120) - app.started
     live = app.wait_for("live", 120) - app.started
-    app.drain(3)
+    app.drain(SETTLED)
     kernel = json.loads((data / "kernel.json").read_text())["pid"]
     return visible, live, memory_of(app.pid) / 1e6, memory_of(kernel) / 1e6
 

@@ -12,7 +12,6 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.state import ConnectionStateMachine, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
-from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
@@ -209,7 +208,6 @@ class ReplicaConnection:
             document.apply_part(update)
             for _ in document.finish_parts():
                 await asyncio.sleep(0)
-            return_free_memory()
         else:
             document.apply_update(update, REMOTE)
 

@@ -63,7 +63,6 @@ from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
-from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.validation import (
@@ -149,6 +148,7 @@ class Context:
         document.watch(self._changes.append)
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
+        self._has_freed = False
 
     @property
     def id(self) -> ContextId:
@@ -235,8 +235,13 @@ class Context:
         for number, part in enumerate(state_parts(self.document, state_vector, size)):  # noqa: B007
             await self.wait_persisted()
             yield part
-        if number:
-            return_free_memory()
+        self._has_freed |= number > 0
+
+    def take_freed(self) -> bool:
+        """Return whether opening it has freed memory since the last call."""
+        freed = self._has_freed or self.structure.has_freed
+        self._has_freed = self.structure.has_freed = False
+        return freed
 
     @property
     def is_quiet(self) -> bool:

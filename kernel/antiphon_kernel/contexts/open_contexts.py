@@ -68,6 +68,10 @@ class OpenContexts:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._closing_idle: asyncio.Task[None] | None = None
         self._is_ending = False
+        self._has_freed = False
+        """Whether there is memory that the system can have back."""
+        self._written: dict[ContextId, int] = {}
+        """Version of each open context when it was looked last whether one is idle."""
         self._opening = WeakValueDictionary[ContextId, asyncio.Lock]()
         """Held by those who open a context, or wait until somebody else has."""
 
@@ -182,8 +186,19 @@ class OpenContexts:
         self._watch_idle()
 
     async def close_idle(self) -> None:
-        """Close the contexts that nobody has used for long, the longest unused first."""
-        if await self._close_all_idle():
+        """Close the contexts that nobody has used for long, the longest unused first.
+
+        The system gets back what they and the opening of long ones have left, once nothing has
+        been written from one call to the next: that takes milliseconds in which nobody is served.
+        """
+        has_freed = [
+            await self._close_all_idle(),
+            *(one.take_freed() for one in self._open.values()),
+        ]
+        self._has_freed |= any(has_freed)
+        before, self._written = self._written, {one.id: one.seq for one in self._open.values()}
+        if self._has_freed and self._written.items() <= before.items():
+            self._has_freed = False
             return_free_memory()
 
     async def _close_all_idle(self) -> bool:

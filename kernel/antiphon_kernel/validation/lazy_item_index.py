@@ -9,16 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.memory import return_free_memory, without_collection
+from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BEHIND: Final = 5_000
 """Updates that are followed behind an index that was kept; more, and the document is read."""
-
-_MANY_BLOCKS: Final = 10_000
-"""Blocks from which on reading leaves megabytes that are free."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +46,8 @@ class LazyItemIndex:
         self._lock = asyncio.Lock()
         self.ready = False
         """Whether the index is known."""
+        self.has_freed = False
+        """Whether reading it has left memory that is free: of a long document, megabytes."""
 
     async def read(self) -> None:
         """Read the index off the document, a few milliseconds at a time."""
@@ -136,8 +135,7 @@ class LazyItemIndex:
                 self._start_anew()
             if self.ready:
                 self._item_index.block_ids = {}
-                if len(self._document) >= _MANY_BLOCKS:
-                    return_free_memory()
+                self.has_freed = True
 
     def _is_whole(self) -> bool:
         known = decode_state_vector(self._document.state_vector())

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context, UseScope
+from antiphon_kernel.contexts import Context, UseScope, open_contexts
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
@@ -123,6 +123,45 @@ async def test_unused_context_after_the_limit_is_closed_and_its_memory_is_free(
     assert await idle() == ["default"]
     await asyncio.sleep(0)
     assert (opened(), document()) == (None, None)
+
+
+async def test_memory_that_opening_has_freed_goes_back_once_nobody_writes(
+    call: Caller, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: given_back.append(1))
+    block = (await call("block.create", kind="text", content="long " * 100))["block_id"]
+    context = await kernel.context()
+    assert len([part async for part in context.committed_state(None, 100)]) > 1
+    await kernel.close_idle_contexts()
+    await call("block.splice", block_id=block, offset=0, insert="more ")
+    await kernel.close_idle_contexts()
+    assert not given_back
+    await kernel.close_idle_contexts()
+    await kernel.close_idle_contexts()
+    assert len(given_back) == 1
+
+
+async def test_memory_that_reading_the_items_has_freed_goes_back(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: given_back.append(1))
+    context = await kernel.context()
+    await kernel.close_idle_contexts()
+    await context.structure.read()
+    await kernel.close_idle_contexts()
+    assert len(given_back) == 1
+
+
+async def test_memory_of_closed_contexts_goes_back(
+    call: Caller, idle: Idle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: given_back.append(1))
+    await write_everything(call)
+    assert await idle() == ["default"]
+    assert len(given_back) == 1
 
 
 async def test_context_used_within_the_limit_stays_open(
