@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon.render.status_label import queue_label
+from antiphon_kernel.providers import ThinkingDelta
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import Opened, World
 from tests.waiting import until
@@ -49,6 +50,24 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
     assert there.shows("queued · 2nd")
     here.aria.end()
     await until(lambda: not there.shows("queued ·"), "nothing waits")
+
+
+async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    await send(there, "one")
+    await until(lambda: here.aria.prompts, "the first turn")
+    await send(there, "two")
+    await there.sees("queued · 2nd")
+    here.aria.write("first")
+    here.aria.end()
+    await until(lambda: len(here.aria.prompts) == 2, "the second turn")
+    here.aria.say(ThinkingDelta("Well."))
+    await there.sees("aria  ▸ thinking")
+    at = next(row for row, line in enumerate(there.lines) if "▸ thinking" in line)
+    assert there.lines[at - 2].strip() == "│ first" and not there.lines[at - 1].strip()
+    here.aria.end()
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,10 @@ class CellPresenter:
         )
 
     def _is_named(self, block: str) -> bool:
-        """The author is another than that of the cell above. A result belongs to its call."""
+        """The author, or the message it answers, is another than that of the cell above.
+
+        A result belongs to its call.
+        """
         header = self._source.header(block)
         if header.kind == BlockKind.TOOL_RESULT:
             return False
@@ -199,7 +202,8 @@ class CellPresenter:
         while above is not None:
             other = self._source.header(above)
             if other.kind != BlockKind.TOOL_RESULT:
-                return other.author != header.author
+                is_next_answer = header.role == Role.MODEL and other.parent != header.parent
+                return other.author != header.author or is_next_answer
             above = self._shown_before(above)
         return True
 
