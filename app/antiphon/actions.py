@@ -396,7 +396,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _navigate(
         "fold",
         ("space",),
-        "Fold the cell to a line, or open it; a click on its ▸ or ▾ does the same.",
+        "Fold the cell to a line, or open it, of a call what it printed; a click on its ▸ or ▾ does"
+        " the same.",
         words="fold",
         title="Fold or open the cell",
         enabled=lambda now: now.foldable,
@@ -653,6 +654,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "next_cell", ("down", "j"), "The next cell.", words="cell", footer=lambda now: now.reading
     ),
     _navigate("previous_cell", ("up", "k"), "The cell before."),
+    _navigate("line_down", ("J",), "A line down; the cursor stays on the screen."),
+    _navigate("line_up", ("K",), "A line up."),
     _navigate("half_page_down", ("ctrl+d",), "Half a page down."),
     _navigate("half_page_up", ("ctrl+u",), "Half a page up."),
     _navigate("first_cell", ("g", "home"), "The first cell.", title="First cell"),

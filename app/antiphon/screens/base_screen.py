@@ -319,7 +319,10 @@ class BaseScreen(BackgroundTaskMixin[None]):
             revising=self._submitter.is_revising,
             folded=bool((editor := self._editor()) and editor.document.labels),
             private=self.composer.draft.is_private,
-            foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
+            foldable=header is not None
+            and (
+                header.kind != BlockKind.TOOL_CALL or header.status in (Status.DONE, Status.ERROR)
+            ),
             is_result=header is not None and header.kind == BlockKind.TOOL_RESULT,
             reading=reading,
             running=self.user.may_run_commands,

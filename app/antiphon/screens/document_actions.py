@@ -368,6 +368,12 @@ class DocumentActions(CellActions):
     def action_last_cell(self) -> None:
         self._move(self.cells.last_cell, LAST_CELL)
 
+    def action_line_down(self) -> None:
+        self._move(partial(self.shown_cells.scroll_rows, 1), PAGE_END)
+
+    def action_line_up(self) -> None:
+        self._move(partial(self.shown_cells.scroll_rows, -1), PAGE_START)
+
     def action_half_page_down(self) -> None:
         self._move(partial(self.shown_cells.half_page, 1), PAGE_END)
 
@@ -438,9 +444,12 @@ class DocumentActions(CellActions):
         self.hint("The others are asked to come here.")
 
     def action_fold(self) -> None:
-        if self.cells.focused_cell is None:
+        block = self.cells.focused_cell
+        if block is None:
             self.hint(NO_CELL)
-        self.cells.toggle_fold()
+            return
+        for one in self._results_of(block) or [block]:
+            self.cells.toggle_fold(one)
 
     def action_fold_thinking(self) -> None:
         before = self._position()

@@ -176,6 +176,18 @@ async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> 
     assert first != last
 
 
+async def test_fold_of_a_call_opens_what_it_printed(there: Opened) -> None:
+    await there.type("!seq 40")
+    await there.press("enter")
+    await there.sees("36 more lines")
+    await there.press("up", "k")
+    await there.sees("Space fold")
+    await there.press("space")
+    await until(lambda: not there.shows("more lines"), "all of the output")
+    await there.press("space")
+    await there.sees("36 more lines")
+
+
 @pytest.fixture
 async def halves(here: World, there: Opened) -> tuple[str, str]:
     """Cells that one has just been split into, the second focused."""

@@ -279,3 +279,14 @@ async def test_a_word_typed_in_navigate_does_not_open_the_editor(
     await there.pilot.pause()
     assert there.screen.mode is Mode.NAVIGATE
     assert (await here.context()).document.text(cell) == "something"
+
+
+async def test_view_is_scrolled_by_lines_from_the_cells(here: World, there: Opened) -> None:
+    await here.cell("\n".join(f"- point {number}" for number in range(40)))
+    await there.sees("point 39")
+    await there.press("up")
+    seen = there.lines[5:10]
+    await there.press("K")
+    await until(lambda: there.lines[6:11] == seen, "a line up")
+    await there.press("J")
+    await until(lambda: there.lines[5:10] == seen, "and down")
