@@ -32,6 +32,8 @@ async def there(here: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[O
         await one.press("up")
         yield one
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as it was: else every collection of all later tests goes through the imports
 
 
 async def freed(*screens: weakref.ref[Any]) -> None:
