@@ -12,6 +12,7 @@ from textual._styles_cache import StylesCache
 from textual.pilot import Pilot
 
 from antiphon.screens import document_screen
+from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated
 
@@ -32,6 +33,12 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", screen_updated)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", screen_updated)
     monkeypatch.setattr(Pilot, "pause", patient)
+
+
+@pytest.fixture(autouse=True)
+def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share the parsed styles of all apps in this process, of samples of a few widgets too."""
+    monkeypatch.setattr(textual.app, "Stylesheet", ParsedOnceStylesheet)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from textual.app import App
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
@@ -149,10 +150,10 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
 
 async def still(app: AntiphonApp, pilot: Pilot[None]) -> None:
     """Wait until nothing changes any more."""
-    before, now = "", app.export_screenshot()
+    before, now = list[Strip](), terminal_rows(app)
     while before != now:
         await pilot.pause()
-        before, now = now, app.export_screenshot()
+        before, now = now, terminal_rows(app)
 
 
 async def sees(app: AntiphonApp, words: str) -> None:
