@@ -300,11 +300,14 @@ async def test_the_terminal_cursor_is_in_the_cell_as_soon_as_it_is_edited(
     await here.cell("first")
     await here.cell("second")
     await there.sees("second")
-    row = next(y for y, line in enumerate(there.lines) if "second" in line)
     await there.press("up", "enter")
     await there.mode(Mode.EDIT)
-    place = (there.lines[row].index("second"), row)
-    await until(lambda: there.app.cursor_position == place, "the cursor is in the cell")
+
+    def place() -> tuple[int, int] | None:
+        rows = enumerate(there.lines)
+        return next(((row.index("second"), y) for y, row in rows if "second" in row), None)
+
+    await until(lambda: there.app.cursor_position == place(), "the cursor is in the cell")
     await there.press("escape", "escape")
     await there.mode(Mode.WRITE)
     last = len(there.lines) - 2

@@ -113,6 +113,7 @@ async def test_strip_while_editing_leaves_the_cursor_in_its_row(here: World, awa
     await away.mode(Mode.EDIT)
     editor = away.screen.area.editor
     assert editor is not None
+    await until(lambda: editor.cursor_screen_offset.y, "the editor has its place")
     row = editor.cursor_screen_offset.y
     here.aria.write("far below")
     await away.sees("far below▌")

@@ -258,7 +258,7 @@ async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
     top = top_rows()
     await there.press("enter")
     await there.mode(Mode.EDIT)
-    assert top_rows() == top
+    await until(lambda: top_rows() == top, "the same rows")
     await there.press("escape")
     cells.scroll_rows(-20)
     assert cells.viewport.seen_rows(str(cells.focused_cell))

@@ -171,7 +171,8 @@ async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
         line, column = picture.place_of(120)
         row = app.cells.viewport.row_of(block, line)
         assert row is not None and line == 1
-        assert app.screen_text()[row + 1].find("ben") == column + 3
+        flag = row + 1
+        await until(lambda: app.screen_text()[flag].find("ben") == column + 3, "the flag below")
 
 
 async def test_two_cursors_in_one_line_have_both_names_side_by_side() -> None:
