@@ -18,6 +18,12 @@ from antiphon_kernel.types.memory import without_collection
 CONNECTING: Final = 15.0
 """Seconds for a connection, and for what is sent over it."""
 
+LINE_BYTES: Final = 16 * 2**20
+"""Most bytes of one line of an answer: the libraries keep a line whole in memory."""
+
+ERROR_BYTES: Final = 2**16
+"""Bytes that are read of an answer that says why a request has failed."""
+
 TAIL: Final = 64
 """Bytes of what came before that are kept to find a terminator that comes in two pieces."""
 
@@ -113,9 +119,13 @@ class ServiceClient(httpx2.AsyncClient):
         if (received := _received.get()) is not None:
             received.append(response)
         stream = response.stream
-        if self._terminator is not None and response.is_success and not response.is_closed:
+        if not response.is_closed:
             assert isinstance(stream, httpx2.AsyncByteStream)
-            response.stream = _TerminatedStream(stream, self._terminator)
+            response.stream = (
+                _AnswerStream(stream, self._terminator)
+                if response.is_success
+                else _ErrorStream(stream)
+            )
         return response
 
 
@@ -136,20 +146,48 @@ class RequestRecorder(httpx2.AsyncClient):
         raise httpx2.ConnectError("not to be sent", request=request)
 
 
-class _TerminatedStream(httpx2.AsyncByteStream):
-    """Body of an answer; its end is an error unless the terminator was in it."""
+class _ErrorStream(httpx2.AsyncByteStream):
+    """Body of an answer that says why a request has failed: its beginning."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, terminator: re.Pattern[bytes]) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = ERROR_BYTES
+        async for piece in self._stream:
+            yield piece[:left]
+            left -= len(piece)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _AnswerStream(httpx2.AsyncByteStream):
+    """Body of an answer; its end is an error unless the terminator was in it, if there is one."""
+
+    def __init__(
+        self, stream: httpx2.AsyncByteStream, terminator: re.Pattern[bytes] | None
+    ) -> None:
         self._stream = stream
         self._terminator = terminator
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         tail = b""
-        is_whole = False
+        is_whole = self._terminator is None
+        line = 0
         async for piece in self._stream:
-            tail += piece
-            is_whole = is_whole or self._terminator.search(tail) is not None
-            tail = tail[-TAIL:]
+            begin = piece.rfind(b"\n") + 1
+            line = len(piece) - begin if begin else line + len(piece)
+            if line > LINE_BYTES:
+                raise httpx2.RemoteProtocolError(
+                    f"a line of the answer has more than {LINE_BYTES:,} bytes"
+                )
+            if self._terminator is not None:
+                tail += piece
+                is_whole = is_whole or self._terminator.search(tail) is not None
+                tail = tail[-TAIL:]
             yield piece
         if not is_whole:
             raise httpx2.RemoteProtocolError("the answer ended before its last event")

@@ -19,9 +19,11 @@ from antiphon_kernel.providers import (
     ProviderError,
     RemoteProvider,
     TextDelta,
+    http_clients,
 )
 from antiphon_kernel.providers.library_errors import LIMITED, TOO_LONG
 from antiphon_kernel.providers.opening import LibraryMissing, open_provider
+from tests.waiting import PATIENCE
 from tests.wire.asking import KEY, ask, asking, config_at, joined, prompt_of
 from tests.wire.server import FORMATS, JSON, STREAMED, WireAnswer, WireServer, recorded
 
@@ -60,6 +62,28 @@ async def test_recorded_failure_has_its_kind_and_delay_and_is_asked_once(
     assert found.retry_after == (DELAYS[kind] if name == "rate-limited" else None)
     assert len(wire.requests) == 1
     assert KEY not in repr(found)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_answer_that_fails_without_an_end_is_read_in_its_beginning(
+    wire: WireServer, model: Open, kind: ModelKind
+) -> None:
+    body = b"no " * http_clients.ERROR_BYTES
+    wire.answers.append(WireAnswer(body, 400, JSON).silent())
+    found = await asyncio.wait_for(failure(model(kind, silence=3_600.0)), PATIENCE)
+    assert found.kind is ErrorKind.INVALID_REQUEST
+    assert "no no no" in found.message
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_answer_with_an_endless_line_is_cut(
+    wire: WireServer, model: Open, kind: ModelKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_clients, "LINE_BYTES", 5_000)
+    body = b"data: " + b"x" * 10_000
+    wire.answers.append(WireAnswer(body).split(*range(1_000, len(body), 1_000)).silent())
+    found = await asyncio.wait_for(failure(model(kind, silence=3_600.0)), PATIENCE)
+    assert found.kind is ErrorKind.UNREACHABLE
 
 
 async def test_context_too_long_may_be_said_within_the_answer(
