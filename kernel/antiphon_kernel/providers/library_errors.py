@@ -52,6 +52,10 @@ LIMITED: Final = re.compile(
 )
 """Texts about other limits that may look alike."""
 
+_LOOKED_AT: Final = 4_096
+"""Code points of an error's text that such texts are looked for in: the patterns may take time in
+proportion to the square of it."""
+
 _KINDS: Final[Sequence[tuple[type[Exception], ErrorKind]]] = (
     (ModelQuotaExceededError, ErrorKind.QUOTA),
     (ModelRateLimitError, ErrorKind.RATE_LIMITED),
@@ -71,7 +75,7 @@ def provider_error(error: Exception) -> ProviderError:
     """
     text = _text(error)
     wait = error.retry_after if isinstance(error, ModelAPIError) else None
-    return ProviderError(text, _kind(error, text), wait)
+    return ProviderError(text, _kind(error, text[:_LOOKED_AT]), wait)
 
 
 def _kind(error: Exception, text: str) -> ErrorKind:

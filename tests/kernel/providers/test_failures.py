@@ -75,6 +75,12 @@ async def test_answer_that_fails_without_an_end_is_read_in_its_beginning(
     assert "no no no" in found.message
 
 
+async def test_long_error_is_known_by_its_beginning(wire: WireServer, model: Open) -> None:
+    said = b"input token count " * 1_000 + b"exceeds the maximum"
+    wire.answers.append(WireAnswer(b'{"error": {"message": "' + said + b'"}}', 400, JSON))
+    assert (await failure(model(CHAT))).kind is ErrorKind.INVALID_REQUEST
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_answer_with_an_endless_line_is_cut(
     wire: WireServer, model: Open, kind: ModelKind, monkeypatch: pytest.MonkeyPatch
