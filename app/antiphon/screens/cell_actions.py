@@ -297,8 +297,11 @@ class CellActions(BaseScreen):
             return
         text = self.source.document.text(block)
         at = text.rfind("\n", 0, editor.cursor_offset) + 1
-        if at == 0:
-            self.hint("This is the first line: put the cursor on one below it.")
+        if not text[:at].strip():
+            self.hint("No text stands above this line: put the cursor on one below it.")
+            return
+        if not text[at:].strip():
+            self.hint("No text stands from this line on: put the cursor on one above it.")
             return
         split = await self._kernel.call("message.split", {"message": block, "at": at})
         if split is None:

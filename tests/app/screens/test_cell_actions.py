@@ -33,6 +33,12 @@ async def cells_become(there: Opened, *texts: str) -> None:
     await until(lambda: shown_cells(there) == list(texts), lambda: str(shown_cells(there)))
 
 
+async def first_cells_become(there: Opened, *texts: str) -> None:
+    await until(
+        lambda: shown_cells(there)[: len(texts)] == list(texts), lambda: str(shown_cells(there))
+    )
+
+
 async def echo(there: Opened) -> None:
     """Run a command to its end."""
     await there.type("!echo hello")
@@ -205,6 +211,23 @@ async def halves(here: World, there: Opened) -> tuple[str, str]:
     return first, second
 
 
+@pytest.mark.parametrize(
+    ("text", "cursor", "words"),
+    [("one\ntwo", "ctrl+home", "above this line"), ("one\n", "ctrl+end", "from this line on")],
+    ids=["first", "last"],
+)
+async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
+    here: World, there: Opened, text: str, cursor: str, words: str
+) -> None:
+    await here.cell(text)
+    await there.sees("one")
+    await there.edit()
+    await there.press(cursor)
+    there.screen.action_split()
+    await hint(there, words)
+    assert shown_cells(there) == [text]
+
+
 @pytest.mark.usefixtures("halves")
 async def test_split_cell_is_two_until_undone(there: Opened) -> None:
     await there.press("u")
@@ -227,7 +250,7 @@ async def test_undo_of_split_keeps_what_one_wrote_in_first_cell_in_another_windo
     await here.call("block.splice", block_id=halves[0], offset=0, insert="zero\n")
     await until(lambda: shown_cells(there)[0] == "zero\none\n")
     await there.press("u")
-    await cells_become(there, "zero\none\ntwo\nthree")
+    await first_cells_become(there, "zero\none\ntwo\nthree")
     await hint(there, "is one cell again")
 
 
@@ -237,18 +260,18 @@ async def test_split_whose_text_cannot_be_given_back_leaves_both_cells(
     made = (await here.call("block.history", block_id=halves[1]))["versions"][0]
     await here.call("block.undo", block_id=halves[0], edit=made["context_version"])
     await here.call("block.splice", block_id=halves[0], offset=4, delete_count=9)
-    await cells_become(there, "one\n", "two\nthree")
+    await first_cells_become(there, "one\n", "two\nthree")
     await there.press("u")
     await hint(there, "Not taken back")
-    assert shown_cells(there) == ["one\n", "two\nthree"]
+    assert shown_cells(there)[:2] == ["one\n", "two\nthree"]
 
 
 async def test_split_that_was_undone_is_made_again(there: Opened, halves: tuple[str, str]) -> None:
     await there.press("u")
-    await cells_become(there, "one\ntwo\nthree")
+    await first_cells_become(there, "one\ntwo\nthree")
     await hint(there, "is one cell again")
     await there.press("ctrl+y")
-    await cells_become(there, "one\n", "two\nthree")
+    await first_cells_become(there, "one\n", "two\nthree")
     assert there.screen.source.ids()[:2] == list(halves)
 
 
@@ -256,16 +279,16 @@ async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
     there: Opened, halves: tuple[str, str]
 ) -> None:
     await there.press("m", "k", "enter")
-    await cells_become(there, "two\nthree", "one\n")
+    await first_cells_become(there, "two\nthree", "one\n")
     await there.press("u")
-    await cells_become(there, "one\n", "two\nthree")
+    await first_cells_become(there, "one\n", "two\nthree")
     await there.press("u")
-    await cells_become(there, "one\ntwo\nthree")
+    await first_cells_become(there, "one\ntwo\nthree")
     await there.press("ctrl+y")
-    await cells_become(there, "one\n", "two\nthree")
+    await first_cells_become(there, "one\n", "two\nthree")
     there.screen.cells.focus_cell(halves[1])
     await there.press("ctrl+y")
-    await cells_become(there, "two\nthree", "one\n")
+    await first_cells_become(there, "two\nthree", "one\n")
 
 
 async def test_text_that_was_undone_last_comes_back_before_a_moved_cell(
@@ -275,13 +298,13 @@ async def test_text_that_was_undone_last_comes_back_before_a_moved_cell(
     await there.mode(Mode.EDIT)
     await there.type("mine ")
     await there.press("escape", "m", "k", "enter")
-    await cells_become(there, "mine two", "one", "three")
+    await first_cells_become(there, "mine two", "one", "three")
     await there.press("u")
-    await cells_become(there, "one", "mine two", "three")
+    await first_cells_become(there, "one", "mine two", "three")
     await there.press("u")
-    await cells_become(there, "one", "two", "three")
+    await first_cells_become(there, "one", "two", "three")
     await there.press("ctrl+y")
-    await cells_become(there, "one", "mine two", "three")
+    await first_cells_become(there, "one", "mine two", "three")
     assert focused(there) == three[1]
 
 
