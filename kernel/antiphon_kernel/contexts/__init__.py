@@ -50,6 +50,7 @@ from antiphon_kernel.contexts.page import ContextPage, read_page
 from antiphon_kernel.contexts.pool_block import read_sources, shown_sources
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
+from antiphon_kernel.contexts.recent_blocks import RecentBlocks, RecentState
 from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.sources_pool import add_sources
 from antiphon_kernel.contexts.tree import (

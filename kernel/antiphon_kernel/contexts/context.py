@@ -57,6 +57,7 @@ from antiphon_kernel.storage import (
     Journal,
     SessionRow,
     StoredContext,
+    StoredOp,
     UndoRow,
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
@@ -198,6 +199,10 @@ class Context:
     async def changes(self, block: str) -> list[BlockChangeRow]:
         """Every change of a block that is on disk, in order."""
         return await self._journal.changes_of(self.row, self.number(block))
+
+    async def ops(self, after: int, upto: int) -> list[StoredOp]:
+        """Return the transactions behind `after` up to `upto` that are on disk, in order."""
+        return await self._journal.ops(self.row, after=after, upto=upto)
 
     async def changes_after(
         self, seq: int, limit: int

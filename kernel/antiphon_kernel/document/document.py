@@ -7,7 +7,7 @@ The layout is a public contract: root map ``meta`` (format, context, epoch, labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
@@ -129,6 +129,8 @@ class Document:
         self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
         self._told: Subscription | None = None
         self._known_meta: dict[str, str] = {}
+        self._omitted_meta: Mapping[str, str] = {}
+        self._omitted_members: Mapping[str, str] = {}
         self._known_members: dict[str, Member] = {}
         """Members that have been read; like `_known_meta`, until somebody writes there."""
         self._observed = [
@@ -234,7 +236,7 @@ class Document:
     def _meta_string(self, key: str) -> str | None:
         value = self._known_meta.get(key)
         if value is None:
-            stored = self._meta.get(key)
+            stored = self._meta.get(key, self._omitted_meta.get(key))
             if not isinstance(stored, str):
                 return None
             value = self._known_meta[key] = stored
@@ -437,7 +439,7 @@ class Document:
         """Return the member record of a principal; None if it has never been here."""
         member = self._known_members.get(principal)
         if member is None:
-            stored = self._members.get(principal)
+            stored = self._members.get(principal, self._omitted_members.get(principal))
             member = Member.parse(principal, stored) if isinstance(stored, str) else None
             if member is not None:
                 self._known_members[principal] = member
@@ -445,7 +447,7 @@ class Document:
 
     def members(self) -> list[Member]:
         """Everybody who has written or been here, by colour slot."""
-        principals = self._members.keys()
+        principals = self._omitted_members.keys() | set(self._members.keys())
         known = map(self.member, principals)
         return sorted((one for one in known if one is not None), key=lambda one: one.colour)
 
@@ -657,6 +659,15 @@ class Document:
     def is_partial(self) -> bool:
         """Whether the state that this document begins with is not here, or only parts of it."""
         return self.has_parts or self.epoch is None
+
+    def begin_without(self, meta: Mapping[str, str], members: Mapping[str, str]) -> None:
+        """Expect a state without its beginning, which held these `stated_values`."""
+        self._omitted_meta, self._omitted_members = dict(meta), dict(members)
+        self.has_parts = True
+
+    def stated_values(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the maps ``meta`` and ``members``."""
+        return _strings_in(self._meta), _strings_in(self._members)
 
     def apply_part(self, update: bytes) -> None:
         """Merge a part of the state that this document begins with; `finish_parts` tells of it.
@@ -871,6 +882,10 @@ class Document:
 def _clearing(known: dict[str, Any]) -> Callable[[object], None]:
     """Return a listener that forgets what is known, and that holds nothing else."""
     return lambda _: known.clear()
+
+
+def _strings_in(stored: Map[Any]) -> dict[str, str]:
+    return {key: value for key, value in stored.items() if isinstance(value, str)}
 
 
 def _place(block: str, section: str | None) -> str:

@@ -1,10 +1,13 @@
-"""The frames of a sync connection: Yjs sync, awareness and auth messages, and our own ACK."""
+"""The frames of a sync connection: those of Yjs (sync, awareness, auth), and our own."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.varint import write_bytes, write_text, write_var_uint
 
@@ -13,6 +16,8 @@ AWARENESS: Final = 1
 AUTH: Final = 2
 QUERY_AWARENESS: Final = 3
 ACK: Final = 100
+RECENT: Final = 101
+OMITTED: Final = 102
 
 _STEP_1: Final = 0
 _STEP_2: Final = 1
@@ -67,8 +72,36 @@ class Ack:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """From now on an empty state vector asks for the last blocks of the document only."""
+
+    blocks: int
+    """How many at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Omitted:
+    """The state that follows is to begin with, and may lack the oldest blocks."""
+
+    blocks: int
+    """How many are left out; 0 if the state is whole."""
+    meta: Mapping[str, str]
+    """The map of this name, which may be left out with them."""
+    members: Mapping[str, str]
+    """Its member records, likewise: principal id to JSON."""
+
+
 Frame = (
-    SyncStep1 | SyncStep2 | SyncUpdate | AwarenessUpdate | QueryAwareness | PermissionDenied | Ack
+    SyncStep1
+    | SyncStep2
+    | SyncUpdate
+    | AwarenessUpdate
+    | QueryAwareness
+    | PermissionDenied
+    | Ack
+    | Recent
+    | Omitted
 )
 
 
@@ -96,6 +129,10 @@ def decode_frame(data: bytes) -> Frame:
         frame = AwarenessUpdate(reader.block())
     elif kind == ACK:
         frame = Ack(reader.uint())
+    elif kind == RECENT:
+        frame = Recent(reader.uint())
+    elif kind == OMITTED:
+        frame = Omitted(reader.uint(), _strings(reader.text()), _strings(reader.text()))
     elif kind == QUERY_AWARENESS:
         frame = QueryAwareness()
     elif kind == AUTH:
@@ -121,7 +158,21 @@ def encode_frame(frame: Frame) -> bytes:
             return b"\x01" + write_bytes(update)
         case Ack(count):
             return write_var_uint(ACK) + write_var_uint(count)
+        case Recent(blocks):
+            return write_var_uint(RECENT) + write_var_uint(blocks)
+        case Omitted(blocks, meta, members):
+            texts = (json.dumps(one, ensure_ascii=False) for one in (meta, members))
+            return (
+                write_var_uint(OMITTED) + write_var_uint(blocks) + b"".join(map(write_text, texts))
+            )
         case QueryAwareness():
             return write_var_uint(QUERY_AWARENESS)
         case PermissionDenied(reason):
             return write_var_uint(AUTH) + b"\x00" + write_text(reason)
+
+
+def _strings(data: str) -> dict[str, str]:
+    found = read_json(data)
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise ValueError("an object of strings is expected")
+    return found

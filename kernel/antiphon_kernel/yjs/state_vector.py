@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+
+NO_STATE: Final = b"\x00"
+"""The state vector of an empty document."""
 
 
 def decode_state_vector(data: bytes) -> dict[int, int]:

@@ -111,6 +111,24 @@ def decode_update(update: bytes) -> DecodedUpdate:
     return next(decode_in_parts(update, len(update) + 1))
 
 
+def first_clocks(update: bytes) -> dict[int, int]:
+    """Return the first clock of each client whose structs an update brings.
+
+    Raises:
+        ValueError: if it is not an update that the CRDT engine understands.
+    """
+    clocks: dict[int, int] = {}
+    reader = Reader(update)
+    clients = reader.count()
+    if clients == 1:
+        reader.count()
+        client = reader.uint()
+        return {client: reader.uint()}
+    for struct in decode_update(update).structs:
+        clocks.setdefault(struct.client, struct.clock)
+    return clocks
+
+
 def decode_first(update: bytes) -> tuple[Struct, int]:
     """Return the first struct of an update, and the place of the byte behind it.
 

@@ -11,14 +11,18 @@ from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
     Frame,
+    Omitted,
     PermissionDenied,
     QueryAwareness,
+    Recent,
     SyncStep1,
     SyncStep2,
     SyncUpdate,
     decode_frame,
     encode_frame,
 )
+
+STRINGS = st.dictionaries(st.text(), st.text())
 
 frames = st.one_of(
     st.builds(SyncStep1, st.binary()),
@@ -28,6 +32,8 @@ frames = st.one_of(
     st.just(QueryAwareness()),
     st.builds(PermissionDenied, st.text()),
     st.builds(Ack, st.integers(0, 2**53 - 1)),
+    st.builds(Recent, st.integers(0, 2**53 - 1)),
+    st.builds(Omitted, st.integers(0, 2**53 - 1), STRINGS, STRINGS),
 )
 
 

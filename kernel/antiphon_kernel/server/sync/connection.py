@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from antiphon_kernel.contexts import RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
 from antiphon_kernel.server.scope import Deliver
@@ -90,6 +91,10 @@ class SyncConnection:
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False
         """Whether the client's first update has come: it may bring hours of offline writing."""
+        self.recent = 0
+        """Number of the last blocks that the client wants of a document; 0 for all."""
+        self.began_with: RecentState | None = None
+        """The state that it was given instead of all."""
         self.awareness_client: int | None = None
         self.goodbye: CloseFrame | None = None
         self._finished = asyncio.Event()

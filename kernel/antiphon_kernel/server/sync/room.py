@@ -8,14 +8,14 @@ business: a change gets here when it is on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from logging import Logger
 from typing import Final
 
 from pycrdt import Channel
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Applied, Context, RecentBlocks
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
@@ -28,14 +28,16 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
+    Omitted,
     PermissionDenied,
     QueryAwareness,
+    Recent,
     SyncStep1,
     SyncStep2,
     SyncUpdate,
     decode_frame,
 )
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 
 _GOODBYE_SECONDS: Final = 5.0
@@ -59,19 +61,22 @@ class Room:
             context.presence, self._presence_changed, limits.presence_expiry, self._loop.time
         )
         self._broadcasting = Broadcaster(self.clients, context, self._awareness.entry, limits, log)
-        self._unsubscribe: Callable[[], None] | None = context.committed.listen(
-            self._broadcasting.committed
-        )
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._send_heartbeat)
-        self._stop_watching = context.failed.listen(self._failed)
+        self._recent = RecentBlocks(context)
+        self._stops = (
+            context.committed.listen(self._broadcasting.committed),
+            context.applied.listen(self._applied),
+            context.failed.listen(self._failed),
+        )
+        self._is_stopped = False
 
     async def stop(self) -> None:
         """Let go of the context."""
-        if self._unsubscribe is None:
+        if self._is_stopped:
             return
-        self._unsubscribe()
-        self._unsubscribe = None
-        self._stop_watching()
+        self._is_stopped = True
+        for stop in self._stops:
+            stop()
         self._awareness.close()
         self._heartbeat.cancel()
         self._broadcasting.close()
@@ -88,7 +93,7 @@ class Room:
         assert isinstance(channel, SyncConnection)
         self.clients.add(channel)
         writer = asyncio.create_task(
-            send(channel, self.context, self._awareness, self.log), name="sync writer"
+            send(channel, self.context, self._recent, self._awareness, self.log), name="sync writer"
         )
         channel.deliver_to(partial(self._receive_now, channel))
         try:
@@ -228,7 +233,9 @@ class Room:
                     self._apply_presence(client, update)
                 case QueryAwareness():
                     broadcast(client, self._awareness)
-                case PermissionDenied() | Ack():
+                case Recent(blocks):
+                    client.recent = blocks
+                case PermissionDenied() | Ack() | Omitted():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
             raise ProtocolError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
@@ -311,6 +318,14 @@ class Room:
         else:
             reason = f"{error.code}: {error.message}"
             client.finish(CloseFrame.with_whole_reason(CloseCode.REFUSED, reason))
+
+    def _applied(self, applied: Applied) -> None:
+        """Begin anew with clients that would not see a change in what they were given."""
+        for client in self.clients:
+            state = client.began_with
+            if state is not None and self._recent.outdates(state, applied):
+                client.began_with = None
+                client.outgoing.state(NO_STATE)
 
     # Presence
 

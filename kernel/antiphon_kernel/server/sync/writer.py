@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from logging import Logger
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, RecentBlocks
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection
 from antiphon_kernel.server.sync.send_queue import StateRequest
@@ -16,12 +16,13 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
+    Omitted,
     SyncStep1,
     SyncStep2,
     SyncUpdate,
     encode_frame,
 )
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector, encode_state_vector
 
 
 def presence_frame(entries: Iterable[AwarenessEntry]) -> bytes:
@@ -40,7 +41,11 @@ def broadcast(client: SyncConnection, awareness: ServerAwareness) -> None:
 
 
 async def send(
-    client: SyncConnection, context: Context, awareness: ServerAwareness, log: Logger
+    client: SyncConnection,
+    context: Context,
+    recent: RecentBlocks,
+    awareness: ServerAwareness,
+    log: Logger,
 ) -> None:
     """Send what is due, one frame at a time, until the client is dismissed or gone."""
     outgoing = client.outgoing
@@ -48,13 +53,13 @@ async def send(
         while client.goodbye is None:
             item = outgoing.take()
             if isinstance(item, StateRequest):
-                await _write_state(client, context, item.state_vector)
+                await _write_state(client, context, recent, item.state_vector)
             elif item is not None:
                 await _write_pending(client, item)
             elif (count := outgoing.take_ack()) is not None:
                 await _write_pending(client, encode_frame(Ack(count)))
             elif (missed := outgoing.take_missed()) is not None:
-                await _resync(client, context, missed)
+                await _resync(client, context, recent, missed)
                 broadcast(client, awareness)
             else:
                 await outgoing.changed()
@@ -72,10 +77,20 @@ async def _write_pending(client: SyncConnection, frame: bytes) -> None:
     client.sending_since = None
 
 
-async def _write_state(client: SyncConnection, context: Context, state_vector: bytes) -> None:
+async def _write_state(
+    client: SyncConnection, context: Context, recent: RecentBlocks, state_vector: bytes
+) -> None:
     """Bring a client up to date: the last part of the state is the answer that it waits for."""
     before: bytes | None = None
     try:
+        if client.recent and state_vector == NO_STATE:
+            begin = client.began_with = await recent.state(client.recent)
+            await _write_pending(
+                client, encode_frame(Omitted(begin.omitted, begin.meta, begin.members))
+            )
+            if begin.clocks:
+                await _write_part(client, SyncUpdate(begin.beginning()))
+                state_vector = encode_state_vector(begin.clocks)
         async for part in context.committed_state(state_vector, client.limits.state_part):
             if before is not None:
                 await _write_part(client, SyncUpdate(before))
@@ -92,10 +107,12 @@ async def _write_part(client: SyncConnection, frame: SyncStep2 | SyncUpdate) -> 
     await _write_pending(client, encode_frame(frame))
 
 
-async def _resync(client: SyncConnection, context: Context, missed: dict[int, int]) -> None:
+async def _resync(
+    client: SyncConnection, context: Context, recent: RecentBlocks, missed: dict[int, int]
+) -> None:
     """Bring a client that had fallen behind up to date."""
     clocks = decode_state_vector(context.document.state_vector())
     for crdt_client, start in missed.items():
         clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
-    await _write_state(client, context, encode_state_vector(clocks))
+    await _write_state(client, context, recent, encode_state_vector(clocks))
     ask(client, context)

@@ -1,0 +1,127 @@
+"""The state of a context without its oldest blocks, for replicas that show its end.
+
+It is cut at a point of the history: what was written before it is left out. The engine leaves out
+what builds on that, too, and a block that was made later builds on nothing before the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from antiphon_kernel.contexts.commit_types import Applied
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import ContentKind, Struct, first_clocks
+from antiphon_kernel.yjs.update_writer import encode_update
+
+_OPS_READ: Final = 64
+_MOST_OPS: Final = 100_000
+"""Transactions that are read for the point; farther back, nothing is left out."""
+
+_ORDER: Final = "order"
+
+
+class _HistoryPoint(NamedTuple):
+    """A point in the history of a context."""
+
+    clocks: Mapping[int, int]
+    """The state vector at this point."""
+    oldest: int
+    """The journal's number of the first block that was made behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentState:
+    """The state that a replica begins with."""
+
+    omitted: int
+    """Number of the blocks that are left out: those with the numbers up to this."""
+    clocks: Mapping[int, int]
+    """The state vector up to which all is left out; empty if nothing is."""
+    meta: Mapping[str, str]
+    members: Mapping[str, str]
+    """The root maps of these names, which may be left out."""
+
+    def beginning(self) -> bytes:
+        """Return the update that the rest of the state, since `clocks`, builds on."""
+        passed = (
+            Struct(client, 0, clock, ContentKind.GC)
+            for client, clock in self.clocks.items()
+            if clock
+        )
+        return encode_update(passed, ())
+
+
+class RecentBlocks:
+    """The last blocks of one context."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: _HistoryPoint | None = None
+
+    async def state(self, count: int) -> RecentState:
+        """Return the state that a replica of the last blocks, and of all drafts, begins with.
+
+        Nothing is left out unless that is most.
+
+        Args:
+            count: of blocks, in document order.
+        """
+        point = await self._point(count)
+        await self._context.wait_persisted()
+        values = self._context.document.stated_values()
+        if point is None:
+            return RecentState(0, {}, *values)
+        return RecentState(point.oldest - 1, point.clocks, *values)
+
+    def outdates(self, state: RecentState, applied: Applied) -> bool:
+        """Return whether a replica that began with a state cannot see a change that was made.
+
+        That is so of a block that it lacks and that was moved, and of a new value in ``meta`` in
+        place of one that was left out. Members are added only.
+        """
+        if not state.omitted:
+            return False
+        if not applied.versions:
+            return self._context.document.stated_values()[0] != state.meta
+        number = self._context.number
+        return any(
+            _ORDER in header.fields and number(header.block) <= state.omitted
+            for change in applied.changes
+            for header in change.headers
+        )
+
+    async def _point(self, count: int) -> _HistoryPoint | None:
+        """Return the point before the last blocks; None if not much more is before it."""
+        document, number = self._context.document, self._context.number
+        ids = document.block_ids()
+        if len(ids) <= 2 * count:
+            return None
+        drafts = filter(document.is_draft, document.open_blocks())
+        oldest = min(map(number, (*ids[-count:], *drafts)))
+        if oldest <= len(ids) // 2:
+            return None
+        known = self._known
+        if known is None or not known.oldest <= oldest <= known.oldest + count:
+            known = self._known = await self._find(oldest)
+        return known
+
+    async def _find(self, oldest: int) -> _HistoryPoint | None:
+        context = self._context
+        clocks = decode_state_vector(context.document.state_vector())
+        last = end = context.seq
+        await context.wait_persisted()
+        slices = TimeSlice()
+        while end > max(0, last - _MOST_OPS):
+            after = max(0, end - _OPS_READ)
+            for op in reversed(await context.ops(after, end)):
+                clocks |= first_clocks(op.update)
+                if op.versions.get(oldest) == 1:
+                    made = (number for number, version in op.versions.items() if version == 1)
+                    return _HistoryPoint(clocks, min(made))
+                await slices.pause()
+            end = after
+        return None
