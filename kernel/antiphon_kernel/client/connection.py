@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -19,14 +20,17 @@ from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
     Frame,
+    Omitted,
     PermissionDenied,
     QueryAwareness,
+    Recent,
     SyncStep1,
     SyncStep2,
     SyncUpdate,
     decode_frame,
     encode_frame,
 )
+from antiphon_kernel.yjs.state_vector import NO_STATE
 
 _TIME_SLICE: Final = 0.008
 """Seconds after which a flood of remote changes lets the rest of the program run."""
@@ -76,12 +80,21 @@ class ReplicaConnection:
         copy: LocalReplica,
         standing: ConnectionStateMachine,
         presence: Signal[()],
+        recent: Callable[[], int],
+        replaced: Callable[[], None],
     ) -> None:
-        """`presence` is told when anyone's presence has changed."""
+        """
+        Args:
+            presence: told when anyone's presence has changed.
+            recent: the number of the last blocks that are wanted; 0 for all.
+            replaced: called when the copy has another document.
+        """
         self._socket = socket
         self._copy = copy
         self._standing = standing
         self._presence = presence
+        self._recent = recent
+        self._replaced = replaced
         self._wake = asyncio.Event()
         self._asked: bytes | None = None
         self._denied: str | None = None
@@ -132,6 +145,7 @@ class ReplicaConnection:
             await self._socket.close()
             standing.kernel_error = self.kernel_error or standing.kernel_error
             standing.become(ReplicaState.OFFLINE)
+            self._copy.forget_next()
             if awareness.start_connection():
                 self._presence.notify()
 
@@ -148,7 +162,10 @@ class ReplicaConnection:
         loop, socket = asyncio.get_running_loop(), self._socket
         pause_at = loop.time() + _TIME_SLICE
         with suppress(ConnectionClosed):
-            await socket.send(encode_frame(SyncStep1(self._copy.document.state_vector())))
+            if self._copy.document.epoch is not None:
+                await socket.send(encode_frame(SyncStep1(self._copy.document.state_vector())))
+            if self._copy.document.epoch is None or self._copy.omitted:
+                await self.begin_anew()
             async for data in socket:
                 try:
                     frame = decode_frame(data if isinstance(data, bytes) else b"")
@@ -161,6 +178,12 @@ class ReplicaConnection:
                 if loop.time() >= pause_at:
                     await asyncio.sleep(0)
                     pause_at = loop.time() + _TIME_SLICE
+
+    async def begin_anew(self) -> None:
+        """Ask for a state to begin with. Raises ConnectionClosed."""
+        if (blocks := self._recent()) > 0:
+            await self._socket.send(encode_frame(Recent(blocks)))
+        await self._socket.send(encode_frame(SyncStep1(NO_STATE)))
 
     async def _ping(self) -> None:
         """Notice a kernel that has stopped to answer while there is nothing to send."""
@@ -176,10 +199,12 @@ class ReplicaConnection:
     async def _receive(self, frame: Frame) -> None:
         copy = self._copy
         match frame:
-            case SyncUpdate(update) if copy.document.is_partial:
-                copy.document.apply_part(update)
+            case SyncUpdate(update) if copy.incoming.is_partial:
+                copy.incoming.apply_part(update)
             case SyncUpdate(update):
-                copy.document.apply_update(update, REMOTE)
+                copy.incoming.apply_update(update, REMOTE)
+            case Omitted():
+                copy.begin_anew(frame)
             case SyncStep2(update):
                 await self._receive_state(update)
                 self._standing.become(ReplicaState.LIVE)
@@ -203,11 +228,13 @@ class ReplicaConnection:
 
     async def _receive_state(self, update: bytes) -> None:
         """Apply what the document lacks, which is the last part of it if others came before."""
-        document = self._copy.document
+        document = self._copy.incoming
         if document.has_parts:
             document.apply_part(update)
             for _ in document.finish_parts():
                 await asyncio.sleep(0)
+            if self._copy.finish_anew():
+                self._replaced()
         else:
             document.apply_update(update, REMOTE)
 
@@ -229,7 +256,7 @@ class ReplicaConnection:
         outbox, awareness = self._copy.outbox, self._copy.awareness
         frames = []
         if self._asked is not None:
-            missing = self._copy.document.update_since(self._asked)
+            missing = self._copy.missing_since(self._asked)
             self._asked = None
             outbox.everything_sent()
             frames.append(encode_frame(SyncStep2(missing)))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
@@ -60,10 +61,13 @@ class Replica:
         client_id: int | None = None,
         retry: Callable[[int], float] = default_retry,
         keep: Keep | None = None,
+        recent: int = 0,
     ) -> None:
-        """`keep` writes down edits that the kernel refuses; the replica then goes on without them.
-
-        Without it a refused edit is the end of the replica.
+        """
+        Args:
+            keep: writes down edits that the kernel refuses; the replica then goes on without them.
+                Without it a refused edit is the end of the replica.
+            recent: number of the last blocks to begin with in a long document; 0 for all.
         """
         self._standing = ConnectionStateMachine()
         self._presence = Signal[()]()
@@ -76,6 +80,7 @@ class Replica:
         self._as_name = as_name
         self._retry = retry
         self._keep = keep
+        self._recent = recent
         self._kernel: str | None = None
         self._connection: ReplicaConnection | None = None
         self._verdict: ServerRejection | None = None
@@ -128,6 +133,21 @@ class Replica:
         return self._copy.outbox.unsaved
 
     @property
+    def omitted(self) -> int:
+        """Number of the oldest blocks that `document` lacks; see `read_earlier`."""
+        return self._copy.omitted
+
+    async def read_earlier(self, blocks: int) -> None:
+        """Ask for a document with so many blocks at least; `on_document_replaced` tells of it.
+
+        Without a connection the next one brings it.
+        """
+        self._recent = max(self._recent, blocks)
+        if self._connection is not None and self._copy.omitted:
+            with suppress(ConnectionClosed):
+                await self._connection.begin_anew()
+
+    @property
     def me(self) -> PresenceState | None:
         """This replica as the kernel knows it; None until it has been connected."""
         return self._copy.awareness.me
@@ -172,7 +192,8 @@ class Replica:
     def on_document_replaced(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when `document` is another object; returns the way to stop.
 
-        That is so after the kernel has refused an edit: see `rejected_edits`.
+        That is so after the kernel has refused an edit (see `rejected_edits`), and when blocks have
+        come that it lacked.
         """
         return self._rebuilt.listen(listener)
 
@@ -266,13 +287,26 @@ class Replica:
 
     async def _serve(self, socket: ClientConnection) -> tuple[bool, ServerRejection | None]:
         """Speak on one connection until it ends: whether it got live, and why it was refused."""
-        connection = ReplicaConnection(socket, self._copy, self._standing, self._presence)
+        connection = ReplicaConnection(
+            socket,
+            self._copy,
+            self._standing,
+            self._presence,
+            recent=self._blocks_wanted,
+            replaced=self._rebuilt.notify,
+        )
         self._connection = connection
         try:
             was_live = await connection.run()
         finally:
             self._connection = None
         return was_live, connection.verdict
+
+    def _blocks_wanted(self) -> int:
+        """No block goes that is here: others come while there is no connection."""
+        if not self._recent:
+            return 0
+        return max(self._recent, len(self.document) if self.omitted else 0)
 
     def _wrote(self) -> None:
         self._wake()

@@ -1,0 +1,275 @@
+"""A replica that holds the last blocks of a long context only, and the others when asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.yjs.frames import Omitted, Recent, SyncStep1, SyncStep2, SyncUpdate
+from antiphon_kernel.yjs.state_vector import NO_STATE
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
+from tests.waiting import until
+
+ALL = 40
+RECENT = 10
+ROUNDS = 40 if os.environ.get("ANTIPHON_LONG") else 2
+
+
+@pytest.fixture
+async def blocks(served: ServedKernel) -> list[str]:
+    return [await served.block(f"text {number}") for number in range(ALL)]
+
+
+@pytest.fixture
+async def replica(served: ServedKernel, blocks: list[str]) -> Replica:
+    return await served.replica(recent=RECENT)
+
+
+async def whole(served: ServedKernel) -> dict[str, str]:
+    """The text of each block as the kernel has it."""
+    document = (await served.context()).document
+    return {block: document.text(block) for block in document.block_ids()}
+
+
+def held(replica: Replica) -> dict[str, str]:
+    return {block: replica.document.text(block) for block in replica.document.block_ids()}
+
+
+async def matches(served: ServedKernel, replica: Replica) -> None:
+    """Wait until a replica has the last texts of the kernel, and of the others as many as it says.
+
+    All are in their order.
+    """
+    texts = await whole(served)
+    places = {block: place for place, block in enumerate(texts)}
+
+    def is_same() -> bool:
+        here = held(replica)
+        ends = list(here.items())[-RECENT:] == list(texts.items())[-RECENT:]
+        is_sorted = sorted(here, key=places.__getitem__) == list(here)
+        is_part = here.items() <= texts.items()
+        return ends and is_part and is_sorted and len(here) + replica.omitted == len(texts)
+
+    await until(is_same)
+
+
+async def test_replica_of_recent_blocks_lacks_the_oldest(
+    replica: Replica, blocks: list[str]
+) -> None:
+    assert list(replica.document.block_ids()) == blocks[-RECENT:]
+    assert replica.omitted == ALL - RECENT
+
+
+async def test_replica_of_recent_blocks_knows_context_and_members(
+    served: ServedKernel, replica: Replica
+) -> None:
+    full = (await served.context()).document
+    assert replica.document.stated_values() != full.stated_values()
+    assert replica.document.members() == full.members()
+    assert (replica.document.context, replica.document.label) == (full.context, "default")
+
+
+async def test_short_context_comes_whole(served: ServedKernel) -> None:
+    block = await served.block("only")
+    replica = await served.replica(recent=RECENT)
+    assert (held(replica), replica.omitted) == ({block: "only"}, 0)
+
+
+async def test_edits_on_both_sides_of_recent_blocks_converge(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    replica.document.splice(blocks[-1], 0, 0, "mine ")
+    await served.call("block.splice", block_id=blocks[-2], offset=0, delete_count=4, insert="their")
+    await served.call("block.append", block_id=blocks[-3], text="!")
+    new = await served.block("new")
+    await replica.saved()
+    await until(lambda: new in replica.document)
+    await matches(served, replica)
+    assert held(replica)[blocks[-2]] == f"their {ALL - 2}"
+
+
+async def test_changes_of_omitted_blocks_change_nothing_here(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.call("block.splice", block_id=blocks[0], offset=2, delete_count=2, insert="new")
+    await served.call("block.exclude", block_id=blocks[1], excluded=True)
+    await served.call("block.append", block_id=blocks[-1], text="!")
+    await until(lambda: replica.document.text(blocks[-1]).endswith("!"))
+    assert blocks[0] not in replica.document
+    assert (await whole(served))[blocks[0]] == "tenew 0"
+
+
+async def test_kernel_that_asks_what_it_lacks_keeps_the_omitted_blocks(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.stop()
+    await until(lambda: replica.state is not ReplicaState.LIVE)
+    replica.document.splice(blocks[-1], 0, 4, "offline")
+    await served.start()
+    await replica.saved()
+    texts = await whole(served)
+    assert texts[blocks[-1]] == f"offline {ALL - 1}"
+    assert [texts[block] for block in blocks[:-1]] == [f"text {at}" for at in range(ALL - 1)]
+
+
+async def test_earlier_blocks_come_when_asked_for(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    replaced = asyncio.Event()
+    replica.on_document_replaced(replaced.set)
+    await replica.read_earlier(2 * RECENT - 1)
+    await replaced.wait()
+    assert list(replica.document.block_ids()) == blocks[-2 * RECENT + 1 :]
+    await replica.read_earlier(ALL)
+    await until(lambda: not replica.omitted)
+    await matches(served, replica)
+    assert replica.document.epoch == (await served.context()).epoch
+
+
+async def test_text_written_while_earlier_blocks_come_is_kept(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    for number in range(30):
+        replica.document.splice(blocks[-1], 0, 0, f"{number};")
+        if number == 10:
+            await replica.read_earlier(ALL)
+        await asyncio.sleep(0.002)
+    await until(lambda: not replica.omitted)
+    await replica.saved()
+    await matches(served, replica)
+    text = held(replica)[blocks[-1]]
+    assert text == "".join(f"{number};" for number in reversed(range(30))) + f"text {ALL - 1}"
+
+
+async def test_draft_is_among_the_recent_ones_however_old(served: ServedKernel) -> None:
+    for number in range(ALL):
+        await served.block(f"text {number}")
+    draft = await served.block(kind="text", role="user")
+    for number in range(RECENT + 5):
+        await served.block(f"more {number}")
+    replica = await served.replica(recent=RECENT)
+    assert draft in replica.document
+    assert replica.omitted == ALL
+
+
+async def test_old_block_that_is_moved_to_the_end_comes(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.call("block.move", block_id=blocks[0], after=blocks[-1])
+    await until(lambda: blocks[0] in replica.document)
+    await matches(served, replica)
+
+
+async def test_new_label_comes_after_one_that_was_omitted(
+    served: ServedKernel,
+) -> None:
+    made = str((await served.call("context.create", label="plans"))["context_id"])
+    await served.call("context.rename", context=made, label="old-plans")
+    for number in range(ALL):
+        await served.block(f"text {number}", context=made)
+    replica = await served.replica(context=made, recent=RECENT)
+    assert (replica.document.label, replica.omitted) == ("old-plans", ALL - RECENT)
+    await served.call("context.rename", context=made, label="new-plans")
+    await until(lambda: replica.document.label == "new-plans")
+
+
+async def test_blocks_moved_while_offline_come_with_the_connection(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.stop()
+    await until(lambda: replica.state is not ReplicaState.LIVE)
+    await served.start()
+    await served.call("block.move", block_id=blocks[0], after=blocks[-1])
+    await until(lambda: blocks[0] in replica.document)
+    await matches(served, replica)
+
+
+async def test_state_is_whole_where_recent_blocks_begin_too_far_back(
+    served: ServedKernel, blocks: list[str]
+) -> None:
+    await served.call("block.move", block_id=blocks[0], after=blocks[-1])
+    replica = await served.replica(recent=RECENT)
+    assert replica.omitted == 0
+    await matches(served, replica)
+
+
+async def test_omitted_state_names_its_number_before_it_comes(
+    served: ServedKernel, blocks: list[str]
+) -> None:
+    raw = await served.raw()
+    await raw.send(Recent(RECENT), SyncStep1(NO_STATE))
+    assert (await raw.next(Omitted)).blocks == ALL - RECENT
+
+
+async def test_client_that_says_what_it_omits_is_hung_up(served: ServedKernel) -> None:
+    raw = await served.joined()
+    await raw.send(Omitted(1, {}, {}))
+    assert (await raw.closed())[0] == 4400
+
+
+@pytest.fixture
+async def in_parts(tmp_path: Path) -> AsyncIterator[ServedKernel]:
+    async with served_kernel(tmp_path, ServerLimits(state_part=500)) as served:
+        yield served
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+async def test_recent_replicas_that_write_lose_lines_and_ask_for_more_converge(
+    in_parts: ServedKernel, seed: int
+) -> None:
+    served, rng = in_parts, random.Random(seed)
+    blocks = [await served.block(f"text {number} " * 5) for number in range(ALL)]
+    proxy = CuttableProxy(served.doors.port)
+    await proxy.start()
+    far = served.locate_tcp().model_copy(update={"http": f"http://127.0.0.1:{proxy.port}"})
+    replicas = [
+        await served.replica(recent=RECENT, locate=lambda: far),
+        await served.replica(recent=RECENT),
+        await served.replica(),
+    ]
+    for _ in range(150):
+        replica = rng.choice(replicas)
+        block = rng.choice(replica.document.block_ids())
+        text = replica.document.text(block)
+        at = rng.randint(0, len(text))
+        event = rng.random()
+        if event < 0.8:
+            replica.document.splice(block, at, rng.randint(0, min(3, len(text) - at)), "é😀x")
+        elif event < 0.85:
+            proxy.cut()
+        elif event < 0.9:
+            await replica.read_earlier(len(replica.document) + rng.randint(0, 5))
+        elif event < 0.95:
+            await served.call("block.move", block_id=rng.choice(blocks[:-1]), after=blocks[-1])
+        else:
+            blocks.append(await served.block("new"))
+        await asyncio.sleep(rng.choice((0, 0.001, 0.01)))
+    for replica in replicas:
+        await replica.saved()
+        await matches(served, replica)
+    await proxy.close()
+
+
+async def bytes_of_state(served: ServedKernel) -> int:
+    raw = await served.raw()
+    await raw.send(Recent(RECENT), SyncStep1(NO_STATE))
+    await raw.next(SyncStep2)
+    return sum(len(one.update) for one in raw.received if isinstance(one, SyncUpdate | SyncStep2))
+
+
+async def test_state_of_recent_blocks_does_not_grow_with_those_before(
+    served: ServedKernel, blocks: list[str]
+) -> None:
+    assert blocks
+    few = await bytes_of_state(served)
+    for number in range(10 * ALL):
+        await served.block(f"text {number}")
+    assert await bytes_of_state(served) < 1.2 * few
