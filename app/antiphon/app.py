@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -159,6 +160,7 @@ class AntiphonApp(App[None]):
         self._draft = self._new_draft(self.session.document, private=self._private_file())
         self._leaving = False
         self._keys = InputQueue(self, self._hand_on)
+        self._mode_numbers = count()
         self._replacements = 0
         """New documents that are to be shown, or are just being shown."""
         self._replacing = asyncio.Lock()
@@ -440,6 +442,7 @@ class AntiphonApp(App[None]):
         stop()
         if self._resuming is None:
             self._resuming = before.state()
+        before.keep_view()
         await self._show_document(before)
         drawn = asyncio.Event()
         self.document_screen.call_after_refresh(drawn.set)
@@ -482,7 +485,7 @@ class AntiphonApp(App[None]):
         else:
             self._draft = self._new_draft(self.session.document, private=self._private_file())
         before, mode_before = self.document_screen, self.current_mode
-        mode = f"document-{self.session.document.client_id}"
+        mode = f"document-{next(self._mode_numbers)}"
         self.add_mode(mode, self.get_default_screen)
         await self.switch_mode(mode)
         before.retire()

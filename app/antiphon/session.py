@@ -42,6 +42,9 @@ PREVIEW_SECONDS: Final = 1.0
 """How long the replica waits for the preview: a kernel that opens a long document for it is busy
 with nothing else meanwhile."""
 
+RECENT_BLOCKS: Final = 2_000
+"""Blocks of a long context that are here at first; the others come when they are looked at."""
+
 MADE_ANEW: Final = "This document was restored, or made anew: <key:palette>, Join again shows it."
 """The message to a person whose document has another epoch."""
 
@@ -92,6 +95,7 @@ class Session:
             options.context or DEFAULT_CONTEXT,
             as_name=options.as_name,
             keep=self._write_down,
+            recent=RECENT_BLOCKS,
         )
         self._calls = ToolClient(options.locate, as_name=options.as_name)
         self.preview: ContextPreview | None = None
@@ -207,12 +211,23 @@ class Session:
                 self._calls.call("context.page", place), self._calls.call("session.whoami", {})
             )
             preview = read_preview(page, caller)
+            if around is not None:
+                await self.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
         except (AntiphonError, ValueError):  # the replica will hear the reason
             return
         if preview is not None and not self._was_live:
             self.preview = preview
             self.previewed.notify()
             self.changed.notify()
+
+    @property
+    def omitted(self) -> int:
+        """Number of the oldest blocks that are not here; see `read_earlier`."""
+        return self.replica.omitted
+
+    async def read_earlier(self, blocks: int) -> None:
+        """Ask for so many of the last blocks at least; the document is then replaced."""
+        await self.replica.read_earlier(blocks)
 
     def find_left_behind(self) -> None:
         """Show as refused what an earlier session wrote down when nobody could be told of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, Protocol, TypeVar
 
 from textual.app import ComposeResult
@@ -175,7 +175,9 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._has_stopped_following = False
         """The last key has ended it."""
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
-        self._find = FindView(self.area, self.source, self._frame.find, self.run_last_of)
+        self._find = FindView(
+            self.area, self.source, self._frame.find, lambda: session.omitted, self.run_last_of
+        )
         self._contexts: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
         """Ids and versions of the contexts when it was last asked where they branch."""
@@ -193,6 +195,10 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._memory = memory
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
+        self._goes_first = False
+        """The person waits for the first cell, which is not here."""
+        self._asked_blocks = 0
+        """Number of the last blocks that the kernel was asked for."""
         self._came_back = False
         """The view is where it was when this context was left."""
         self._retired = False
@@ -240,6 +246,12 @@ class BaseScreen(BackgroundTaskMixin[None]):
     def _key_waits(self, key: WaitingKey) -> None:
         """Tell that somebody waits; nothing is asked while the person may be typing."""
         self.hint(f"{key.words}: <key:palette>, Let somebody in who waits.", weighty=True)
+
+    def read_earlier(self, blocks: int) -> None:
+        """Ask for so many of the last cells, once: another screen shows them."""
+        if blocks > self._asked_blocks and self._session.is_live:
+            self._asked_blocks = blocks
+            self.run_one_of("earlier", partial(self._session.read_earlier, blocks))
 
     # Work in the background
 
@@ -620,4 +632,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
         document = self._session.document
         if block is None or block not in document or self.source.is_hidden(block):
             return None
-        return document.block_ids().index(block) + 1
+        return self._number_of(block)
+
+    def _number_of(self, block: str) -> int:
+        """Return the place of a block among all, counted from 1."""
+        return self._session.omitted + self._session.document.order.index(block) + 1

@@ -67,7 +67,7 @@ class CellActions(BaseScreen):
 
     def _cell_name(self, block: str) -> str:
         """Return a cell's number as people are told it: ¶8."""
-        return f"¶{self.source.ids().index(block) + 1}"
+        return f"¶{self._number_of(block)}"
 
     def _place_name(self, block: str) -> str:
         """Return ` in ¶8`; nothing for a draft."""
@@ -449,7 +449,8 @@ class CellActions(BaseScreen):
         if block is None:
             return
         context = block.partition(".")[0]
-        if context != self._session.document.context:
+        is_here = context == self._session.document.context
+        if not is_here or (self._session.omitted and block not in self._session.document):
             self._switch_context(context, block, query=typed[0])
         elif self.cells.has_cell(block):
             self.area.leave()

@@ -58,6 +58,10 @@ NO_CELL: Final = "There is no cell yet."
 
 FIRST_CELL: Final = "This is the first cell."
 
+EARLIER_CELLS: Final = "Earlier cells are being read."
+
+EARLIER_OFFLINE: Final = "Offline: earlier cells are read when the kernel is back."
+
 LAST_CELL: Final = "This is the last cell."
 
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
@@ -363,7 +367,13 @@ class DocumentActions(CellActions):
         self._move(partial(self.cells.focus_neighbour, -1), FIRST_CELL)
 
     def action_first_cell(self) -> None:
-        self._move(self.cells.first_cell, FIRST_CELL)
+        self._goes_first = self._session.omitted > 0
+        if self._goes_first:
+            self.read_earlier(self._session.omitted + len(self._session.document))
+            self.cells.first_cell()
+            self.hint(self._earlier_words)
+        else:
+            self._move(self.cells.first_cell, FIRST_CELL)
 
     def action_last_cell(self) -> None:
         self._move(self.cells.last_cell, LAST_CELL)
@@ -402,7 +412,13 @@ class DocumentActions(CellActions):
         before = self._position()
         move()
         if self._position() == before:
+            if self._session.omitted and at_the_end in (FIRST_CELL, PAGE_START):
+                at_the_end = self._earlier_words
             self.hint(at_the_end if before[1] else NO_CELL)
+
+    @property
+    def _earlier_words(self) -> str:
+        return EARLIER_CELLS if self._session.is_live else EARLIER_OFFLINE
 
     def _position(self) -> tuple[object, ...]:
         self.shown_cells.layout_now()
@@ -596,6 +612,8 @@ class DocumentActions(CellActions):
     async def action_blame(self) -> None:
         if not any(self.cells.viewport.places):
             self.hint(NO_CELL)
+        elif self._blame.shown:
+            self.hint("Text stands in its own colours again.")
         await self._blame.toggle()
 
     def action_history(self) -> None:
@@ -609,7 +627,7 @@ class DocumentActions(CellActions):
         """Go through the versions of a cell, or of the page, and do what is chosen there."""
         document, source = self._session.document, self.source
         order = [one for one in document.block_ids() if not source.is_hidden(one)]
-        numbers = {one: number for number, one in enumerate(source.ids(), 1)}
+        numbers = {one: self._number_of(one) for one in source.ids()}
 
         def title(block: str) -> tuple[str, int]:
             header = source.header(block)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -13,6 +14,7 @@ from textual.widget import Widget
 
 from antiphon.actions import Mode, shown_key
 from antiphon.keymap import bindings, takes_keys, works_in
+from antiphon.screens.base_screen import Arrangement
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
 from antiphon.session import ConnectionStatus, SessionStatus
@@ -49,6 +51,10 @@ _WATCHES: Final = ("joins", "key requests")
 """Work in the background that goes on for as long as the screen is shown."""
 
 
+CELLS_ABOVE: Final = 200
+"""Cells above the view from which on earlier ones are read; some screens full."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScreenState:
     """State that a screen passes on to the one that shows its context after it."""
@@ -56,8 +62,14 @@ class ScreenState:
     mode: Mode
     block: str | None
     cursor: int | None
-    """Code points into the block's `text`, while it is edited."""
+    """Code points into the block's `text`, or into the message, while that is written."""
     text: str = ""
+    folds: Mapping[str, bool] = field(default_factory=dict)
+    """Cells that the person has folded (True) and opened."""
+    arrangements: tuple[Sequence[Arrangement], Sequence[Arrangement]] = ((), ())
+    """Those that can be undone, and those that can be done again."""
+    goes_first: bool = False
+    """The person has asked for the first cell, which was not here."""
 
 
 class DocumentScreen(DocumentActions):
@@ -88,6 +100,7 @@ class DocumentScreen(DocumentActions):
             *self._live.start(),
             *self.outline.start(),
             self.cells.drawn.listen(self._publish_presence),
+            self.cells.drawn.listen(self._look_for_earlier),
             self.source.changed.listen(self._following.text_changed),
             self._live.changed.listen(self._update),
             self._blame.changed.listen(self._suggest),
@@ -127,12 +140,25 @@ class DocumentScreen(DocumentActions):
 
     def state(self) -> ScreenState:
         mode, editor = self.mode, self.area.editor
+        block, cursor, text = self._current_block() if mode is not Mode.WRITE else None, None, ""
         if mode is Mode.EDIT and editor is not None:
-            return ScreenState(mode, self._current_block(), editor.cursor_offset, editor.text)
-        return ScreenState(mode, self._current_block() if mode is not Mode.WRITE else None, None)
+            cursor, text = editor.cursor_offset, editor.text
+        elif mode is Mode.WRITE:
+            cursor = self.composer.editor.cursor_offset
+        return ScreenState(
+            mode,
+            block,
+            cursor,
+            text,
+            dict(self.source.folds),
+            (self._arranged, self._disarranged),
+            goes_first=self._goes_first and self.cells.is_first(block),
+        )
 
     def resume(self, state: ScreenState) -> None:
         """Go to where the person was on the screen before this one."""
+        self.source.take_folds(state.folds)
+        self._arranged, self._disarranged = map(list, state.arrangements)
         self._restore_view()
         if state.block is not None and state.block in self._session.document:
             self.cells.focus_cell(state.block, reveal=False)
@@ -140,8 +166,12 @@ class DocumentScreen(DocumentActions):
                 self.area.edit(state.block, self._cursor_here(state), to_read=True)
             elif state.mode is Mode.NAVIGATE:
                 self.cells.focus()
+                if state.goes_first:
+                    self.cells.first_cell()
         elif state.mode is Mode.WRITE:
             self.composer.editor.focus()
+            if state.cursor is not None:
+                self.composer.editor.select(state.cursor, state.cursor)
 
     def _cursor_here(self, state: ScreenState) -> int | None:
         """Return the place in the block's text here that the cursor had in its text before."""
@@ -200,6 +230,12 @@ class DocumentScreen(DocumentActions):
         context = self._session.document.context
         if context is not None and self._came_back:
             self._memory.keep(context, self.label, self.cells)
+
+    def _look_for_earlier(self) -> None:
+        """Read earlier cells before the person has come to the first that is here."""
+        if self._session.omitted and not self.cells.following and not self._find.is_open:
+            if self.cells.cells_above < CELLS_ABOVE:
+                self.read_earlier(2 * len(self._session.document))
 
     # Keys and messages
 

@@ -55,13 +55,19 @@ class FindView:
         area: DocumentView,
         source: CellModel,
         bar: FindBar,
+        omitted: Callable[[], int],
         run: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
     ) -> None:
-        """`run` does some work in the background; of a group, only the last one goes on."""
+        """
+        Args:
+            omitted: the number of cells that are not here to be searched.
+            run: does some work in the background; of a group, only the last one goes on.
+        """
         self._area = area
         self._cells = area.cells
         self._source = source
         self._bar = bar
+        self._omitted = omitted
         self._run = run
         self.finder = TextFinder(source)
         self.is_open = False
@@ -203,8 +209,11 @@ class FindView:
             return ""
         more = "…" if finder.is_searching else ""
         total = finder.count
+        is_in_cell = self._origin is not None and self._origin.editor is not None
+        if not more and not is_in_cell and self._omitted():
+            more = f", last {len(self._source.ids()):,} cells"
         if not total:
-            return more or "not found"
+            return "…" if finder.is_searching else f"not found{more}"
         number = f"{finder.number(self.place):,} of " if self.place is not None else ""
         return f"{number}{total:,}{more}"
 

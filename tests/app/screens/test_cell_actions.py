@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon import session
 from antiphon.actions import Mode
 from antiphon_kernel.providers import TextDelta
 from antiphon_kernel.types.enums import Status
@@ -524,6 +525,23 @@ async def test_search_goes_to_the_hit_inside_a_long_cell(here: World, there: Ope
     assert there.shows("line 77") and not there.shows("line 1 ")
     assert focused(there) == made
     assert there.screen.mode is Mode.NAVIGATE
+
+
+async def test_search_goes_to_a_cell_that_is_not_here_yet(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "RECENT_BLOCKS", 5)
+    made = await here.cell("needle")
+    for number in range(40):
+        await here.cell(f"cell {number}")
+    async with opened(here) as there:
+        await there.sees("cell 39")
+        assert made not in there.screen.source.ids()
+        await palette(there, "Search in all contexts")
+        await there.type("needle")
+        await there.sees("bela · text")
+        await there.press("enter")
+        await until(lambda: focused(there) == made, "the hit")
 
 
 async def test_viewer_is_told_why_nothing_is_done_with_a_cell(here: World) -> None:

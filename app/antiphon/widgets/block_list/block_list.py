@@ -512,6 +512,16 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self.focus_cell(following)
         return following is not None
 
+    @property
+    def cells_above(self) -> int:
+        """Return the number of cells above the view."""
+        seen = next((place for place in self.viewport.places if place is not None), None)
+        return len(self._heights) if seen is None else self._heights.index(seen.block)
+
+    def is_first(self, block: str | None) -> bool:
+        """Return whether no shown cell is above this one."""
+        return block is not None and self.neighbour(block, -1) is None
+
     def first_cell(self) -> None:
         self.viewport.scroll_home()
         self.focus_cell(self._shown(self._heights.first(), self._heights.next))

@@ -257,6 +257,16 @@ class CellModel:
             return line_count(self.text(block)) > FOLDED_RESULT_LINES
         return self._came_collapsed.setdefault(block, header.collapsed)
 
+    @property
+    def folds(self) -> Mapping[str, bool]:
+        """Cells that the person has folded (True) and opened."""
+        return self._folds
+
+    def take_folds(self, folds: Mapping[str, bool]) -> None:
+        """Fold and open cells as the person has on another screen."""
+        self._folds |= folds
+        self._redraw(block for block in folds if block in self.document)
+
     def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
         folds = dict.fromkeys(blocks, folded)
         self._folds |= folds

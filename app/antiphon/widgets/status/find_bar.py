@@ -29,7 +29,7 @@ class _FindSign(StatusLine):
 
 class _FindCount(StatusLine):
     DEFAULT_CSS = """
-    _FindCount { width: 24; }
+    _FindCount { width: 32; }
     """
 
     words: reactive[str] = reactive("")

@@ -1,0 +1,145 @@
+"""A long context begins with its last cells; earlier ones come before they are looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon import session
+from antiphon.actions import Mode
+from antiphon.screens import document_screen
+from antiphon.screens.document_actions import EARLIER_OFFLINE
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+ALL = 80
+RECENT = 30
+
+
+@pytest.fixture(autouse=True)
+def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "RECENT_BLOCKS", RECENT)
+    monkeypatch.setattr(document_screen, "CELLS_ABOVE", 5)
+
+
+@pytest.fixture
+async def cells(here: World) -> list[str]:
+    return [await here.cell(f"cell {number}") for number in range(ALL)]
+
+
+@pytest.fixture
+async def recent(here: World, cells: list[str]) -> AsyncIterator[Opened]:
+    """The app with the last cells only."""
+    async with opened(here) as there:
+        await there.sees(f"cell {ALL - 1}")
+        assert there.app.session.omitted == ALL - RECENT
+        yield there
+
+
+def page(there: Opened) -> list[str]:
+    """The cells on the screen."""
+    return re.findall(r"cell \d+", "\n".join(there.lines))
+
+
+async def test_long_context_begins_with_its_last_cells(recent: Opened, cells: list[str]) -> None:
+    assert list(recent.screen.source.ids()) == cells[-RECENT:]
+
+
+async def test_scrolling_up_reads_earlier_cells_until_the_first(recent: Opened) -> None:
+    await recent.press("escape")
+    for _ in range(ALL):
+        await recent.press("pageup")
+        if recent.shows("cell 0 "):
+            break
+    await until(lambda: recent.shows("cell 0 ") or recent.app.session.omitted > 0)
+    await recent.press("g")
+    await recent.sees("cell 0 ")
+    assert not recent.app.session.omitted
+
+
+async def test_page_stays_when_earlier_cells_come(recent: Opened) -> None:
+    await recent.press("escape")
+    await recent.press("pageup")
+    before, screen = page(recent), recent.screen
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    await until(lambda: page(recent) == before, lambda: f"{before} {page(recent)}")
+    await recent.mode(Mode.NAVIGATE)
+
+
+async def test_first_cell_is_gone_to_when_it_has_come(recent: Opened) -> None:
+    await recent.press("escape")
+    await recent.press("g")
+    await recent.sees("cell 0 ")
+    await until(lambda: recent.screen.cells.focused_cell == recent.screen.source.ids()[0])
+
+
+async def test_person_who_went_on_is_not_taken_to_the_first_cell(recent: Opened) -> None:
+    await recent.press("escape")
+    recent.burst("g", "G")
+    await until(lambda: not recent.app.session.omitted)
+    await recent.sees(f"cell {ALL - 1}")
+
+
+async def test_message_and_folds_stay_when_earlier_cells_come(
+    recent: Opened, cells: list[str]
+) -> None:
+    await recent.type("half a message")
+    recent.screen.source.set_folded([cells[-1]], True)
+    screen = recent.screen
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    await until(lambda: recent.message == "half a message", "the message is there")
+    await recent.type("!")
+    await until(lambda: recent.message == "half a message!", "it can be written on")
+    assert recent.screen.source.is_folded(cells[-1])
+
+
+async def test_cell_that_is_edited_stays_so_when_earlier_cells_come(
+    recent: Opened, cells: list[str], here: World
+) -> None:
+    await recent.edit()
+    await recent.type("one ")
+    screen = recent.screen
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    await until(lambda: recent.screen.mode is Mode.EDIT, "it is edited")
+    await recent.type("two ")
+    document = (await here.context()).document
+    await until(lambda: document.text(cells[-1]) == f"one two cell {ALL - 1}")
+
+
+async def test_find_says_that_earlier_cells_are_not_searched(recent: Opened) -> None:
+    await recent.press("escape")
+    await recent.press("/")
+    await recent.type("cell 5")
+    await recent.sees(f"10, last {RECENT} cells")
+
+
+async def test_cells_are_counted_from_the_first_of_the_context(recent: Opened) -> None:
+    await recent.press("escape")
+    await recent.press("f2")
+    await recent.sees(f"¶{ALL}")
+
+
+async def test_context_that_was_left_at_an_earlier_cell_opens_there(
+    here: World, cells: list[str]
+) -> None:
+    async with opened(here) as before:
+        await before.press("escape")
+        await before.press("g")
+        await before.sees("cell 0 ")
+        before.screen.cells.focus_cell(cells[12])
+        await before.sees("cell 12 ")
+    async with opened(here) as again:
+        await again.sees("cell 12 ")
+
+
+async def test_offline_first_cell_says_when_it_comes(here: World, recent: Opened) -> None:
+    await recent.press("escape")
+    await here.close_doors()
+    await until(lambda: not recent.app.session.is_live)
+    await recent.press("g")
+    await until(lambda: recent.screen.hint_shown == EARLIER_OFFLINE, "a hint")
