@@ -95,21 +95,17 @@ an editor.
 
 - **start**: from starting the process to a composer that can be typed in. The kernel that the app
   starts comes up meanwhile, and takes longer; bare Textual has neither.
-- **long contexts**: text is visible when the last screen is, which comes from storage; all of it is
-  here when the app's replica has every block. It comes in parts of 4 MB, and keys are answered
-  between two of them: at 100,000 blocks one takes 60 ms of processor time to apply, and telling the
-  screen of all blocks at the end 0.25 s. The kernel takes 0.5 to 1 s of processor time longer
-  for it than for one update of 50 MB.
+- **long contexts**: text is visible when the last screen is, which comes from storage; cells can be
+  edited when the app's replica is here. That holds the last 2,000 blocks at first, and twice as
+  many each time that the person comes near the first of them; the key that goes to the first cell
+  of all has the whole document read, in parts of 4 MB, and keys are answered between two of them.
 - **memory**: an item of the CRDT takes about 350 bytes in pycrdt (yrs), whatever is in it, and a
   shared map or text 180 more. A block of 200 characters is a map, a text, its string and one item
   for each header field: 4.0 to 5.0 KB, of which 0.2 KB are its characters; the same block takes
   0.5 KB in an update and on disk. The header as one JSON string would make that 2.0 KB, and take
   from every other client the fields that it can read and set. Python's objects of the kernel and of
-  the app are 0.5 KB a block besides, and either process 60 MB. Both hold all items of an open
-  context, so that memory grows with its blocks, at 10,000 of them about 130 MB. It need not be so:
-  yrs takes an update in which whole blocks are placeholders, 105 bytes a block, and edits elsewhere
-  stay right (tried with 10,000 blocks). But the state of such a replica says that those blocks are
-  deleted, so that it must never be sent, and a block can only come back in another replica.
+  the app are 0.5 KB a block besides, and either process 60 MB. The app holds what has been looked
+  at; the kernel holds all items of an open context, so that its memory grows with the blocks.
   The first update of a client takes 1.0 to 1.5 KB a block more in the kernel, for the index of all
   items that it is checked against.
 
