@@ -225,11 +225,11 @@ class DocumentScreen(DocumentActions):
         if preview is not None:
             preview.remove()
 
-    def keep_view(self) -> None:
+    def keep_view(self, *, is_left: bool = True) -> None:
         """Write down what is on the screen, for whoever comes back."""
         context = self._session.document.context
         if context is not None and self._came_back:
-            self._memory.keep(context, self.label, self.cells)
+            self._memory.keep(context, self.label, self.cells, is_left=is_left)
 
     def _look_for_earlier(self) -> None:
         """Read earlier cells before the person has come to the first that is here."""
@@ -300,7 +300,7 @@ class DocumentScreen(DocumentActions):
             self._update_sidebar()
 
     def _look(self) -> None:
-        self.keep_view()
+        self.keep_view(is_left=False)
         self.run_last_of("editors", self._name_editors)
         self._update_sidebar()
         if not self._frame.has_sidebar:

@@ -50,7 +50,7 @@ class ViewStateStore:
     def __init__(self, folder: Path, options: AppOptions) -> None:
         name = sha256(kernel_name(options).encode()).hexdigest()[:32]
         self._file = folder / "places" / f"{name}.json"
-        self._written: ViewStates | None = None
+        self._written: tuple[str, ViewState] | None = None
 
     def read(self) -> ViewStates:
         """Nothing if there is no such file.
@@ -67,12 +67,17 @@ class ViewStateStore:
                 f"{self._file} should say where you were, and cannot be read: it is written anew."
             ) from error
 
-    def write(self, context: str, place: ViewState) -> None:
+    def write(self, context: str, place: ViewState, *, is_left: bool = False) -> None:
         """Remember a place, and that this context was open last.
+
+        A place that this window has written last is written again only if the context `is_left`:
+        another window may have been used since.
 
         Raises:
             OSError: if the file cannot be written.
         """
+        if not is_left and (context, place) == self._written:
+            return
         try:
             kept = self.read()
         except ValueError:
@@ -82,11 +87,9 @@ class ViewStateStore:
         kept.places[context] = place
         for oldest in list(kept.places)[:-_LIMIT]:
             del kept.places[oldest]
-        if kept == self._written:
-            return
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(self._file, kept.model_dump_json())
-        self._written = kept
+        self._written = context, place
 
 
 class ViewStateController:
@@ -141,7 +144,7 @@ class ViewStateController:
         if kept.block is not None:
             cells.restore_view(Anchor(kept.block, kept.line, kept.row, kept.offset))
 
-    def keep(self, context: str, label: str, cells: BlockList) -> None:
+    def keep(self, context: str, label: str, cells: BlockList, *, is_left: bool) -> None:
         if self._remembered is None:
             return
         version = self.seen().get(context, 0)
@@ -151,7 +154,7 @@ class ViewStateController:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
             place.offset = anchor.offset
         try:
-            self._remembered.write(context, place)
+            self._remembered.write(context, place, is_left=is_left)
         except OSError as error:
             self._fail(error)
 
