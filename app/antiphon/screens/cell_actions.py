@@ -261,6 +261,9 @@ class CellActions(BaseScreen):
         if block is None or target is None or target in blocks:
             self.hint("It stays where it is.")
             return
+        if self.source.is_hidden(block):
+            self.hint("It has been cut out meanwhile: it stays where it is.")
+            return
         before = self.source.block_before(block)
         ids = self.source.ids()
         name, below = self._cell_name(block), self._is_below(target, block)

@@ -170,6 +170,17 @@ async def test_moved_cell_stands_where_it_was_put_until_undone(
         await cells_become(there, "one", "two", "three")
 
 
+async def test_cell_that_is_cut_out_while_it_is_moved_stays(
+    here: World, there: Opened, three: tuple[str, str, str]
+) -> None:
+    await there.press("m", "g")
+    await here.call("block.exclude", block_id=three[1], cut_out=True)
+    await cells_become(there, "one", "three")
+    await there.press("enter")
+    await hint(there, "It has been cut out meanwhile")
+    assert there.screen.source.ids() == list(three)
+
+
 async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> None:
     first, last = await here.cell("first"), await here.cell("last")
     await echo(there)
