@@ -17,6 +17,14 @@ from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import PATIENCE, until
 
 
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the app wait for a silent kernel for moments."""
+    monkeypatch.setattr("antiphon.session.SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("antiphon_kernel.client.replica.LAST_SECONDS", 0.1)
+    monkeypatch.setattr("antiphon_kernel.client.connecting.CLOSE_SECONDS", 0.1)
+
+
 async def test_header_says_how_the_kernel_is(here: World) -> None:
     await here.close_doors()
     async with opened(here, live=False) as there:
@@ -97,6 +105,7 @@ async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) ->
     assert "typed alone " in kept.read_text()
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_leaving_beside_a_silent_kernel_is_said_twice_and_keeps_text(here: World) -> None:
     await here.cell("some text")
     async with through_proxy(here) as proxy, opened(here) as there:
@@ -311,6 +320,7 @@ async def test_person_who_is_kicked_on_the_way_to_another_context_is_told(here: 
         await there.sees("kicked")
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_edits_that_cannot_be_written_down_when_a_context_is_left_are_told(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> 
         await until(lambda: bool(here.aria.prompts), "the turn")
         here.aria.say(Usage(1000, 20))
         here.aria.write("Hello.")
+        await there.sees("Hello.")
         here.aria.end()
         await there.sees("/200k tokens · $1.02")
 

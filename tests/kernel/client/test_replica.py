@@ -259,8 +259,10 @@ async def test_replica_close_sends_last_edits(served: ServedKernel) -> None:
 
 @pytest.mark.parametrize("last", [ReplicaState.LIVE, ReplicaState.CATCHING_UP])
 async def test_replica_closed_while_kernel_is_silent_writes_down_unsaved_edits(
-    served: ServedKernel, last: ReplicaState
+    served: ServedKernel, last: ReplicaState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("antiphon_kernel.client.replica.LAST_SECONDS", 0.1)
+    monkeypatch.setattr("antiphon_kernel.client.connecting.CLOSE_SECONDS", 0.1)
     block = await served.block("hello")
     proxy = CuttableProxy(served.doors.port)
     await proxy.start()
