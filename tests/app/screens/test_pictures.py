@@ -40,6 +40,12 @@ class TextPicture(SingleFileSnapshotExtension):
     _file_extension = "txt"
 
 
+@pytest.fixture(autouse=True)
+def frequent_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the scroll bar follow the cells soon: every picture waits for it."""
+    monkeypatch.setattr("antiphon.widgets.block_list.block_list.MAP_SECONDS", 0.1)
+
+
 @pytest.fixture
 def stored(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     return snapshot(extension_class=TextPicture)
