@@ -61,9 +61,11 @@ async def editing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     await settled(scene, app, pilot)
 
 
-async def passes(scene: Scene, app: AntiphonApp, seconds: float) -> None:
-    """Let time go by for an app that shows all that was written."""
-    theirs, ours = scene.context.document, app.session.document
+async def passes(
+    scene: Scene, app: AntiphonApp, seconds: float, context: Context | None = None
+) -> None:
+    """Let time go by for an app that shows all that was written, in the scene's context or one."""
+    theirs, ours = (context or scene.context).document, app.session.document
     await until(lambda: ours.state_vector() == theirs.state_vector(), "the same text")
     scene.clock.seconds += seconds
     app.document_screen.source.fade()
@@ -260,9 +262,9 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         bela.say(ToolCallEvent("call-3", "block_edit", edit))
         bela.say(End("tool_use"))
         await decide(app, pilot, None)
-        await cursors_shown(await scene.kernel.context("tidy"), app)
-        scene.clock.seconds += 10
-        app.document_screen.source.fade()
+        tidy = await scene.kernel.context("tidy")
+        await cursors_shown(tidy, app)
+        await passes(scene, app, 10, tidy)
         await until(lambda: app.document_screen.cells.is_map_current, "the scroll bar")
         await still(app, pilot)
         return take(app)
