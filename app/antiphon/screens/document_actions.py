@@ -612,8 +612,6 @@ class DocumentActions(CellActions):
     async def action_blame(self) -> None:
         if not any(self.cells.viewport.places):
             self.hint(NO_CELL)
-        elif self._blame.shown:
-            self.hint("Text stands in its own colours again.")
         await self._blame.toggle()
 
     def action_history(self) -> None:

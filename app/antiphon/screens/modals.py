@@ -35,7 +35,7 @@ CLOSING: Final = "Esc closes this page."
 
 KEY_COLUMNS: Final = 22
 
-REASON_ASKED: Final = "Why not? The model is told so."
+REASON_ASKED: Final = "Why not? The model reads it."
 
 LONGEST_REASON: Final = 2_000
 """Characters of a reason, as the kernel takes it."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
@@ -374,6 +375,8 @@ class PeoplePanel(Panel):
         else:
             stands = "away"
         role = StatusSpan(f" {one.role}".ljust(9), theme.text)
+        if cell_len(name.text + role.text + stands) > width:
+            return [[name, role], [StatusSpan(f"  {stands}", theme.dim)]]
         return [[name, role, StatusSpan(stands, theme.dim)]]
 
     @property

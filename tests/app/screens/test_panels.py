@@ -143,6 +143,16 @@ async def test_context_is_forked_and_the_fork_opened(here: World, there: Opened)
     await there.sees("Where do we begin?")
 
 
+async def test_people_are_listed_whole_in_a_narrow_terminal(here: World) -> None:
+    async with opened(here, size=(40, 20)) as there:
+        await there.press("f5")
+        await there.sees("here since")
+        row = next(number for number, line in enumerate(there.lines) if "(you)" in line)
+        assert there.lines[row].rstrip().endswith("owner")
+        assert there.lines[row + 1].strip().startswith("here since")
+        assert "…" not in there.lines[row + 1]
+
+
 async def test_people_are_listed_with_role_and_invited(here: World, there: Opened) -> None:
     await here.kernel.principal("bo")
     await there.press("f5")
