@@ -118,6 +118,7 @@ class LocalReplica:
     def begin_anew(self, omitted: Omitted) -> None:
         """Expect a state that may lack the oldest blocks; what is shown stays meanwhile."""
         if self.document.epoch is not None:
+            self.forget_next()
             self._next = Document(self.document.client_id)
             self._next_omitted = omitted.blocks
             self._to_repeat = self.edits.updates()
@@ -132,12 +133,14 @@ class LocalReplica:
         if self._to_repeat:
             self._next.apply_update(merge(self._to_repeat), REMOTE)
         self.document, self.omitted = self._next, self._next_omitted
-        self.forget_next()
+        self._next, self._to_repeat = None, []
         self.edits.follow(self.document)
         return True
 
     def forget_next(self) -> None:
         """The next document will not come."""
+        if self._next is not None:
+            self._next.close()  # else the CRDT keeps it in memory
         self._next, self._to_repeat = None, []
 
     def _add(self, update: bytes) -> None:

@@ -142,8 +142,11 @@ class Replica:
 
         Without a connection the next one brings it.
         """
-        self._recent = max(self._recent, blocks)
-        if self._connection is not None and self._copy.omitted:
+        if blocks <= self._recent:
+            return
+        self._recent = blocks
+        is_unknown = self._copy.document.epoch is None
+        if self._connection is not None and (self._copy.omitted or is_unknown):
             with suppress(ConnectionClosed):
                 await self._connection.begin_anew()
 

@@ -30,7 +30,9 @@ class _HistoryPoint(NamedTuple):
     clocks: Mapping[int, int]
     """The state vector at this point."""
     oldest: int
-    """The journal's number of the first block that was made behind it."""
+    """The journal's number of the first block that was made behind it; 0 if there is no point."""
+    sought: int
+    """The number of the block that it was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,14 @@ class RecentBlocks:
         Args:
             count: of blocks, in document order.
         """
-        point = await self._point(count)
+        while point := await self._point(count):
+            await self._context.wait_persisted()
+            if point.oldest <= self._oldest(count):  # else an older block was moved meanwhile
+                return RecentState(
+                    point.oldest - 1, point.clocks, *self._context.document.stated_values()
+                )
         await self._context.wait_persisted()
-        values = self._context.document.stated_values()
-        if point is None:
-            return RecentState(0, {}, *values)
-        return RecentState(point.oldest - 1, point.clocks, *values)
+        return RecentState(0, {}, *self._context.document.stated_values())
 
     def outdates(self, state: RecentState, applied: Applied) -> bool:
         """Return whether a replica that began with a state cannot see a change that was made.
@@ -94,22 +98,27 @@ class RecentBlocks:
             for header in change.headers
         )
 
-    async def _point(self, count: int) -> _HistoryPoint | None:
-        """Return the point before the last blocks; None if not much more is before it."""
+    def _oldest(self, count: int) -> int:
+        """Return the number of the oldest of the last blocks; 0 if not much more is before it."""
         document, number = self._context.document, self._context.number
         ids = document.block_ids()
         if len(ids) <= 2 * count:
-            return None
+            return 0
         drafts = filter(document.is_draft, document.open_blocks())
         oldest = min(map(number, (*ids[-count:], *drafts)))
-        if oldest <= len(ids) // 2:
+        return oldest if oldest > len(ids) // 2 else 0
+
+    async def _point(self, count: int) -> _HistoryPoint | None:
+        """Return the point before the last blocks; None if not much more is before it."""
+        oldest = self._oldest(count)
+        if not oldest:
             return None
         known = self._known
-        if known is None or not known.oldest <= oldest <= known.oldest + count:
+        if known is None or not known.oldest <= oldest <= known.sought + count:
             known = self._known = await self._find(oldest)
-        return known
+        return known if known.oldest > len(self._context.document) // 2 else None
 
-    async def _find(self, oldest: int) -> _HistoryPoint | None:
+    async def _find(self, oldest: int) -> _HistoryPoint:
         context = self._context
         clocks = decode_state_vector(context.document.state_vector())
         last = end = context.seq
@@ -121,7 +130,7 @@ class RecentBlocks:
                 clocks |= first_clocks(op.update)
                 if op.versions.get(oldest) == 1:
                     made = (number for number, version in op.versions.items() if version == 1)
-                    return _HistoryPoint(clocks, min(made))
+                    return _HistoryPoint(clocks, min(made), oldest)
                 await slices.pause()
             end = after
-        return None
+        return _HistoryPoint({}, 0, oldest)

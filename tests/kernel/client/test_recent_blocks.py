@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.contexts import Context, RecentBlocks, recent_blocks
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.storage import StoredOp
 from antiphon_kernel.yjs.frames import Omitted, Recent, SyncStep1, SyncStep2, SyncUpdate
 from antiphon_kernel.yjs.state_vector import NO_STATE
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
@@ -201,6 +205,66 @@ async def test_state_is_whole_where_recent_blocks_begin_too_far_back(
     await matches(served, replica)
 
 
+async def test_block_that_is_moved_while_the_state_is_looked_for_is_in_it(
+    served: ServedKernel, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Context.ops
+
+    async def ops(context: Context, after: int, upto: int) -> list[StoredOp]:
+        monkeypatch.undo()
+        await served.call("block.move", block_id=blocks[0], after=blocks[-1])
+        return await read(context, after, upto)
+
+    monkeypatch.setattr(Context, "ops", ops)
+    assert (await RecentBlocks(await served.context()).state(RECENT)).omitted == 0
+
+
+async def test_point_that_is_too_far_back_is_looked_for_once(
+    served: ServedKernel, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_blocks, "_OPS_READ", 1)
+    monkeypatch.setattr(recent_blocks, "_MOST_OPS", 3)
+    recent = RecentBlocks(await served.context())
+    assert (await recent.state(RECENT)).omitted == 0
+    monkeypatch.setattr(Context, "ops", None)
+    assert (await recent.state(RECENT)).omitted == 0
+
+
+async def test_earlier_blocks_come_when_asked_for_before_any_have(
+    served: ServedKernel, blocks: list[str]
+) -> None:
+    proxy = CuttableProxy(served.doors.port)
+    await proxy.start()
+    far = served.locate_tcp().model_copy(update={"http": f"http://127.0.0.1:{proxy.port}"})
+    replica = served.start_replica(recent=RECENT, locate=lambda: far)
+    asked = asyncio.Event()
+    replica.watch_state(asked.set)
+    await asked.wait()
+    proxy.stop()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert replica.document.epoch is None
+    await replica.read_earlier(ALL)
+    proxy.go_on()
+    await until(lambda: list(replica.document.block_ids()) == blocks)
+    await proxy.close()
+
+
+async def test_next_document_that_does_not_come_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Document] = []
+
+    def close(document: Document) -> None:
+        closed.append(document)
+
+    monkeypatch.setattr(Document, "close", close)
+    copy = LocalReplica(1, lambda: None)
+    copy.document.begin_without({"epoch": "1"}, {})
+    copy.begin_anew(Omitted(1, {}, {}))
+    abandoned = copy.incoming
+    copy.begin_anew(Omitted(1, {}, {}))
+    assert closed == [abandoned]
+
+
 async def test_omitted_state_names_its_number_before_it_comes(
     served: ServedKernel, blocks: list[str]
 ) -> None:
@@ -254,6 +318,7 @@ async def test_recent_replicas_that_write_lose_lines_and_ask_for_more_converge(
         await asyncio.sleep(rng.choice((0, 0.001, 0.01)))
     for replica in replicas:
         await replica.saved()
+    for replica in replicas:
         await matches(served, replica)
     await proxy.close()
 
