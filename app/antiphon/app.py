@@ -300,6 +300,11 @@ class AntiphonApp(App[None]):
             with suppress(AntiphonError):  # leaving it writes down what was refused
                 await before.replica.saved()
             await self.document_screen.refresh_contexts()
+        async with self._replacing:  # else the message goes on in the other context
+            await self._switch_session(context, block, query)
+
+    async def _switch_session(self, context: str, block: str | None, query: str) -> None:
+        before = self.session
         self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)
         self.session, draft = self._new_session(self._options), self._draft
@@ -413,7 +418,8 @@ class AntiphonApp(App[None]):
         """Keys wait from this moment on: the editors that there are write into the old document."""
         self._keys.pause()
         self._replacements += 1
-        self.run_worker(self._replace_document(), name="the document anew")
+        # Not in the group of `_open_context`, which would cancel it: keys would wait forever.
+        self.run_worker(self._replace_document(), name="the document anew", group="documents")
 
     async def _replace_document(self) -> None:
         """Show the new document at the person's place; one after the other, if there are more."""
@@ -430,6 +436,8 @@ class AntiphonApp(App[None]):
     async def _go_on_in_new_document(self, typed: list[str]) -> None:
         """Show the new document; add to `typed` what was written into the one before too late."""
         before = self.document_screen
+        if before.source.document is self.session.document:
+            return  # it is shown already, or that of another context is
 
         def typed_late(change: DocumentChange) -> None:
             message = before.composer.draft.block  # which the next draft takes over as it is

@@ -9,6 +9,7 @@ import pytest
 
 from antiphon import session
 from antiphon.actions import Mode
+from antiphon.input_queue import InputQueue
 from antiphon.screens import document_screen
 from antiphon.screens.document_actions import EARLIER_OFFLINE
 from tests.app.opened import Opened, World, opened
@@ -143,3 +144,38 @@ async def test_offline_first_cell_says_when_it_comes(here: World, recent: Opened
     await until(lambda: not recent.app.session.is_live)
     await recent.press("g")
     await until(lambda: recent.screen.hint_shown == EARLIER_OFFLINE, "a hint")
+
+
+async def test_cell_is_edited_after_two_documents_have_come_at_once(
+    recent: Opened, cells: list[str], here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = recent.app.session.document
+
+    async def both_are_here(_: InputQueue) -> None:
+        await until(lambda: not recent.app.session.omitted)
+
+    monkeypatch.setattr(InputQueue, "caught_up", both_are_here)
+    await recent.app.session.read_earlier(RECENT + 1)
+    await until(lambda: recent.app.session.document is not before)
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: len(recent.screen.source.ids()) == ALL)
+    monkeypatch.undo()
+    await recent.edit()
+    await recent.type("mine ")
+    document = (await here.context()).document
+    await until(lambda: document.text(cells[-1]) == f"mine cell {ALL - 1}")
+
+
+async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
+    recent: Opened, here: World
+) -> None:
+    await here.call("context.create", label="other")
+    left = recent.app.session
+    left.replica.on_document_replaced(
+        lambda: recent.app._open_context("other")  # noqa: SLF001  in the same moment
+    )
+    await left.read_earlier(ALL)
+    await until(lambda: recent.app.session is not left, "another session")
+    await recent.live()
+    recent.burst("a")
+    await until(lambda: recent.message == "a", "the key is taken")
