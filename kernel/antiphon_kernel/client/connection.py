@@ -162,10 +162,7 @@ class ReplicaConnection:
         loop, socket = asyncio.get_running_loop(), self._socket
         pause_at = loop.time() + _TIME_SLICE
         with suppress(ConnectionClosed):
-            if self._copy.document.epoch is not None:
-                await socket.send(encode_frame(SyncStep1(self._copy.document.state_vector())))
-            if self._copy.document.epoch is None or self._copy.omitted:
-                await self.begin_anew()
+            await self._begin()
             async for data in socket:
                 try:
                     frame = decode_frame(data if isinstance(data, bytes) else b"")
@@ -178,6 +175,19 @@ class ReplicaConnection:
                 if loop.time() >= pause_at:
                     await asyncio.sleep(0)
                     pause_at = loop.time() + _TIME_SLICE
+
+    async def _begin(self) -> None:
+        """Say what is here, and what is not. Raises ConnectionClosed."""
+        document, omitted = self._copy.document, self._copy.omitted
+        if document.epoch is None or (omitted and document.has_parts):
+            await self.begin_anew()
+            return
+        frames: list[Frame] = [SyncStep1(document.state_vector())]
+        if omitted:
+            meta, _ = document.stated_values()
+            frames += (Recent(self._recent()), Omitted(omitted, meta, {}))
+        for frame in frames:
+            await self._socket.send(encode_frame(frame))
 
     async def begin_anew(self) -> None:
         """Ask for a state to begin with. Raises ConnectionClosed."""

@@ -98,15 +98,27 @@ class RecentBlocks:
             for header in change.headers
         )
 
+    def is_current(self, state: RecentState, count: int) -> bool:
+        """Return whether a replica that began with a state some time ago lacks nothing it shows.
+
+        Args:
+            count: of the last blocks, in document order, that it shows.
+        """
+        meta, _ = self._context.document.stated_values()
+        return meta == state.meta and self._lowest(count) > state.omitted
+
+    def _lowest(self, count: int) -> int:
+        """Return the lowest number of the last blocks and of all drafts."""
+        document = self._context.document
+        drafts = filter(document.is_draft, document.open_blocks())
+        last = document.block_ids()[-count:]
+        return min(map(self._context.number, (*last, *drafts)), default=0)
+
     def _oldest(self, count: int) -> int:
         """Return the number of the oldest of the last blocks; 0 if not much more is before it."""
-        document, number = self._context.document, self._context.number
-        ids = document.block_ids()
-        if len(ids) <= 2 * count:
-            return 0
-        drafts = filter(document.is_draft, document.open_blocks())
-        oldest = min(map(number, (*ids[-count:], *drafts)))
-        return oldest if oldest > len(ids) // 2 else 0
+        total = len(self._context.document)
+        oldest = self._lowest(count) if total > 2 * count else 0
+        return oldest if oldest > total // 2 else 0
 
     async def _point(self, count: int) -> _HistoryPoint | None:
         """Return the point before the last blocks; None if not much more is before it."""

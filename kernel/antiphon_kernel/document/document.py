@@ -666,8 +666,9 @@ class Document:
         self.has_parts = True
 
     def stated_values(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the maps ``meta`` and ``members``."""
-        return _strings_in(self._meta), _strings_in(self._members)
+        """Return the maps ``meta`` and ``members``, with what is left out of the state."""
+        meta = {**self._omitted_meta, **_strings_in(self._meta)}
+        return meta, {**self._omitted_members, **_strings_in(self._members)}
 
     def apply_part(self, update: bytes) -> None:
         """Merge a part of the state that this document begins with; `finish_parts` tells of it.

@@ -82,7 +82,10 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """The state that follows is to begin with, and may lack the oldest blocks."""
+    """The state that follows is to begin with, and may lack the oldest blocks.
+
+    From a client: the document that it comes back with lacks them.
+    """
 
     blocks: int
     """How many are left out; 0 if the state is whole."""

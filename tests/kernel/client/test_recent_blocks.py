@@ -76,7 +76,7 @@ async def test_replica_of_recent_blocks_knows_context_and_members(
     served: ServedKernel, replica: Replica
 ) -> None:
     full = (await served.context()).document
-    assert replica.document.stated_values() != full.stated_values()
+    assert replica.document.stated_values() == full.stated_values()
     assert replica.document.members() == full.members()
     assert (replica.document.context, replica.document.label) == (full.context, "default")
 
@@ -273,10 +273,27 @@ async def test_omitted_state_names_its_number_before_it_comes(
     assert (await raw.next(Omitted)).blocks == ALL - RECENT
 
 
-async def test_client_that_says_what_it_omits_is_hung_up(served: ServedKernel) -> None:
+async def test_client_that_omits_what_it_has_not_asked_to_is_hung_up(served: ServedKernel) -> None:
     raw = await served.joined()
     await raw.send(Omitted(1, {}, {}))
     assert (await raw.closed())[0] == 4400
+
+
+async def test_document_stays_with_the_next_connection(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    before = replica.document
+    await served.stop()
+    await until(lambda: replica.state is not ReplicaState.LIVE)
+    before.splice(blocks[-1], 0, 0, "offline ")
+    await served.start()
+    new = await served.block("new")
+    await until(lambda: new in before)
+    await replica.saved()
+    assert (await whole(served))[blocks[-1]] == f"offline text {ALL - 1}"
+    assert replica.document is before
+    await served.call("block.move", block_id=blocks[0], after=blocks[-1])
+    await until(lambda: blocks[0] in replica.document)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Final
 
 from pycrdt import Channel
 
-from antiphon_kernel.contexts import Applied, Context, RecentBlocks
+from antiphon_kernel.contexts import Applied, Context, RecentBlocks, RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
@@ -235,7 +235,9 @@ class Room:
                     broadcast(client, self._awareness)
                 case Recent(blocks):
                     client.recent = blocks
-                case PermissionDenied() | Ack() | Omitted():
+                case Omitted():
+                    self._take_up(client, frame)
+                case PermissionDenied() | Ack():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
             raise ProtocolError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
@@ -318,6 +320,16 @@ class Room:
         else:
             reason = f"{error.code}: {error.message}"
             client.finish(CloseFrame.with_whole_reason(CloseCode.REFUSED, reason))
+
+    def _take_up(self, client: SyncConnection, omitted: Omitted) -> None:
+        """Go on with a client that comes back with the last blocks, or begin anew with it."""
+        if not client.joined or not client.recent:
+            raise ValueError("a client omits blocks that has not asked for the last ones")
+        state = RecentState(omitted.blocks, {}, omitted.meta, omitted.members)
+        if self._recent.is_current(state, client.recent):
+            client.began_with = state
+        else:
+            client.outgoing.state(NO_STATE)
 
     def _applied(self, applied: Applied) -> None:
         """Begin anew with clients that would not see a change in what they were given."""
