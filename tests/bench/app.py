@@ -265,6 +265,8 @@ def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
     with bench.open("-m", "antiphon", "--data", str(folder / "data")) as own:
         own.wait_for(LAST_FILLED, 60)
         own.drain(5)
+        own.send("\x06\x1b")  # all cells come
+        own.drain(3)
         for _ in range(runs):
             own.send("\x06")  # Ctrl+F
             own.drain(0.3)

@@ -175,9 +175,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._has_stopped_following = False
         """The last key has ended it."""
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
-        self._find = FindView(
-            self.area, self.source, self._frame.find, lambda: session.omitted, self.run_last_of
-        )
+        self._find = FindView(self.area, self.source, self._frame.find, self.run_last_of)
         self._contexts: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
         """Ids and versions of the contexts when it was last asked where they branch."""

@@ -491,6 +491,8 @@ class DocumentActions(CellActions):
         if self.mode in (Mode.WRITE, Mode.NAVIGATE):
             self._focused_before_find = self.focused
         self._find.open()
+        if self._session.omitted and self.area.editor is None:
+            self.read_earlier(self._session.omitted + len(self._session.document))
 
     action_find_text = action_find
 

@@ -18,7 +18,13 @@ from antiphon.screens.base_screen import Arrangement
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
 from antiphon.session import ConnectionStatus, SessionStatus
-from antiphon.widgets.block_list import CellChange, CellModel, DocumentView, PreviewView
+from antiphon.widgets.block_list import (
+    CellChange,
+    CellModel,
+    DocumentView,
+    HitPlace,
+    PreviewView,
+)
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.outline import Outline
@@ -62,12 +68,19 @@ class ScreenState:
     mode: Mode
     block: str | None
     cursor: int | None
-    """Code points into the block's `text`, or into the message, while that is written."""
+    """Code points into the block's `text`, while it is edited."""
     text: str = ""
     folds: Mapping[str, bool] = field(default_factory=dict)
     """Cells that the person has folded (True) and opened."""
     arrangements: tuple[Sequence[Arrangement], Sequence[Arrangement]] = ((), ())
     """Those that can be undone, and those that can be done again."""
+    message_cursor: int = 0
+    """Code points into the message."""
+    query: str | None = None
+    """The text that is looked for, while a search is open; its mode is FIND while it is typed."""
+    hit: HitPlace | None = None
+    finds_from_message: bool = False
+    """The message had the focus before the search."""
     goes_first: bool = False
     """The person has asked for the first cell, which was not here."""
 
@@ -143,8 +156,6 @@ class DocumentScreen(DocumentActions):
         block, cursor, text = self._current_block() if mode is not Mode.WRITE else None, None, ""
         if mode is Mode.EDIT and editor is not None:
             cursor, text = editor.cursor_offset, editor.text
-        elif mode is Mode.WRITE:
-            cursor = self.composer.editor.cursor_offset
         return ScreenState(
             mode,
             block,
@@ -152,6 +163,10 @@ class DocumentScreen(DocumentActions):
             text,
             dict(self.source.folds),
             (self._arranged, self._disarranged),
+            message_cursor=self.composer.editor.cursor_offset,
+            query=self._frame.find.input.value if self._find.is_open and not editor else None,
+            hit=self._find.place,
+            finds_from_message=self._focused_before_find is self.composer.editor,
             goes_first=self._goes_first and self.cells.is_first(block),
         )
 
@@ -160,6 +175,11 @@ class DocumentScreen(DocumentActions):
         self.source.take_folds(state.folds)
         self._arranged, self._disarranged = map(list, state.arrangements)
         self._restore_view()
+        self.composer.editor.select(state.message_cursor, state.message_cursor)
+        if state.query is not None:
+            before = self.composer.editor if state.finds_from_message else self.cells
+            self._focused_before_find = before
+            self._find.go_on(state.query, state.hit)
         if state.block is not None and state.block in self._session.document:
             self.cells.focus_cell(state.block, reveal=False)
             if state.mode is Mode.EDIT:
@@ -170,8 +190,6 @@ class DocumentScreen(DocumentActions):
                     self.cells.first_cell()
         elif state.mode is Mode.WRITE:
             self.composer.editor.focus()
-            if state.cursor is not None:
-                self.composer.editor.select(state.cursor, state.cursor)
 
     def _cursor_here(self, state: ScreenState) -> int | None:
         """Return the place in the block's text here that the cursor had in its text before."""
@@ -233,7 +251,7 @@ class DocumentScreen(DocumentActions):
 
     def _look_for_earlier(self) -> None:
         """Read earlier cells before the person has come to the first that is here."""
-        if self._session.omitted and not self.cells.following and not self._find.is_open:
+        if self._session.omitted and not self.cells.following:
             if self.cells.cells_above < CELLS_ABOVE:
                 self.read_earlier(2 * len(self._session.document))
 

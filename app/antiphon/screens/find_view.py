@@ -55,19 +55,13 @@ class FindView:
         area: DocumentView,
         source: CellModel,
         bar: FindBar,
-        omitted: Callable[[], int],
         run: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
     ) -> None:
-        """
-        Args:
-            omitted: the number of cells that are not here to be searched.
-            run: does some work in the background; of a group, only the last one goes on.
-        """
+        """`run` does some work in the background; of a group, only the last one goes on."""
         self._area = area
         self._cells = area.cells
         self._source = source
         self._bar = bar
-        self._omitted = omitted
         self._run = run
         self.finder = TextFinder(source)
         self.is_open = False
@@ -94,6 +88,15 @@ class FindView:
         self._open(self._position(editor), "this context" if editor is None else "this cell")
         if not was_open:
             self.look_for(self._bar.input.value)
+
+    def go_on(self, query: str, place: HitPlace | None) -> None:
+        """Go on with a search of another screen that showed this context."""
+        self._open(self._position(None), "this context")
+        self._bar.set_query(query)
+        self.look_for(query)
+        if place is not None and self._cells.has_cell(place.block):
+            self.place = place
+            self._show()
 
     def find_from(self, block: str, query: str) -> None:
         """Go to the first hit of a text in a cell, else behind it; all others are marked."""
@@ -209,11 +212,8 @@ class FindView:
             return ""
         more = "…" if finder.is_searching else ""
         total = finder.count
-        is_in_cell = self._origin is not None and self._origin.editor is not None
-        if not more and not is_in_cell and self._omitted():
-            more = f", last {len(self._source.ids()):,} cells"
         if not total:
-            return "…" if finder.is_searching else f"not found{more}"
+            return more or "not found"
         number = f"{finder.number(self.place):,} of " if self.place is not None else ""
         return f"{number}{total:,}{more}"
 

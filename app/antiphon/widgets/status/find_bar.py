@@ -29,7 +29,7 @@ class _FindSign(StatusLine):
 
 class _FindCount(StatusLine):
     DEFAULT_CSS = """
-    _FindCount { width: 32; }
+    _FindCount { width: 24; }
     """
 
     words: reactive[str] = reactive("")
@@ -85,6 +85,7 @@ class FindBar(Horizontal):
         """Show a text that is to be found already."""
         with self.input.prevent(Input.Changed):
             self.input.value = query
+            self.input.cursor_position = len(query)
 
     def hide(self) -> None:
         """Take the row away; the text to find stays in it for the next time."""
