@@ -213,7 +213,7 @@ class Session:
             preview = read_preview(page, caller)
             if around is not None:
                 await self.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
-        except (AntiphonError, ValueError):  # the replica will hear the reason
+        except (AntiphonError, LookupError, TypeError, ValueError):  # the replica hears the reason
             return
         if preview is not None and not self._was_live:
             self.preview = preview

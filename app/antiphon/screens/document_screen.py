@@ -175,7 +175,8 @@ class DocumentScreen(DocumentActions):
         self.source.take_folds(state.folds)
         self._arranged, self._disarranged = map(list, state.arrangements)
         self._restore_view()
-        self.composer.editor.select(state.message_cursor, state.message_cursor)
+        cursor = min(state.message_cursor, len(self.composer.editor.text))
+        self.composer.editor.select(cursor, cursor)
         if state.query is not None:
             before = self.composer.editor if state.finds_from_message else self.cells
             self._focused_before_find = before

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
@@ -41,6 +42,14 @@ async def whole(served: ServedKernel) -> dict[str, str]:
     """The text of each block as the kernel has it."""
     document = (await served.context()).document
     return {block: document.text(block) for block in document.block_ids()}
+
+
+def through(proxy: CuttableProxy, served: ServedKernel) -> KernelAddress:
+    """The address of a kernel behind a proxy."""
+    direct = served.locate_tcp()
+    return direct.model_copy(
+        update={"http": direct.http.replace(str(served.doors.port), str(proxy.port))}
+    )
 
 
 def held(replica: Replica) -> dict[str, str]:
@@ -235,7 +244,7 @@ async def test_earlier_blocks_come_when_asked_for_before_any_have(
 ) -> None:
     proxy = CuttableProxy(served.doors.port)
     await proxy.start()
-    far = served.locate_tcp().model_copy(update={"http": f"http://127.0.0.1:{proxy.port}"})
+    far = through(proxy, served)
     replica = served.start_replica(recent=RECENT, locate=lambda: far)
     asked = asyncio.Event()
     replica.watch_state(asked.set)
@@ -310,7 +319,7 @@ async def test_recent_replicas_that_write_lose_lines_and_ask_for_more_converge(
     blocks = [await served.block(f"text {number} " * 5) for number in range(ALL)]
     proxy = CuttableProxy(served.doors.port)
     await proxy.start()
-    far = served.locate_tcp().model_copy(update={"http": f"http://127.0.0.1:{proxy.port}"})
+    far = through(proxy, served)
     replicas = [
         await served.replica(recent=RECENT, locate=lambda: far),
         await served.replica(recent=RECENT),
