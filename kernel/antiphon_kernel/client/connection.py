@@ -30,7 +30,7 @@ from antiphon_kernel.yjs.frames import (
     decode_frame,
     encode_frame,
 )
-from antiphon_kernel.yjs.state_vector import NO_STATE
+from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
 
 _TIME_SLICE: Final = 0.008
 """Seconds after which a flood of remote changes lets the rest of the program run."""
@@ -71,6 +71,11 @@ def rejection_of(socket: ClientConnection, denied: str | None = None) -> ServerR
     return ServerRejection(code, denied or socket.close_reason or f"refused with code {code}")
 
 
+def unreadable(error: ValueError) -> str:
+    """Say that the kernel has sent something that cannot be read."""
+    return f"The kernel sent something that cannot be read: {error}."
+
+
 class ReplicaConnection:
     """Speaks for one copy of a document on one socket."""
 
@@ -98,6 +103,7 @@ class ReplicaConnection:
         self._wake = asyncio.Event()
         self._asked: bytes | None = None
         self._denied: str | None = None
+        self._misread: str | None = None
 
     @property
     def verdict(self) -> ServerRejection | None:
@@ -106,9 +112,11 @@ class ReplicaConnection:
 
     @property
     def kernel_error(self) -> str | None:
-        """Return the reason that the kernel gave for ending the connection; None if it may not be
-        tried again, or if the kernel only shuts down.
+        """Return the reason that the kernel gave for ending the connection, or what was wrong with
+        what it sent; None if it may not be tried again, or if the kernel only shuts down.
         """
+        if self._misread is not None:
+            return self._misread
         end = self._socket.protocol.close_rcvd
         if end is None or end.code not in _KERNEL_FAILURES or end.reason in ("", SHUTTING_DOWN):
             return None
@@ -165,13 +173,11 @@ class ReplicaConnection:
             await self._begin()
             async for data in socket:
                 try:
-                    frame = decode_frame(data if isinstance(data, bytes) else b"")
+                    await self._receive(decode_frame(data if isinstance(data, bytes) else b""))
                 except ValueError as error:
-                    trouble = f"The kernel sent something that cannot be read: {error}."
-                    self._standing.trouble = trouble
-                    await socket.close(CloseCode.MALFORMED)
+                    self._misread = self._standing.trouble = unreadable(error)
+                    await socket.close(CloseCode.UNSUPPORTED_DATA)  # no final one: it is echoed
                     return
-                await self._receive(frame)
                 if loop.time() >= pause_at:
                     await asyncio.sleep(0)
                     pause_at = loop.time() + _TIME_SLICE
@@ -219,6 +225,7 @@ class ReplicaConnection:
                 await self._receive_state(update)
                 self._standing.become(ReplicaState.LIVE)
             case SyncStep1(state_vector):
+                decode_state_vector(state_vector)
                 self._asked = state_vector
                 self._wake.set()
             case Ack(count):

@@ -67,6 +67,9 @@ class EditReplay:
 
         Returns:
             the document's state when all are through, else None: call again on a new connection.
+
+        Raises:
+            ValueError: if the kernel sends something that cannot be read.
         """
         try:
             await socket.send(encode_frame(SyncStep1(state_vector)))
@@ -110,7 +113,7 @@ class EditReplay:
                 await socket.send(frame)
             while frames and (await self._next(socket, Ack)).count < sent + len(frames):
                 pass
-        except (_RejectedError, ConnectionClosed) as ended:
+        except (_RejectedError, ConnectionClosed, ValueError) as ended:
             transplant.return_to(mark)
             if isinstance(ended, _RejectedError):
                 if len(batch) == 1:

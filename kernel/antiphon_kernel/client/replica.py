@@ -17,7 +17,12 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
-from antiphon_kernel.client.connection import ReplicaConnection, ServerRejection, rejection_of
+from antiphon_kernel.client.connection import (
+    ReplicaConnection,
+    ServerRejection,
+    rejection_of,
+    unreadable,
+)
 from antiphon_kernel.client.edit_replay import EditReplay
 from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.rejected_edits import Keep, RejectedEdit, Rejection, format_report
@@ -334,20 +339,22 @@ class Replica:
         """Bring the edits to the kernel that it does accept, then go on with its document.
 
         Raises:
-            AntiphonError: `storage_failed` if the others cannot be written down.
+            AntiphonError: `storage_failed` if the others cannot be written down; `no_kernel` if
+                what the kernel sends cannot be read.
         """
         replay.add(self._copy.edits.take())
         self._standing.become(ReplicaState.CATCHING_UP)
         try:
             state = await self._unless_closed(replay.run(socket, self.document.state_vector()))
+            if state is not None and not len(self._copy.edits):
+                self._rebuild(replay, state)
+        except ValueError as error:
+            self._standing.trouble = self._standing.kernel_error = unreadable(error)
+            raise AntiphonError(ErrorCode.NO_KERNEL, unreadable(error)) from error
         finally:
             await socket.close()
-        if state is None:
-            refused = rejection_of(socket)
-            return None if refused is None or refused.code == CloseCode.REFUSED else refused
-        if not len(self._copy.edits):
-            self._rebuild(replay, state)
-        return None
+        refused = rejection_of(socket) if state is None else None
+        return None if refused is None or refused.code == CloseCode.REFUSED else refused
 
     def _rebuild(self, replay: EditReplay, state: bytes) -> None:
         renewed = LocalReplica(replay.new_client, self._wrote)

@@ -1,0 +1,149 @@
+"""A replica that gets a frame which it cannot read says so and connects again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import Server, ServerConnection, serve
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.rejected_edits import write_report
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, SyncUpdate, decode_frame, encode_frame
+from tests.kernel.served import ServedKernel
+from tests.waiting import until
+
+DAMAGED = b"\x05\x01"
+
+
+class DamagingRelay:
+    """A kernel's sync socket whose next frame of some type comes damaged."""
+
+    def __init__(self, served: ServedKernel) -> None:
+        self._served = served
+        self._server: Server
+        self.kind: type[SyncStep1 | SyncStep2 | SyncUpdate] | bytes | None = None
+        """The type of frame that is damaged, or what is sent in place of the next one."""
+        self.connections = 0
+
+    async def start(self) -> None:
+        self._server = await serve(self._relay, "127.0.0.1", 0, max_size=None)
+
+    async def close(self) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    def locate(self) -> KernelAddress:
+        port = self._server.sockets[0].getsockname()[1]
+        return self._served.locate_tcp().model_copy(update={"http": f"http://127.0.0.1:{port}"})
+
+    def _damaged(self, data: bytes) -> bytes:
+        kind = self.kind
+        if isinstance(kind, bytes):
+            self.kind = None
+            return kind
+        frame = decode_frame(data)
+        if kind is None or not isinstance(frame, kind):
+            return data
+        self.kind = None
+        return encode_frame(kind(DAMAGED))
+
+    async def _relay(self, near: ServerConnection) -> None:
+        self.connections += 1
+        assert near.request is not None
+        uri = self._served.doors.http.replace("http", "ws", 1) + near.request.path
+        headers = {"Authorization": near.request.headers["Authorization"]}
+        async with connect(uri, additional_headers=headers, max_size=None) as far:
+
+            async def back() -> None:
+                async for data in far:
+                    assert isinstance(data, bytes)
+                    await near.send(self._damaged(data))
+
+            async def forth() -> None:
+                async for data in near:
+                    await far.send(data)
+
+            tasks = {asyncio.create_task(back()), asyncio.create_task(forth())}
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await far.close()
+            await near.close(far.close_code or 1000, far.close_reason or "")
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def relay(served: ServedKernel) -> AsyncIterator[DamagingRelay]:
+    relay = DamagingRelay(served)
+    await relay.start()
+    yield relay
+    await relay.close()
+
+
+@pytest.mark.parametrize("recent", [0, 2])
+@pytest.mark.parametrize(
+    "kind",
+    [SyncUpdate, b"\x63", b"\x01\x05abc", b"\x00\x00\x02\x01\xff", b"\x66\x01\x02{}\x01[", b""],
+)
+async def test_replica_that_gets_an_unreadable_frame_connects_again(
+    served: ServedKernel,
+    relay: DamagingRelay,
+    kind: type[SyncUpdate] | bytes,
+    recent: int,
+) -> None:
+    blocks = [await served.block(f"text {number}") for number in range(8)]
+    replica = await served.replica(locate=relay.locate, recent=recent, retry=lambda _: 0.01)
+    relay.kind = kind
+    await served.call("block.append", block_id=blocks[-1], text="!")
+    await until(lambda: relay.connections == 2)
+    assert replica.kernel_error and "cannot be read" in replica.kernel_error
+    replica.document.splice(blocks[-2], 0, 4, "mine")
+    await replica.saved()
+    await until(lambda: replica.document.text(blocks[-1]) == "text 7!")
+    assert (await served.context()).document.text(blocks[-2]) == "mine 6"
+
+
+@pytest.mark.parametrize("kind", [SyncStep1, SyncStep2])
+@pytest.mark.parametrize("recent", [0, 2])
+async def test_replica_that_gets_an_unreadable_state_connects_again(
+    served: ServedKernel, relay: DamagingRelay, kind: type[SyncStep1 | SyncStep2], recent: int
+) -> None:
+    blocks = [await served.block(f"text {number}") for number in range(8)]
+    relay.kind = kind
+    errors: list[str | None] = []
+    replica = served.start_replica(locate=relay.locate, recent=recent, retry=lambda _: 0.01)
+    replica.watch_state(lambda: errors.append(replica.last_error))
+    await until(lambda: replica.state is ReplicaState.LIVE and relay.connections == 2)
+    assert any(error and "cannot be read" in error for error in errors)
+    replica.document.splice(blocks[-1], 0, 4, "mine")
+    await replica.saved()
+    assert (await served.context()).document.text(blocks[-1]) == "mine 7"
+
+
+@pytest.mark.parametrize("kind", [SyncStep1, SyncStep2, b"\x63"])
+async def test_edits_after_a_refusal_survive_an_unreadable_frame(
+    served: ServedKernel,
+    relay: DamagingRelay,
+    kind: type[SyncStep1 | SyncStep2] | bytes,
+    tmp_path: Path,
+) -> None:
+    first, second = await served.block("one"), await served.block("two", status="done")
+    replica = await served.replica(
+        "ben", locate=relay.locate, keep=write_report(tmp_path / "refused"), retry=lambda _: 0.01
+    )
+
+    def damage_the_replay() -> None:
+        if relay.connections == 1 and replica.state is ReplicaState.OFFLINE:
+            relay.kind = kind
+
+    replica.watch_state(damage_the_replay)
+    old = replica.document
+    old.set_fields(second, status="error")
+    old.splice(first, 0, 0, ">")
+    await until(lambda: replica.document is not old and replica.state is ReplicaState.LIVE)
+    assert relay.kind is None
+    assert (await served.context()).document.text(first) == ">one"
+    assert replica.document.header(second).status == "done"
