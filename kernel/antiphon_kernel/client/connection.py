@@ -185,7 +185,9 @@ class ReplicaConnection:
     async def _begin(self) -> None:
         """Say what is here, and what is not. Raises ConnectionClosed."""
         document, omitted = self._copy.document, self._copy.omitted
-        if document.epoch is None or (omitted and document.has_parts):
+        # The epoch may have come before all that proves it to the kernel.
+        is_proved = document.genesis_client in decode_state_vector(document.state_vector())
+        if not is_proved or (omitted and document.has_parts):
             await self.begin_anew()
             return
         frames: list[Frame] = [SyncStep1(document.state_vector())]

@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from websockets.asyncio.client import connect
-from websockets.asyncio.server import Server, ServerConnection, serve
 
-from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, SyncUpdate, decode_frame, encode_frame
+from tests.kernel.frame_relay import FrameRelay
 from tests.kernel.served import ServedKernel
 from tests.waiting import until
 
 DAMAGED = b"\x05\x01"
 
 
-class DamagingRelay:
-    """A kernel's sync socket whose next frame of some type comes damaged."""
+class DamagingRelay(FrameRelay):
+    """A relay whose next frame of some type comes damaged."""
 
     def __init__(self, served: ServedKernel) -> None:
-        self._served = served
-        self._server: Server
+        super().__init__(served)
         self.kind: type[SyncStep1 | SyncStep2 | SyncUpdate] | bytes | None = None
         """The type of frame that is damaged, or what is sent in place of the next one."""
-        self.connections = 0
-
-    async def start(self) -> None:
-        self._server = await serve(self._relay, "127.0.0.1", 0, max_size=None)
-
-    async def close(self) -> None:
-        self._server.close()
-        await self._server.wait_closed()
-
-    def locate(self) -> KernelAddress:
-        port = self._server.sockets[0].getsockname()[1]
-        return self._served.locate_tcp().model_copy(update={"http": f"http://127.0.0.1:{port}"})
+        self.change = self._damaged
 
     def _damaged(self, data: bytes) -> bytes:
         kind = self.kind
@@ -51,28 +36,6 @@ class DamagingRelay:
             return data
         self.kind = None
         return encode_frame(kind(DAMAGED))
-
-    async def _relay(self, near: ServerConnection) -> None:
-        self.connections += 1
-        assert near.request is not None
-        uri = self._served.doors.http.replace("http", "ws", 1) + near.request.path
-        headers = {"Authorization": near.request.headers["Authorization"]}
-        async with connect(uri, additional_headers=headers, max_size=None) as far:
-
-            async def back() -> None:
-                async for data in far:
-                    assert isinstance(data, bytes)
-                    await near.send(self._damaged(data))
-
-            async def forth() -> None:
-                async for data in near:
-                    await far.send(data)
-
-            tasks = {asyncio.create_task(back()), asyncio.create_task(forth())}
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            await far.close()
-            await near.close(far.close_code or 1000, far.close_reason or "")
-            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture
