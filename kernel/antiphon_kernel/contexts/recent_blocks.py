@@ -65,7 +65,9 @@ class RecentBlocks:
         self._known: _HistoryPoint | None = None
 
     async def state(self, count: int) -> RecentState:
-        """Return the state that a replica of the last blocks, and of all drafts, begins with.
+        """Return the state that a replica of the last blocks, and of all open ones, begins with.
+
+        Open are drafts, and what a program writes or asks leave for.
 
         Nothing is left out unless that is most.
 
@@ -108,11 +110,15 @@ class RecentBlocks:
         return meta == state.meta and self._lowest(count) > state.omitted
 
     def _lowest(self, count: int) -> int:
-        """Return the lowest number of the last blocks and of all drafts."""
+        """Return the lowest number of the last blocks and of all open ones."""
         document = self._context.document
-        drafts = filter(document.is_draft, document.open_blocks())
+        due = (
+            block
+            for block in document.open_blocks()
+            if document.is_draft(block) or document.header(block).is_written_by_program
+        )
         last = document.block_ids()[-count:]
-        return min(map(self._context.number, (*last, *drafts)), default=0)
+        return min(map(self._context.number, (*last, *due)), default=0)
 
     def _oldest(self, count: int) -> int:
         """Return the number of the oldest of the last blocks; 0 if not much more is before it."""

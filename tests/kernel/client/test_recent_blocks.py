@@ -18,8 +18,11 @@ from antiphon_kernel.contexts import Context, RecentBlocks, recent_blocks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.storage import StoredOp
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.frames import Omitted, Recent, SyncStep1, SyncStep2, SyncUpdate
 from antiphon_kernel.yjs.state_vector import NO_STATE
+from tests.kernel.frame_relay import FrameRelay
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import until
 
@@ -162,15 +165,99 @@ async def test_text_written_while_earlier_blocks_come_is_kept(
     assert text == "".join(f"{number};" for number in reversed(range(30))) + f"text {ALL - 1}"
 
 
-async def test_draft_is_among_the_recent_ones_however_old(served: ServedKernel) -> None:
-    for number in range(ALL):
-        await served.block(f"text {number}")
-    draft = await served.block(kind="text", role="user")
+@pytest.mark.parametrize(
+    ("author", "kind", "status"),
+    [
+        (PrincipalKind.HUMAN, "text", "pending"),
+        (PrincipalKind.HUMAN, "tool_call", "pending"),
+        (PrincipalKind.MODEL, "text", "running"),
+    ],
+)
+async def test_open_block_is_among_the_recent_ones_however_old(
+    served: ServedKernel, author: PrincipalKind, kind: str, status: str
+) -> None:
+    blocks = [await served.block(f"text {number}") for number in range(ALL)]
+    actor = served.kernel.open_session(await served.kernel.principal("ben", author), "test")
+    (await served.context()).ensure_member(actor)
+    parent = {"parent_id": blocks[0]} if author is PrincipalKind.MODEL else {}
+    created = await served.kernel.call(actor, "block.create", {"kind": kind, **parent})
+    block = str(created["block_id"])
+    await served.kernel.call(actor, "block.status", {"block_id": block, "status": status})
     for number in range(RECENT + 5):
         await served.block(f"more {number}")
     replica = await served.replica(recent=RECENT)
-    assert draft in replica.document
+    assert block in replica.document
     assert replica.omitted == ALL
+
+
+async def test_state_that_is_sent_once_more_has_every_block_that_was_here(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    for number in range(RECENT):
+        blocks.append(await served.block(f"more {number}"))
+    await until(lambda: blocks[-1] in replica.document)
+    replaced = asyncio.Event()
+    replica.on_document_replaced(replaced.set)
+    await served.call("block.move", block_id=blocks[0], after=blocks[1])
+    await replaced.wait()
+    assert list(replica.document.block_ids()) == blocks[-2 * RECENT :]
+
+
+@pytest.mark.parametrize("target", [1, -5])
+async def test_block_moved_behind_an_older_one_while_offline_comes(
+    served: ServedKernel, blocks: list[str], target: int
+) -> None:
+    is_reachable = True
+
+    def locate() -> KernelAddress:
+        if not is_reachable:
+            raise AntiphonError(ErrorCode.NO_KERNEL, "The line is down.")
+        return served.locate()
+
+    replica = await served.replica(recent=RECENT, locate=locate, retry=lambda _: 0.01)
+    before = set(replica.document.block_ids())
+    is_reachable = False
+    await served.stop()
+    await served.start()
+    await served.call("block.move", block_id=blocks[0], after=blocks[target])
+    for number in range(RECENT):
+        last = await served.block(f"more {number}")
+    is_reachable = True
+    await until(lambda: last in replica.document)
+    await matches(served, replica)
+    assert before <= set(replica.document.block_ids())
+    order = (await served.context()).document.block_ids()
+    assert replica.document.block_ids() == order[replica.omitted :]
+
+
+@pytest.mark.parametrize("recent", [RECENT, ALL, 0])
+@pytest.mark.parametrize("frames", [2, 4, 5, 6, 9, 14])
+async def test_connection_may_be_lost_behind_any_frame_of_a_state(
+    in_parts: ServedKernel, recent: int, frames: int
+) -> None:
+    served = in_parts
+    blocks = [await served.block(f"text {number} " * 5) for number in range(ALL)]
+    relay = FrameRelay(served)
+    await relay.start()
+    rest = frames
+
+    def lose(frame: bytes) -> bytes | None:
+        nonlocal rest
+        rest -= 1
+        return None if rest == 0 else frame
+
+    relay.change = lose
+    replica = await served.replica(recent=recent, locate=relay.locate, retry=lambda _: 0.01)
+    await until(lambda: list(replica.document.block_ids()) == blocks[replica.omitted :])
+    rest = frames
+    replica.document.splice(blocks[-1], 0, 4, "mine")
+    await replica.read_earlier(ALL)
+    replica.document.splice(blocks[-1], 0, 0, "all ")
+    await until(lambda: list(replica.document.block_ids()) == blocks)
+    await replica.saved()
+    await matches(served, replica)
+    assert held(replica)[blocks[-1]].startswith("all mine 39")
+    await relay.close()
 
 
 async def test_old_block_that_is_moved_to_the_end_comes(

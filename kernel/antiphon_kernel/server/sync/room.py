@@ -326,10 +326,15 @@ class Room:
         if not client.joined or not client.recent:
             raise ValueError("a client omits blocks that has not asked for the last ones")
         state = RecentState(omitted.blocks, {}, omitted.meta, omitted.members)
+        self._keep_shown(client, state)
         if self._recent.is_current(state, client.recent):
             client.began_with = state
         else:
             client.outgoing.state(NO_STATE)
+
+    def _keep_shown(self, client: SyncConnection, state: RecentState) -> None:
+        """Let no block go that a client has which began with a state."""
+        client.recent = max(client.recent, len(self.context.document) - state.omitted)
 
     def _applied(self, applied: Applied) -> None:
         """Begin anew with clients that would not see a change in what they were given."""
@@ -337,6 +342,7 @@ class Room:
             state = client.began_with
             if state is not None and self._recent.outdates(state, applied):
                 client.began_with = None
+                self._keep_shown(client, state)
                 client.outgoing.state(NO_STATE)
 
     # Presence
