@@ -322,7 +322,14 @@ class Kernel:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
         found = self.contexts.find(reference)
-        return self._open.get(found) or await self._open.open(found)
+        context = self._open.get(found) or await self._open.open(found)
+        await context.whole()
+        return context
+
+    async def recent_context(self, reference: str = DEFAULT_CONTEXT) -> Context:
+        """Return the same; of a long one the last blocks are enough (`Context.is_partial`)."""
+        found = self.contexts.find(reference)
+        return self._open.get(found) or await self._open.open(found, is_partial=True)
 
     async def stored_page(self, reference: str = DEFAULT_CONTEXT) -> ContextPage | None:
         """The last page of a context that is not open; None if it is, or has changed since.
@@ -461,6 +468,12 @@ class Call:
     async def context(self, reference: str | None) -> Context:
         """The context that a request names, or the default one."""
         context = await self.kernel.context(reference or DEFAULT_CONTEXT)
+        self.check()
+        return context
+
+    async def recent_context(self, reference: str | None) -> Context:
+        """Return the same; of a long one the last blocks are enough (`Context.is_partial`)."""
+        context = await self.kernel.recent_context(reference or DEFAULT_CONTEXT)
         self.check()
         return context
 

@@ -83,6 +83,9 @@ class Limits(BaseModel):
     """The same for the bytes of transactions; of a long document half its size."""
     snapshot_transactions_on_close: int = 100
     """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
+    recent_blocks: int = 2_000
+    """Last blocks of a long context that are kept apart, so that it can be opened with these only.
+    """
     idle_context_seconds: float = 300.0
     """An open context is closed when nobody has used it for so long."""
     idle_check_seconds: float = 5.0

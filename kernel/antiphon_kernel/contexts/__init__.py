@@ -4,7 +4,7 @@ from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
-from antiphon_kernel.contexts.context import Context, Submission
+from antiphon_kernel.contexts.context import Context, PartlyOpenError, Submission
 from antiphon_kernel.contexts.context_layout import ContextLayout, copied_names
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.context_users import UseScope
@@ -46,7 +46,7 @@ from antiphon_kernel.contexts.ordering import (
     orders_after,
     orders_at_end,
 )
-from antiphon_kernel.contexts.page import ContextPage, read_page
+from antiphon_kernel.contexts.page import ContextPage, has_page, read_page
 from antiphon_kernel.contexts.pool_block import read_sources, shown_sources
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine

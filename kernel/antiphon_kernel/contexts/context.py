@@ -8,7 +8,8 @@ and handed to the journal; when it is on disk it is acknowledged and broadcast, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -58,6 +59,7 @@ from antiphon_kernel.storage import (
     SessionRow,
     StoredContext,
     StoredOp,
+    StoredRecentState,
     UndoRow,
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
@@ -76,7 +78,7 @@ from antiphon_kernel.validation import (
 )
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import DecodedUpdate
+from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _ORDER: Final = frozenset({"order"})
 
@@ -96,35 +98,30 @@ class Context:
         clock: Clock,
         limits: Limits,
         guard: WriteGuard,
+        cut: StoredRecentState | None,
+        read_whole: Callable[[], Awaitable[tuple[StoredContext, Document]]],
     ) -> None:
+        """
+        Args:
+            cut: what it was opened with if it holds its last blocks only.
+            read_whole: reads all of it, as far as it is on disk.
+        """
         self.row = stored.row
         """As the journal knows the context, or will when what is on its way is on disk."""
         self.seq = stored.seq
         """The version of the context: the number of its last transaction."""
-        self.document = document
+        self.cut = cut
+        """The state that it was opened with if it holds its last blocks only."""
         self.presence = Presence()
         self.users = ContextUsers(clock)
         self.limits = limits
         self.guard = guard
-        self.structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
-        self.block_tree = BlockTree(document)
-        self.layout = ContextLayout(document)
-        """Turns and rounds as models read them."""
         self.appends = AppendBuffers(self._append, self._check_writer, limits)
         """Streamed appends that are not in the document yet."""
         self.in_flight = InFlightUpdates()
         """Large raw updates on their way in."""
         self.undo = UndoStacks(stored.undo, limits.undo_entries)
         """Undo and redo stacks of everybody."""
-        self.histories = HistoryCache(
-            journal,
-            stored.row,
-            document,
-            seq=lambda: self.seq,
-            number_of=self.number,
-            settled=self.wait_persisted,
-        )
-        """Content histories of the blocks."""
         self.applied = Signal[Applied]()
         """Each change when it is applied, not on disk yet.
 
@@ -138,18 +135,92 @@ class Context:
         """Each draft that a raw update has submitted, once that is on disk."""
         self._journal = journal
         self._clock = clock
-        self._members = MemberRegistry(document)
-        self._numbering = BlockIds(stored.row.id, document.block_ids())
         self._client_owners = dict(stored.clients)
         """Principal of each CRDT client id that has written so far."""
         self._generation = stored.generation
-        self._blocks = {row.id: row for row in stored.blocks}
-        self._persisted = {row.id: row.version for row in stored.blocks}
+        self._blocks: dict[str, BlockRow] = {}
+        self._persisted: dict[str, int] = {}
         self._changes: list[DocumentChange] = []
-        document.watch(self._changes.append)
+        self._read_whole = read_whole
+        self._reading_whole = asyncio.Lock()
+        self._later: list[tuple[int, bytes]] | None = None
+        """Number and update of each change that is made while the whole context is read."""
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
         self._has_freed = False
+        structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
+        self._take_over(stored, document, structure)
+
+    def _take_over(
+        self, stored: StoredContext, document: Document, structure: LazyItemIndex
+    ) -> None:
+        """Begin with a document, or go on with another one that is the same and holds more."""
+        self.document = document
+        self.structure = structure
+        self.block_tree = BlockTree(document)
+        self.layout = ContextLayout(document)
+        """Turns and rounds as models read them."""
+        self.histories = HistoryCache(
+            self._journal,
+            stored.row,
+            document,
+            seq=lambda: self.seq,
+            number_of=self.number,
+            settled=self.wait_persisted,
+        )
+        """Content histories of the blocks."""
+        self._members = MemberRegistry(document)
+        self._numbering = BlockIds(stored.row.id, document.block_ids())
+        self._blocks = {row.id: row for row in stored.blocks} | self._blocks
+        self._persisted = {row.id: row.version for row in stored.blocks} | self._persisted
+        document.watch(self._changes.append)
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether it holds its last blocks only: see `whole`."""
+        return self.cut is not None
+
+    @property
+    def block_count(self) -> int:
+        """Return the number of its blocks, with those that it does not hold."""
+        return len(self.document) + (self.cut.omitted if self.cut is not None else 0)
+
+    def holds_last(self, count: int) -> bool:
+        """Return whether it holds so many of its last blocks, in document order."""
+        return self.cut is None or count <= self.cut.complete
+
+    async def whole(self) -> None:
+        """Read the blocks that were left out when it was opened; others may write meanwhile.
+
+        Raises:
+            CorruptContextError: if they cannot be read.
+            AntiphonError: storage_failed.
+        """
+        if self.is_partial:
+            async with self._reading_whole:
+                if self.is_partial:
+                    await self._read_rest()
+
+    async def _read_rest(self) -> None:
+        later = self._later = list[tuple[int, bytes]]()
+        try:
+            await self.wait_persisted()
+            stored, document = await self._read_whole()
+            structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
+            if self.structure.ready:
+                await structure.read()
+        finally:
+            self._later = None
+        # From here on nothing may come between.
+        self._raise_if_stopped()
+        for seq, update in later:
+            if seq > stored.seq:
+                document.apply_update(update)
+                structure.follow(update)
+        self.structure.close()
+        self.document.close()
+        self.cut, self._has_freed = None, True
+        self._take_over(stored, document, structure)
 
     @property
     def id(self) -> ContextId:
@@ -369,6 +440,7 @@ class Context:
 
     def next_block_id(self, principal: PrincipalId) -> BlockId:
         """A fresh id for a block that this principal creates through a tool."""
+        assert not self.is_partial, "numbers of blocks that are not here are not known"
         return self._numbering.next(principal)
 
     def _check_writer(self, actor: Actor, blocks: Sequence[str]) -> None:
@@ -462,10 +534,13 @@ class Context:
             AntiphonError: what `validate` refuses; permission_denied, if the session has been
                 dismissed; storage_failed; gap, while an accepted update of the same principal is
                 going in, which it might build on.
+            PartlyOpenError: if it can concern more than the texts of blocks that are here.
         """
         self.guard.check_session(actor)
         self._raise_if_stopped()
         self.in_flight.reject_overtaking(actor)
+        if self.is_partial:
+            decoded = self._decode_text_edit(update, decoded)
         validated = validate(
             self.document,
             actor,
@@ -493,6 +568,7 @@ class Context:
                 dismissed while the update was checked; storage_failed.
         """
         async with self.in_flight.turn(actor):
+            await self.whole()
             await self.structure.read()
             self._raise_if_stopped()
             large = await validate_incrementally(
@@ -515,6 +591,14 @@ class Context:
                 self._client_owners[client] = actor.principal.id
             arrival = self.in_flight.start(actor, parts, partial(self._apply_chunk, actor, source))
         return await asyncio.shield(arrival)
+
+    def _decode_text_edit(self, update: bytes, decoded: DecodedUpdate | None) -> DecodedUpdate:
+        """Return what an update says that edits texts which are here, and does nothing else."""
+        with suppress(ValueError):
+            decoded = decoded or decode_update(update)
+            if self.structure.item_index.edits_texts(decoded):
+                return decoded
+        raise PartlyOpenError
 
     def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[None]:
         self._raise_if_stopped()
@@ -593,6 +677,8 @@ class Context:
         update, added = self._with_consequences(change, change.update)
         self.structure.follow(update)
         row = self._next_row(change, update)
+        if self._later is not None:
+            self._later.append((row.seq, update))
         on_disk = self._journal.commit(row)
         versions = {block.id: block.version for block in row.blocks}
         changes = tuple(self._changes)
@@ -719,6 +805,10 @@ class Context:
         if self._failure is not None:
             raise self._failure
         self._journal.refuse_if_broken()
+
+
+class PartlyOpenError(Exception):
+    """A context holds its last blocks only, and more is needed: see `Context.whole`."""
 
 
 class _OnFailure:

@@ -1,12 +1,15 @@
 """Opening a context: its snapshot, if one can be trusted, and the transactions behind it.
 
+A long one can be opened with its last blocks only.
+
 The reading is done in pieces: whoever else uses the kernel gets a turn between two of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Sequence
+import logging
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,11 +20,21 @@ from antiphon_kernel.storage import (
     Journal,
     Snapshot,
     StoredContext,
+    StoredRecentState,
 )
 from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import decode_update
+from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
+from antiphon_kernel.yjs.update_writer import encode_update
+
+_MOST_BEHIND: Final = 5_000
+"""Transactions that are read behind a recent state; more, and the whole context is opened."""
+
+_TEXT_ONLY: Final = frozenset(("sync", "join"))
+"""Operations that leave the blocks where they are, unless they make one."""
+
+_log = logging.getLogger(__name__)
 
 _OWN_CLIENTS: Final = range(2**7, 2**14)
 """CRDT client ids of kernels: two bytes when written. One that comes again goes on counting."""
@@ -54,6 +67,52 @@ async def open_document(
                 return stored, await _finish(loader, stored)
         stored = await journal.load(row)
         return stored, await _finish(DocumentLoader(client_id), stored)
+
+
+async def open_recent(
+    journal: Journal, row: ContextRow, client_id: int
+) -> tuple[StoredContext, Document, StoredRecentState] | None:
+    """Load the last blocks of a context, and build a document of them.
+
+    None if they are not stored, or more has changed since than their texts.
+
+    Args:
+        client_id: as for `open_document`.
+
+    Raises:
+        CorruptContextError: if what is stored cannot be read.
+        AntiphonError: storage_failed.
+    """
+    recent = await journal.recent_states.read(row)
+    last = await journal.check_sequence(row)
+    if recent is None or not last - _MOST_BEHIND <= recent.seq <= last:
+        return None
+    for touch in await journal.touches(row, recent.seq, _MOST_BEHIND):
+        is_omitted = any(number <= recent.omitted for number in touch.blocks)
+        if is_omitted or touch.operation not in _TEXT_ONLY:
+            return None
+    stored = await journal.load(row, after=recent.seq, omitted=recent.omitted)
+    if recent.omitted + len(stored.blocks) != recent.blocks:
+        return None
+    loader = DocumentLoader(_short(client_id, stored.clients))
+    try:
+        loader.apply([encode_beginning(recent.clocks)])
+        loader.apply([recent.state])
+        is_sound = decode_state_vector(loader.state_vector()) == recent.ends
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        _log.warning("the recent state of context %s cannot be read and is left out", row.label)
+        return None
+    document = await _finish(loader, stored)
+    document.omit(recent.meta, recent.members)
+    return stored, document, recent
+
+
+def encode_beginning(clocks: Mapping[int, int]) -> bytes:
+    """Return an update that stands for all that was written up to a state vector."""
+    passed = (Struct(client, 0, clock, ContentKind.GC) for client, clock in clocks.items() if clock)
+    return encode_update(passed, ())
 
 
 def _short(drawn: int, taken: Container[int]) -> int:

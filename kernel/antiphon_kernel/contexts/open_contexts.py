@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from weakref import WeakValueDictionary
 
@@ -12,12 +13,13 @@ from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_registry import ContextRegistry
-from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts.loader import open_document, open_recent
 from antiphon_kernel.contexts.page import ContextPage, stored_page
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal
+from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId, IdSource, SessionId
@@ -86,10 +88,16 @@ class OpenContexts:
         """Return the ids of the contexts that are open."""
         return tuple(self._open)
 
-    async def open(self, context: ContextId) -> Context:
-        """A context of the directory, opened if it is not yet; open until the work is over."""
+    async def open(self, context: ContextId, *, is_partial: bool = False) -> Context:
+        """A context of the directory, opened if it is not yet; open until the work is over.
+
+        Args:
+            is_partial: whether the last blocks of a long one are enough.
+        """
         async with self._opening.setdefault(context, asyncio.Lock()):
-            found = self._open.get(context) or await self._load(self._directory[context])
+            found = self._open.get(context)
+            if found is None:
+                found = await self._load(self._directory[context], is_partial=is_partial)
             found.users.add_current()
             return found
 
@@ -104,14 +112,26 @@ class OpenContexts:
         self._quarantine.raise_if_quarantined(context)
         return await stored_page(self._journal, self._directory[context])
 
-    async def _load(self, row: ContextRow) -> Context:
+    async def _load(self, row: ContextRow, *, is_partial: bool) -> Context:
         self._quarantine.raise_if_quarantined(row.id)
         try:
-            stored, document = await open_document(self._journal, row, self._ids.client_id())
+            recent = None
+            if is_partial:
+                recent = await open_recent(self._journal, row, self._ids.client_id())
+            stored, document, cut = recent or (*await self._read(row), None)
         except CorruptContextError as error:
             self._quarantine.add(row.id, error)
             raise
-        context = Context(stored, document, self._journal, self._clock, self._limits, self._guard)
+        context = Context(
+            stored,
+            document,
+            self._journal,
+            self._clock,
+            self._limits,
+            self._guard,
+            cut,
+            partial(self._read_whole, row),
+        )
         context.failed.listen(lambda error: self._drop(context, error))
         context.submitted.listen(self._submissions.notify)
         self._open[row.id] = context
@@ -127,6 +147,16 @@ class OpenContexts:
         self._opened.notify(context)
         self._watch_idle()
         return context
+
+    async def _read(self, row: ContextRow) -> tuple[StoredContext, Document]:
+        return await open_document(self._journal, row, self._ids.client_id())
+
+    async def _read_whole(self, row: ContextRow) -> tuple[StoredContext, Document]:
+        """Read all of a context that is partly open."""
+        stored, document = await self._read(row)
+        if (snapshots := self._snapshots.get(row.id)) is not None:
+            snapshots.read_whole(stored)
+        return stored, document
 
     def _drop(self, context: Context, error: AntiphonError) -> None:
         _log.error("context %s is closed and will be read again: %s", context.label, error)

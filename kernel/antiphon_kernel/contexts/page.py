@@ -52,17 +52,24 @@ class ContextPage(Result):
         return block in ids and (not self.before or ids.index(block) >= PAGE_BLOCKS // 2)
 
 
+def has_page(context: Context, around: str) -> bool:
+    """Return whether an open context holds a block, and those that a page around it shows."""
+    if around not in context.document:
+        return False
+    shown = context.document.order.index(around) - PAGE_BLOCKS // 2
+    return context.holds_last(len(context.document) - shown)
+
+
 def read_page(context: Context, around: str | None = None) -> ContextPage:
     """Return a page of an open context.
 
     Args:
-        around: a block in the middle of it; the last blocks if None.
+        around: a block in the middle of it, of which `has_page` is true; the last blocks if None.
     """
     order = context.document.order
-    count = len(order)
-    end = count
+    end = len(order)
     if around is not None:
-        end = min(count, order.index(around) + PAGE_BLOCKS // 2)
+        end = min(end, order.index(around) + PAGE_BLOCKS // 2)
     first, room, blocks = end, PAGE_CHARACTERS, list[PageBlock]()
     for place in islice(range(end - 1, -1, -1), PAGE_BLOCKS):
         block = order.at(place)
@@ -79,8 +86,8 @@ def read_page(context: Context, around: str | None = None) -> ContextPage:
         context_id=context.id,
         label=context.label,
         context_version=context.seq,
-        count=count,
-        before=first,
+        count=context.block_count,
+        before=first + context.block_count - len(order),
         blocks=blocks,
         members=[one for one in known if one is not None],
     )

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.loader import encode_beginning
+from antiphon_kernel.storage import StoredRecentState
 from antiphon_kernel.time_slice import TimeSlice
-from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import ContentKind, Struct, first_clocks
-from antiphon_kernel.yjs.update_writer import encode_update
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.update import first_clocks
 
 _OPS_READ: Final = 64
 _MOST_OPS: Final = 100_000
@@ -49,12 +51,7 @@ class RecentState:
 
     def beginning(self) -> bytes:
         """Return the update that the rest of the state, since `clocks`, builds on."""
-        passed = (
-            Struct(client, 0, clock, ContentKind.GC)
-            for client, clock in self.clocks.items()
-            if clock
-        )
-        return encode_update(passed, ())
+        return encode_beginning(self.clocks)
 
 
 class RecentBlocks:
@@ -107,7 +104,8 @@ class RecentBlocks:
             count: of the last blocks, in document order, that it shows.
         """
         meta, _ = self._context.document.stated_values()
-        return meta == state.meta and self._lowest(count) > state.omitted
+        is_known = self._context.holds_last(count)
+        return is_known and meta == state.meta and self._lowest(count) > state.omitted
 
     def _lowest(self, count: int) -> int:
         """Return the lowest number of the last blocks and of all open ones."""
@@ -122,7 +120,7 @@ class RecentBlocks:
 
     def _oldest(self, count: int) -> int:
         """Return the number of the oldest of the last blocks; 0 if not much more is before it."""
-        total = len(self._context.document)
+        total = self._context.block_count
         oldest = self._lowest(count) if total > 2 * count else 0
         return oldest if oldest > total // 2 else 0
 
@@ -134,7 +132,7 @@ class RecentBlocks:
         known = self._known
         if known is None or not known.oldest <= oldest <= known.sought + count:
             known = self._known = await self._find(oldest)
-        return known if known.oldest > len(self._context.document) // 2 else None
+        return known if known.oldest > self._context.block_count // 2 else None
 
     async def _find(self, oldest: int) -> _HistoryPoint:
         context = self._context
@@ -152,3 +150,30 @@ class RecentBlocks:
                 await slices.pause()
             end = after
         return _HistoryPoint({}, 0, oldest)
+
+
+async def read_recent(context: Context, count: int) -> StoredRecentState | None:
+    """Return the last blocks as they are stored, to open the context without the others.
+
+    None if nothing would be left out.
+    """
+    cut = context.cut or await RecentBlocks(context).state(count)
+    omitted, clocks = cut.omitted, cut.clocks
+    if not clocks:
+        return None
+    document, number = context.document, context.number
+    if context.cut is not None:
+        complete = context.cut.complete
+    else:
+        last = takewhile(lambda block: number(block) > omitted, reversed(document.block_ids()))
+        complete = sum(1 for _ in last)
+    return StoredRecentState(
+        context.seq,
+        context.block_count,
+        omitted,
+        complete,
+        clocks,
+        decode_state_vector(document.state_vector()),
+        *document.stated_values(),
+        document.update_since(encode_state_vector(clocks)),
+    )

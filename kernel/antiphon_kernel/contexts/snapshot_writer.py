@@ -1,4 +1,4 @@
-"""Writing of a context's snapshot, in the background as it grows, and of its page at the end."""
+"""Writing of a context's snapshot as it grows, and of its page and its last blocks at the end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.page import store_page
+from antiphon_kernel.contexts.recent_blocks import read_recent
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import ContextRow, Journal, Snapshot
+from antiphon_kernel.storage import ContextRow, Journal, Snapshot, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
 
 _STATE_BYTES: Final = 1_000
@@ -50,6 +51,11 @@ class SnapshotWriter:
         if self._is_due():
             self._start()
 
+    def read_whole(self, stored: StoredContext) -> None:
+        """Count from the snapshot on with which all of the context has been read."""
+        self._transactions = len(stored.updates)
+        self._has_index = bool(stored.item_index)
+
     def _committed(self, broadcast: Broadcast) -> None:
         self._transactions += 1
         self._bytes += len(broadcast.update)
@@ -58,6 +64,8 @@ class SnapshotWriter:
 
     def _is_due(self) -> bool:
         limits = self._limits
+        if self._context.is_partial:
+            return False
         # In proportion to what there is: a long document is not written again for every page.
         enough = max(limits.snapshot_bytes, self._size // 2)
         many = max(limits.snapshot_transactions, self._size // _STATE_BYTES)
@@ -99,6 +107,9 @@ class SnapshotWriter:
     async def write_last(self) -> bool:
         """Write the page, and a snapshot if opening without it would take noticeably longer.
 
+        The last blocks are written too, if there are many more. Of a context that is partly open
+        there is no snapshot.
+
         Returns whether all that was due is on disk; else the reason is logged.
         """
         if self._writing is not None:
@@ -106,9 +117,12 @@ class SnapshotWriter:
         is_stored = True
         try:
             await store_page(self._journal, self._context)
+            await self._write_recent()
         except AntiphonError as error:
             _log.warning("no page of context %s: %s", self._context.label, error)
             is_stored = False
+        if self._context.is_partial:
+            return is_stored
         structure = self._context.structure
         is_due = self._transactions >= self._limits.snapshot_transactions_on_close
         if is_due or (structure.ready and not self._has_index):
@@ -117,6 +131,19 @@ class SnapshotWriter:
             # There is time now to keep what was long to read.
             is_stored = await self._start(with_index=True) and is_stored
         return is_stored
+
+    async def _write_recent(self) -> None:
+        """Write the last blocks if there are many more and those on disk are not as they are."""
+        context, limits = self._context, self._limits
+        stored = self._journal.recent_states
+        if context.block_count <= 2 * limits.recent_blocks:
+            return
+        if await stored.seq(self._row) == context.seq:
+            return
+        recent = await read_recent(context, limits.recent_blocks)
+        if recent is not None:
+            await context.wait_persisted()
+            await stored.write(self._row, recent)
 
     def cancel(self) -> None:
         """Stop at once: the context is closed, or has failed and says nothing any more."""

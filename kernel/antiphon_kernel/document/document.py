@@ -662,8 +662,12 @@ class Document:
 
     def begin_without(self, meta: Mapping[str, str], members: Mapping[str, str]) -> None:
         """Expect a state without its beginning, which held these `stated_values`."""
-        self._omitted_meta, self._omitted_members = dict(meta), dict(members)
+        self.omit(meta, members)
         self.has_parts = True
+
+    def omit(self, meta: Mapping[str, str], members: Mapping[str, str]) -> None:
+        """Take over these `stated_values`, which are left out of the state."""
+        self._omitted_meta, self._omitted_members = dict(meta), dict(members)
 
     def stated_values(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the maps ``meta`` and ``members``, with what is left out of the state."""

@@ -41,6 +41,7 @@ from antiphon_kernel.storage.rows import (
     Snapshot,
     StoredContext,
     StoredOp,
+    StoredRecentState,
     Touch,
     UndoKey,
     UndoRow,

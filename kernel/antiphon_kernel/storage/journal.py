@@ -24,7 +24,7 @@ from antiphon_kernel.storage.rows import (
     StoredContext,
 )
 from antiphon_kernel.storage.search_table import SearchTable
-from antiphon_kernel.storage.snapshots import Pages, Snapshots
+from antiphon_kernel.storage.snapshots import Pages, RecentStates, Snapshots
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
@@ -45,6 +45,7 @@ class Journal(JournalReader):
         super().__init__(database)
         self.snapshots = Snapshots(database)
         self.pages = Pages(database)
+        self.recent_states = RecentStates(database)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
@@ -139,17 +140,23 @@ class Journal(JournalReader):
         sql = "UPDATE contexts SET epoch = ? WHERE number = ?"
         await self._database.insert(sql, (epoch, context.number))
 
-    async def load(self, context: ContextRow, after: int = 0) -> StoredContext:
+    async def load(self, context: ContextRow, after: int = 0, *, omitted: int = 0) -> StoredContext:
         """Everything that belongs to one context; of its transactions those behind `after`.
+
+        Args:
+            omitted: number up to which no block is wanted.
 
         Raises:
             CorruptContextError: if a transaction is missing or its record cannot be read.
             AntiphonError: storage_failed.
         """
-        number = (context.number,)
         updates, touched = await self.updates(context, after)
-        sql = "SELECT number, id, version FROM blocks WHERE context = ? ORDER BY number"
-        blocks = tuple(BlockRow(*row) for row in await self._database.select(sql, number))
+        sql = (
+            "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
+            " ORDER BY number"
+        )
+        rows = await self._database.select(sql, (context.number, omitted))
+        blocks = tuple(BlockRow(*row) for row in rows)
         return StoredContext(
             context,
             after + len(updates),

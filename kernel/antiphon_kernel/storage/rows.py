@@ -139,6 +139,28 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRecentState:
+    """The last blocks of a context as they were after transaction `seq`."""
+
+    seq: int
+    blocks: int
+    """Number of all blocks."""
+    omitted: int
+    """Number of the blocks that are left out: those with the numbers up to this."""
+    complete: int
+    """Number of the last blocks in document order that are here for sure."""
+    clocks: Mapping[int, int]
+    """The state vector of what is left out."""
+    ends: Mapping[int, int]
+    """The state vector of the whole document."""
+    meta: Mapping[str, str]
+    members: Mapping[str, str]
+    """The root maps of these names, which may be left out."""
+    state: bytes
+    """All that was written behind `clocks`, as one update."""
+
+
+@dataclass(frozen=True, slots=True)
 class Blob:
     """Bytes that blocks refer to by their hash."""
 

@@ -167,5 +167,23 @@ CREATE TABLE pages (
 );
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS, _DISPLAY_NAMES, _PAGES)
+_RECENT_STATES: Final = """
+CREATE TABLE recent_states (
+    context INTEGER PRIMARY KEY REFERENCES contexts (number),
+    format INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    state BLOB NOT NULL,
+    digest BLOB NOT NULL
+);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    _INITIAL,
+    _ORIGINS,
+    _CREATORS,
+    _DISPLAY_NAMES,
+    _PAGES,
+    _RECENT_STATES,
+)
 """In order; a new one goes to the end. What has been released is never edited."""

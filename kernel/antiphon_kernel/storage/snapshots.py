@@ -1,10 +1,11 @@
-"""Snapshots and pages: what is kept of a context at one `seq`, for quick opening only.
+"""Snapshots, pages and recent states: what is kept of a context at one `seq`, for quick opening.
 
 The transactions themselves are kept: a snapshot that is damaged, or does not fit them, is left out
 and everything is read from the transactions. There is one snapshot a context, the newest.
 
 A page holds the last blocks, to be read without opening the context. One that is damaged, or older
-than the last transaction, is left out.
+than the last transaction, is left out. A recent state holds more of the last blocks as the engine
+writes them, to open the context without its oldest ones; a damaged one is left out, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from antiphon_kernel.storage.database import Database, Statement
-from antiphon_kernel.storage.rows import SNAPSHOT_FORMAT, ContextRow, Snapshot
+from antiphon_kernel.storage.rows import (
+    SNAPSHOT_FORMAT,
+    ContextRow,
+    Snapshot,
+    StoredRecentState,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -101,18 +107,63 @@ class Pages:
         if not rows:
             return None
         page, digest = rows[0]
-        if not isinstance(page, bytes) or _digest(context, seq, page) != digest:
+        if not isinstance(page, bytes) or _digest(context, PAGE_FORMAT, seq, page) != digest:
             _log.warning("the page of context %s is damaged and left out", context.label)
             return None
         return page
 
     async def write(self, context: ContextRow, seq: int, page: bytes) -> None:
         """Put a page in the place of the one before."""
-        values = context.number, PAGE_FORMAT, seq, page, _digest(context, seq, page)
+        values = context.number, PAGE_FORMAT, seq, page, _digest(context, PAGE_FORMAT, seq, page)
         sql = "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)"
         await self._database.write([(sql, [values])])
 
 
-def _digest(context: ContextRow, seq: int, page: bytes) -> bytes:
-    about = json.dumps([PAGE_FORMAT, context.id, seq, len(page)]).encode()
-    return hashlib.blake2b(about + page, digest_size=16).digest()
+RECENT_FORMAT: Final = 1
+"""Format of the recent states written by this version; others are left out."""
+
+
+class RecentStates:
+    """The recent states of one journal, one for each long context that has been closed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, context: ContextRow) -> StoredRecentState | None:
+        """The last blocks of a context; None if there are none that can be trusted."""
+        sql = "SELECT seq, about, state, digest FROM recent_states WHERE context = ? AND format = ?"
+        rows = await self._database.select(sql, (context.number, RECENT_FORMAT))
+        if not rows:
+            return None
+        seq, about, state, digest = rows[0]
+        if isinstance(about, str) and isinstance(state, bytes):
+            if _digest(context, RECENT_FORMAT, seq, about.encode(), state) == digest:
+                blocks, omitted, complete, clocks, ends, meta, members = json.loads(about)
+                clocks, ends = dict(clocks), dict(ends)
+                return StoredRecentState(
+                    seq, blocks, omitted, complete, clocks, ends, meta, members, state
+                )
+        _log.warning("the recent state of context %s is damaged and left out", context.label)
+        return None
+
+    async def seq(self, context: ContextRow) -> int | None:
+        """Return the transaction after which the last blocks were stored; None if they are not."""
+        sql = "SELECT seq FROM recent_states WHERE context = ? AND format = ?"
+        rows = await self._database.select(sql, (context.number, RECENT_FORMAT))
+        return int(rows[0][0]) if rows else None
+
+    async def write(self, context: ContextRow, recent: StoredRecentState) -> None:
+        """Put the last blocks in the place of those before."""
+        numbers = recent.blocks, recent.omitted, recent.complete
+        clocks, ends = list(recent.clocks.items()), list(recent.ends.items())
+        about = json.dumps([*numbers, clocks, ends, dict(recent.meta), dict(recent.members)])
+        parts = about.encode(), recent.state
+        digest = _digest(context, RECENT_FORMAT, recent.seq, *parts)
+        values = context.number, RECENT_FORMAT, recent.seq, about, recent.state, digest
+        sql = "INSERT OR REPLACE INTO recent_states VALUES (?, ?, ?, ?, ?, ?)"
+        await self._database.write([(sql, [values])])
+
+
+def _digest(context: ContextRow, format_: int, seq: int, *parts: bytes) -> bytes:
+    about = json.dumps([format_, context.id, seq, *map(len, parts)]).encode()
+    return hashlib.blake2b(b"".join((about, *parts)), digest_size=16).digest()

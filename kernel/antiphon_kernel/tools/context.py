@@ -15,6 +15,7 @@ from antiphon_kernel.contexts import (
     ContextPage,
     Fork,
     InitialContent,
+    has_page,
     read_now,
     read_page,
     read_version,
@@ -517,9 +518,11 @@ async def page(call: Call, params: ContextPageParams) -> ContextPage:
     if stored is not None and (around is None or stored.surrounds(around)):
         call.check()
         return stored
-    context = await call.context(params.context)
-    block = await block_in(call, context, around) if around is not None else None
+    context = await call.recent_context(params.context)
+    if around is not None and not has_page(context, around):
+        await context.whole()
+        around = await block_in(call, context, around)
     context.appends.flush_all()
-    found = read_page(context, block)
+    found = read_page(context, around)
     await context.wait_persisted()
     return found

@@ -461,7 +461,9 @@ class TurnRunner:
         return task
 
     def _opened(self, context: Context) -> None:
-        if (model := self.default_model(context)) is not None and not self._closed:
+        if context.is_partial or self._closed:
+            return
+        if (model := self.default_model(context)) is not None:
             name = f"reading {context.label} for {model}"
             self._reading.add(task := self._begin(self._read_ahead(context, model), name))
             stop_using = context.users.add()

@@ -436,6 +436,28 @@ class ItemIndex:
 
     # Asking
 
+    def edits_texts(self, update: DecodedUpdate) -> bool:
+        """Return whether an update inserts text beside known text, or removes some, and no more.
+
+        What has come before is not looked at.
+        """
+        staged = ItemIndex(self)
+        for item in update.structs:
+            end = staged.end(item.client)
+            if item.clock + item.length <= end:
+                continue
+            is_next = item.clock == end
+            if item.kind is not ContentKind.STRING or not is_next or not staged.add_typed(item):
+                return False
+        return all(
+            ids.end <= staged.end(ids.client)
+            and all(
+                place.nature is ItemRole.VALUE and place.container.is_text
+                for _, place in staged.runs(ids)
+            )
+            for ids in update.deletions
+        )
+
     def end(self, client: int) -> int:
         """The clock after the last item of a client."""
         line = self._lines.get(client) or self._lines_below.get(client)

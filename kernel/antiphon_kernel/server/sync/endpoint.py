@@ -50,7 +50,7 @@ class SyncServer(WebsocketServer):
 
     async def _open_room(self, name: str) -> Room:
         """Return the room of the context that `name` (a label or an id) refers to."""
-        context = await self._kernel.context(name)
+        context = await self._kernel.recent_context(name)
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:
             room = self.rooms[context.id] = Room(context, self._limits, self.log)

@@ -15,7 +15,7 @@ from typing import Final
 
 from pycrdt import Channel
 
-from antiphon_kernel.contexts import Applied, Context, RecentBlocks, RecentState
+from antiphon_kernel.contexts import Applied, Context, PartlyOpenError, RecentBlocks, RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
@@ -200,7 +200,9 @@ class Room:
         if update == EMPTY_UPDATE:
             return True
         context = self.context
-        return not context.structure.ready and context.document.only_removes_removed(update)
+        if context.structure.ready or context.is_partial:
+            return False
+        return context.document.only_removes_removed(update)
 
     def _receive_bundle(self, client: SyncConnection, bundle: UpdateBatch) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
@@ -210,7 +212,7 @@ class Room:
         try:
             update, _, decoded = bundle.merged
             future = context.apply_update(client.actor, update, client, decoded=decoded)
-        except AntiphonError:
+        except (AntiphonError, PartlyOpenError):
             return False
         client.caught_up = True
         client.receipts.applied(future, complete=False, frames=len(bundle.messages))
@@ -226,7 +228,10 @@ class Room:
                     is_large = is_large and not self._changes_nothing(update)
                     if client.joined and (is_large or in_flight.has(client.actor)):
                         return frame
-                    self._apply(client, update, complete=isinstance(frame, SyncStep2))
+                    try:
+                        self._apply(client, update, complete=isinstance(frame, SyncStep2))
+                    except PartlyOpenError:
+                        return frame
                 case SyncStep1(state_vector):
                     self._on_sync_step1(client, state_vector)
                 case AwarenessUpdate(update):
@@ -288,6 +293,11 @@ class Room:
         A client that has to go is not waited for; what has been accepted of it goes in anyway.
         """
         context, actor, complete = self.context, client.actor, isinstance(frame, SyncStep2)
+        try:
+            await context.whole()
+        except AntiphonError as error:
+            self._reject(client, error)
+            return
         if len(frame.update) <= _LARGE:
             while context.in_flight.has(actor):
                 turn = context.in_flight.wait_applied(actor)
@@ -334,7 +344,7 @@ class Room:
 
     def _keep_shown(self, client: SyncConnection, state: RecentState) -> None:
         """Let no block go that a client has which began with a state."""
-        client.recent = max(client.recent, len(self.context.document) - state.omitted)
+        client.recent = max(client.recent, self.context.block_count - state.omitted)
 
     def _applied(self, applied: Applied) -> None:
         """Begin anew with clients that would not see a change in what they were given."""

@@ -83,8 +83,13 @@ async def _write_state(
     """Bring a client up to date: the last part of the state is the answer that it waits for."""
     before: bytes | None = None
     try:
-        if client.recent and state_vector == NO_STATE:
+        is_recent = client.recent > 0 and state_vector == NO_STATE
+        if not (is_recent and context.holds_last(client.recent)):
+            await context.whole()
+        if is_recent:
             begin = client.began_with = await recent.state(client.recent)
+            if not begin.clocks:
+                await context.whole()
             await _write_pending(
                 client, encode_frame(Omitted(begin.omitted, begin.meta, begin.members))
             )
@@ -111,6 +116,7 @@ async def _resync(
     client: SyncConnection, context: Context, recent: RecentBlocks, missed: dict[int, int]
 ) -> None:
     """Bring a client that had fallen behind up to date."""
+    await context.whole()
     clocks = decode_state_vector(context.document.state_vector())
     for crdt_client, start in missed.items():
         clocks[crdt_client] = min(start, clocks.get(crdt_client, start))

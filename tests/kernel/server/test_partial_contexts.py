@@ -1,0 +1,353 @@
+"""A long context that the kernel opens with its last blocks, until more is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.contexts import Context, OpenContexts, open_contexts, open_document, page
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
+from antiphon_kernel.storage import ContextRow, Journal, StoredContext
+from antiphon_kernel.types.errors import AntiphonError
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import until
+
+ALL = 40
+RECENT = 10
+ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 3
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
+    limits = Limits(recent_blocks=RECENT)
+    async with served_kernel(tmp_path, DEFAULT_SERVER_LIMITS, kernel_limits=limits) as served:
+        yield served
+
+
+@pytest.fixture
+async def blocks(served: ServedKernel) -> list[str]:
+    return [await served.block(f"text {number}") for number in range(ALL)]
+
+
+async def restart(served: ServedKernel) -> None:
+    await served.stop()
+    await served.start()
+
+
+async def kill(served: ServedKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restart a kernel that writes nothing more than what has been committed."""
+
+    async def close(_: OpenContexts) -> None:
+        pass
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OpenContexts, "close", close)
+        await served.stop()
+    await served.start()
+
+
+async def opened(served: ServedKernel) -> Context:
+    """The context as it is open now."""
+    return await served.kernel.recent_context()
+
+
+async def texts(served: ServedKernel) -> dict[str, str]:
+    """The text of each block of the whole context."""
+    return held((await served.context()).document)
+
+
+def held(document: Document) -> dict[str, str]:
+    return {block: document.text(block) for block in document.block_ids()}
+
+
+@pytest.fixture
+async def replica(served: ServedKernel, blocks: list[str]) -> Replica:
+    """A replica of the last blocks of a context that is partly open."""
+    assert blocks
+    await restart(served)
+    replica = await served.replica(recent=RECENT)
+    assert (await opened(served)).is_partial
+    return replica
+
+
+async def test_context_opened_for_recent_blocks_holds_only_these(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    context = await opened(served)
+    assert list(context.document.block_ids()) == blocks[-RECENT:]
+    assert context.block_count == ALL
+    assert list(replica.document.block_ids()) == blocks[-RECENT:]
+    assert replica.omitted == ALL - RECENT
+    page = await served.call("context.page")
+    assert (page["count"], page["before"]) == (ALL, ALL - RECENT)
+    assert [one["content"] for one in page["blocks"]] == [f"text {n}" for n in range(30, 40)]
+
+
+async def test_page_around_a_block_is_read_without_the_oldest_where_they_are_not_on_it(
+    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert replica.omitted
+    monkeypatch.setattr(page, "PAGE_BLOCKS", 4)
+    for place, is_partial in ((ALL - 1, True), (ALL - RECENT + 2, True), (ALL - RECENT + 1, False)):
+        found = await served.call("context.page", around=blocks[place])
+        begin = found["before"]
+        assert [one["block_id"] for one in found["blocks"]] == blocks[begin : begin + 4]
+        assert begin == min(place - 2, ALL - 4)
+        assert (await opened(served)).is_partial is is_partial
+
+
+async def test_text_typed_into_recent_blocks_leaves_the_context_partial(
+    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica.document.splice(blocks[-1], 0, 4, "mine")
+    replica.document.splice(blocks[-2], 2, 0, "😀")
+    await replica.saved()
+    assert (await opened(served)).is_partial
+    await kill(served, monkeypatch)
+    assert (await opened(served)).is_partial
+    found = await texts(served)
+    assert (found[blocks[-1]], found[blocks[-2]]) == ("mine 39", "te😀xt 38")
+    assert list(found) == blocks
+
+
+async def test_tool_call_finds_the_whole_context(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    replica.document.splice(blocks[-1], 0, 0, "my ")
+    await replica.saved()
+    before = (await opened(served)).version(blocks[-1])
+    await served.call("block.append", block_id=blocks[0], text="!")
+    await served.call("block.append", block_id=blocks[-1], text="!")
+    assert not (await opened(served)).is_partial
+    await until(lambda: replica.document.text(blocks[-1]) == "my text 39!")
+    assert (await texts(served))[blocks[0]] == "text 0!"
+    assert (await opened(served)).version(blocks[-1]) == before + 1
+    runs = (await served.call("block.blame", block_id=blocks[-1]))["runs"]
+    assert [(run["start"], run["end"]) for run in runs] == [(0, 3), (3, 10), (10, 11)]
+    await served.call("block.undo", block_id=blocks[-1])
+    await served.call("block.undo", block_id=blocks[-1])
+    assert (await texts(served))[blocks[-1]] == "text 39"
+
+
+async def test_replica_of_everything_gets_everything(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    whole = await served.replica()
+    assert list(whole.document.block_ids()) == blocks
+    whole.document.splice(blocks[0], 0, 0, "old ")
+    replica.document.splice(blocks[-1], 0, 0, "new ")
+    await whole.saved()
+    await until(lambda: whole.document.text(blocks[-1]) == "new text 39")
+    assert held(whole.document) == await texts(served)
+
+
+async def test_replica_of_everything_that_comes_back_loses_nothing(
+    served: ServedKernel, blocks: list[str]
+) -> None:
+    whole = await served.replica()
+    await served.stop()
+    await until(lambda: whole.state is not ReplicaState.LIVE)
+    whole.document.splice(blocks[0], 0, 4, "offline")
+    whole.document.splice(blocks[-1], 0, 4, "offline")
+    await served.start()
+    assert (await opened(served)).is_partial
+    await whole.saved()
+    found = await texts(served)
+    assert (found[blocks[0]], found[blocks[-1]]) == ("offline 0", "offline 39")
+    assert held(whole.document) == found
+    assert list(found) == blocks
+
+
+async def test_more_recent_blocks_than_are_kept_apart_come_all(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    other = await served.replica(recent=RECENT + 5)
+    assert list(other.document.block_ids()) == blocks[-RECENT - 5 :]
+    await replica.read_earlier(ALL)
+    await until(lambda: list(replica.document.block_ids()) == blocks)
+
+
+async def test_draft_of_a_replica_reaches_the_end_of_the_whole_context(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    created = await served.call("block.create", kind="text", role="user", content="hello")
+    await until(lambda: created["block_id"] in replica.document)
+    await restart(served)
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    assert list(await texts(served)) == [*blocks, created["block_id"]]
+
+
+async def test_text_written_while_the_rest_is_read_is_kept(
+    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(
+        journal: Journal, row: ContextRow, client: int
+    ) -> tuple[StoredContext, Document]:
+        found = await open_document(journal, row, client)
+        reading.set()
+        await go_on.wait()
+        return found
+
+    monkeypatch.setattr(open_contexts, "open_document", slowly)
+    replica.document.splice(blocks[-1], 0, 0, "before ")
+    await replica.saved()
+    waiting = asyncio.create_task(texts(served))
+    await reading.wait()
+    replica.document.splice(blocks[-1], 0, 0, "meanwhile ")
+    replica.document.splice(blocks[-2], 0, 4, "")
+    await replica.saved()
+    go_on.set()
+    found = await waiting
+    assert (found[blocks[-1]], found[blocks[-2]]) == ("meanwhile before text 39", " 38")
+    replica.document.splice(blocks[-2], 0, 0, "after")
+    await replica.saved()
+    assert (await texts(served))[blocks[-2]] == "after 38"
+    await restart(served)
+    assert held((await served.context()).document)[blocks[-1]] == found[blocks[-1]]
+
+
+async def test_context_with_new_blocks_since_its_last_ones_were_stored_is_opened_whole(
+    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert replica.omitted
+    new = await served.block("new")
+    await kill(served, monkeypatch)
+    assert not (await opened(served)).is_partial
+    assert list(await texts(served)) == [*blocks, new]
+
+
+async def test_context_whose_old_blocks_have_changed_is_opened_whole(
+    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert replica.omitted
+    whole = await served.replica()
+    whole.document.splice(blocks[0], 0, 0, "x")
+    await whole.saved()
+    await kill(served, monkeypatch)
+    assert not (await opened(served)).is_partial
+    assert (await texts(served))[blocks[0]] == "xtext 0"
+
+
+@pytest.mark.parametrize("change", ["state = x'00'", "about = '[]'", "format = 7"])
+async def test_damaged_recent_state_is_left_out(
+    served: ServedKernel, blocks: list[str], change: str, tmp_path: Path
+) -> None:
+    await served.stop()
+    with closing(sqlite3.connect(tmp_path / "data" / "journal.db")) as database:
+        database.execute(f"UPDATE recent_states SET {change}")
+        database.commit()
+    await served.start()
+    assert not (await opened(served)).is_partial
+    assert list(await texts(served)) == blocks
+
+
+async def test_context_whose_rest_is_damaged_says_so_and_keeps_what_is_typed(
+    served: ServedKernel, blocks: list[str], tmp_path: Path
+) -> None:
+    await served.stop()
+    with closing(sqlite3.connect(tmp_path / "data" / "journal.db")) as database:
+        database.execute("DELETE FROM snapshots")
+        database.execute("UPDATE ops SET changes = x'ff' WHERE seq = 3")
+        database.commit()
+    await served.start()
+    replica = await served.replica(recent=RECENT)
+    with pytest.raises(AntiphonError, match="damaged"):
+        await served.call("block.read", block_id=blocks[0])
+    replica.document.splice(blocks[-1], 0, 0, "kept ")
+    await replica.saved()
+    assert (await opened(served)).document.text(blocks[-1]) == "kept text 39"
+
+
+async def test_old_call_that_waits_is_among_the_recent_blocks(served: ServedKernel) -> None:
+    for number in range(ALL):
+        await served.block(f"text {number}")
+    waiting = await served.block(kind="tool_call")
+    for number in range(RECENT + 5):
+        await served.block(f"more {number}")
+    await restart(served)
+    context = await opened(served)
+    assert context.is_partial
+    assert context.document.open_blocks([waiting]) == [waiting]
+
+
+async def test_stored_state_of_recent_blocks_does_not_grow_with_those_before(
+    served: ServedKernel, blocks: list[str], tmp_path: Path
+) -> None:
+    async def size() -> int:
+        await restart(served)
+        with closing(sqlite3.connect(tmp_path / "data" / "journal.db")) as database:
+            return int(database.execute("SELECT length(state) FROM recent_states").fetchone()[0])
+
+    assert blocks
+    few = await size()
+    for number in range(10 * ALL):
+        await served.block(f"text {number}")
+    assert await size() < 1.2 * few
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+async def test_replicas_of_partial_and_whole_contexts_converge_over_restarts(
+    served: ServedKernel, blocks: list[str], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    replicas = [await served.replica(recent=RECENT) for _ in range(2)]
+    typed: dict[str, str] = {}
+    await restart(served)
+    assert (await opened(served)).is_partial
+    for number in range(120):
+        replica, event = rng.choice(replicas), rng.random()
+        block = rng.choice(replica.document.block_ids())
+        text = replica.document.text(block)
+        if event < 0.7:
+            typed[mark := f"⟨{number}😀⟩"] = block
+            starts = [at for at in range(len(text) + 1) if "⟨" not in text[:at].split("⟩")[-1]]
+            replica.document.splice(block, rng.choice(starts), 0, mark)
+        elif event < 0.8 and "t" in text:
+            replica.document.splice(block, text.index("t"), 1, "")
+        elif event < 0.86:
+            await (restart(served) if rng.random() < 0.5 else kill(served, monkeypatch))
+            await opened(served)
+        elif event < 0.88:
+            replicas.append(await served.replica(recent=rng.choice((0, 0, RECENT, RECENT + 5))))
+        elif event < 0.9:
+            await served.call("block.append", block_id=rng.choice(blocks), text="!")
+        elif event < 0.92:
+            await served.call("block.move", block_id=rng.choice(blocks[:-1]), after=blocks[-1])
+        elif event < 0.94:
+            blocks.append(await served.block("new"))
+        elif event < 0.95:
+            await replica.read_earlier(len(replica.document) + rng.randint(0, 5))
+        await asyncio.sleep(rng.choice((0, 0.001, 0.01)))
+    for replica in replicas:
+        await replica.saved()
+    found = await texts(served)
+    assert set(found) == set(blocks)
+    assert {mark: block for mark, block in typed.items() if mark not in found[block]} == {}
+    for replica in replicas:
+        await until(partial_of(found, replica))
+
+
+def partial_of(found: dict[str, str], replica: Replica) -> Callable[[], bool]:
+    """Return whether a replica holds what it should of these texts, in their order."""
+
+    def is_same() -> bool:
+        here = held(replica.document)
+        ends = list(here.items())[-RECENT:] == list(found.items())[-RECENT:]
+        ordered = [block for block in found if block in here] == list(here)
+        is_all = len(here) + replica.omitted == len(found)
+        return ends and ordered and is_all and here.items() <= found.items()
+
+    return is_same
