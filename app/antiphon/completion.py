@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from antiphon.file_mentions import complete_mention
 
@@ -46,7 +46,8 @@ class SlashCommand:
 
     name: str
     help: str
-    run: Callable[[str], object]
+    run: Callable[[str], Coroutine[Any, Any, bool] | None]
+    """A coroutine returns whether the kernel has accepted it."""
     argument: str = ""
     """Name of the argument, as in `a theme`; empty if it takes none."""
     choices: Sequence[str] = ()

@@ -520,9 +520,10 @@ class BaseScreen(BackgroundTaskMixin[None]):
         """Let a model answer the messages in this context that name none."""
         self.run_in_background(self._choose_model(name))
 
-    async def _choose_model(self, name: str) -> None:
-        await self._kernel.choose_model(name)
+    async def _choose_model(self, name: str) -> bool:
+        is_chosen = await self._kernel.choose_model(name)
         await self._fetch_models()
+        return is_chosen
 
     async def _fetch_models(self) -> None:
         """Ask which models answer here and what they use; say what to do if there is none."""

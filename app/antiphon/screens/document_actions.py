@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from textual import on, work
 from textual.message import Message
@@ -52,7 +52,7 @@ from antiphon.widgets.status import FindBar, HintBar, LiveStrip
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import join_names
+from antiphon_kernel.types.quoting import join_names, quote
 
 NO_CELL: Final = "There is no cell yet."
 
@@ -135,19 +135,20 @@ class DocumentActions(CellActions):
     def commands(self) -> Mapping[str, SlashCommand]:
         """Return the commands that can be typed now, by name: those of the palette, and more."""
         themes = sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys())
-        labels = {one.label: one.id for one in self.contexts}
+        labels = sorted(one.label for one in self.contexts)
         with_arguments = (
             SlashCommand("theme", "Show another theme.", self.choose_theme, "a theme", themes),
             SlashCommand(
-                "model", "Choose who answers here.", self.choose_model, "a model", self.models.names
+                "model",
+                "Choose who answers here.",
+                self._choose_model,
+                "a model",
+                self.models.names,
             ),
             SlashCommand(
-                "context",
-                "Open another context.",
-                lambda label: self._switch_context(labels.get(label, label), None),
-                "a context",
-                sorted(labels),
+                "context", "Open another context.", self._open_labelled, "a context", labels
             ),
+            SlashCommand("new", "Make a context and open it.", self._create_context, "a name"),
             SlashCommand("rename", "Rename this context.", self._rename, "a name"),
         )
         plain = (
@@ -160,15 +161,27 @@ class DocumentActions(CellActions):
         )
         return {one.name: one for one in (*with_arguments, *plain)}
 
-    def _run_plain(self, action: str, argument: str) -> None:
+    def _run_plain(self, action: str, _: str) -> None:
         """Do what a command without an argument does."""
-        if argument:
-            self.hint(f"/{action.replace('_', '-')} takes nothing behind it.")
-        else:
-            getattr(self, f"action_{action}")()
+        getattr(self, f"action_{action}")()
 
-    def _rename(self, label: str) -> None:
-        self.run_in_background(self._kernel.rename_context(label))
+    async def _open_labelled(self, label: str) -> bool:
+        await self.fetch_contexts()
+        found = next((one.id for one in self.contexts if one.label == label), "")
+        if found or not self._session.is_live:
+            self.open_context(found)
+        else:
+            self.hint(f"There is no other context {quote(label)}.")
+        return self._session.is_live and bool(found)
+
+    async def _create_context(self, label: str) -> bool:
+        made = await self._kernel.create_context(label)
+        if made is not None:
+            self._switch_context(made, None)
+        return made is not None
+
+    async def _rename(self, label: str) -> bool:
+        return await self._kernel.rename_context(label) is not None
 
     def choose_theme(self, name: str) -> None:
         """Show a theme, now and in later runs."""
@@ -185,15 +198,22 @@ class DocumentActions(CellActions):
             self.hint(
                 f"There is no command /{name}: / lists them. A space before the / sends a message."
             )
-        elif command.argument and (
-            not argument or (command.choices and argument not in command.choices)
+        elif bool(argument) != bool(command.argument) or (
+            command.choices and argument not in command.choices
         ):
             known = f": {join_names(command.choices)}" if command.choices else ""
-            self.hint(f"/{name} takes {command.argument}{known}.")
+            self.hint(f"/{name} takes {command.argument or 'nothing behind it'}{known}.")
         else:
             self.composer.draft.clear()
-            command.run(argument)
+            calling = command.run(argument)
+            if calling is not None:
+                self.run_in_background(self._put_back_if_refused(calling, text))
         return True
+
+    async def _put_back_if_refused(self, calling: Coroutine[Any, Any, bool], text: str) -> None:
+        if not await calling:
+            self.composer.draft.put_back(text)
+            self.composer.editor.action_text_end()
 
     @requires_write
     def action_private(self) -> None:

@@ -349,6 +349,11 @@ class KernelActions:
         made = await self.call("context.fork", params, "Not forked")
         return None if made is None else str(made["context_id"])
 
+    async def create_context(self, label: str) -> str | None:
+        """Make a context; return its id, None if refused."""
+        made = await self.call("context.create", {"label": label}, "Not made")
+        return None if made is None else str(made["context_id"])
+
     async def rename_context(
         self, label: str, context: str | None = None
     ) -> Mapping[str, Any] | None:
@@ -395,11 +400,13 @@ class KernelActions:
         made = await self.call("kernel.invite", {"role": role}, "Not invited")
         return None if made is None else str(made.get("join") or made["token"])
 
-    async def choose_model(self, name: str) -> None:
-        """Let a model answer the messages in this context that name none."""
+    async def choose_model(self, name: str) -> bool:
+        """Let a model answer the messages in this context that name none; whether it does."""
         params = {"context": self._session.document.context, "model": name}
-        if await self.call("context.model", params, "Not chosen") is not None:
+        is_chosen = await self.call("context.model", params, "Not chosen") is not None
+        if is_chosen:
             self._hint(f"{name} answers here now, unless a message names another.")
+        return is_chosen
 
     async def models(self) -> ModelsHere | None:
         """Return the models that answer here; None if the kernel does not say."""

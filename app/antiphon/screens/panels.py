@@ -268,10 +268,7 @@ class ContextsPanel(Panel):
 
     @work(exit_on_error=False)
     async def action_new(self) -> None:
-        async def make(label: str) -> str | None:
-            made = await self.kernel.call("context.create", {"label": label}, "Not made")
-            return None if made is None else str(made["context_id"])
-
+        make = self.kernel.create_context
         asked = LineModal(_LABEL_ASKED, make, enter="make it", longest=LONGEST_LABEL)
         self._open(await self.app.push_screen_wait(asked))
 

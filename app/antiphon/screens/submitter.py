@@ -196,8 +196,8 @@ class MessageSubmitter:
     async def _send_again(self, message: str, text: str) -> None:
         edited = await self._kernel.edit_message(message, text)
         if edited is None:
-            since = self._draft.text
-            self.revise(message, text + (f"\n{since}" if since else ""))
+            self._draft.put_back(text)
+            self._revised = message
             return
         try:
             await self._attach(edited.block, mentioned_paths(text))
@@ -252,9 +252,7 @@ class MessageSubmitter:
         try:
             await self._session.call("shell.run", {"context": context, "command": command})
         except AntiphonError as error:
-            since = self._draft.text
-            typed_here = typed_here and self._draft.is_typed_here
-            self._draft.write(text + (f"\n{since}" if since else ""), typed_here=typed_here)
+            self._draft.put_back(text, typed_here=typed_here)
             self._hint(f"Not run: {error.message}")
 
 

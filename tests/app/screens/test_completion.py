@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from antiphon.actions import Mode
 from tests.app.opened import Opened, World
 from tests.app.screens.key_effects import noticed
@@ -83,6 +85,48 @@ async def test_renamed_context_has_its_new_name_in_the_header(here: World, there
     await there.type("/rename better")
     await there.press("enter")
     await there.sees("better")
+
+
+@pytest.mark.parametrize("text", ["/rename No label", "/new No label"])
+async def test_command_that_the_kernel_refuses_stays(there: Opened, text: str) -> None:
+    await there.type(text)
+    await there.press("enter")
+    await there.sees("Not ")
+    await there.type("s")
+    await until(lambda: there.message == f"{text}s", "it can be written on")
+
+
+async def test_command_with_too_much_behind_it_stays(there: Opened) -> None:
+    await there.type("/help me")
+    await there.press("enter")
+    await there.sees("/help takes nothing behind it")
+    assert there.message == "/help me"
+
+
+async def test_context_that_there_is_not_is_told_and_stays(there: Opened) -> None:
+    await there.type("/context nowhere")
+    await there.press("enter")
+    await there.sees("There is no other context 'nowhere'")
+    assert there.message == "/context nowhere"
+
+
+async def test_context_is_not_left_offline(here: World, there: Opened) -> None:
+    await here.call("context.create", label="other")
+    await there.screen.fetch_contexts()
+    await here.close_doors()
+    await until(lambda: not there.app.session.is_live, "offline")
+    await there.type("/context other")
+    await there.press("enter")
+    await there.sees("another context needs the kernel")
+    assert there.message == "/context other"
+
+
+async def test_new_makes_a_context_and_opens_it(there: Opened) -> None:
+    await there.type("/new other")
+    await there.press("enter")
+    await until(lambda: there.app.session.document.label == "other", "the new context")
+    await there.live()
+    assert there.message == ""
 
 
 async def test_argument_that_is_none_of_the_choices_is_told_and_stays(there: Opened) -> None:

@@ -108,8 +108,10 @@ async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_
         for command in there.screen.commands().values():
             if command.argument and command.name not in ("theme", "context"):
                 there.screen.hint("-")
-                command.run("x")
-                await until(lambda: "Not " in hint(there), "told after a command")
+                calling = command.run("x")
+                assert calling is not None
+                assert not await calling
+                assert "Not " in hint(there)
         for wish in "rF":
             await alone(there)
             there.screen.action_history()

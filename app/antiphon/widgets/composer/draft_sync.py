@@ -238,6 +238,15 @@ class DraftSync:
         self._typed_here = typed_here or not text
         self._is_copy = not self._typed_here
 
+    def put_back(self, text: str, *, typed_here: bool = False) -> None:
+        """Write a text that was not accepted before what has come since."""
+        if self._latest[0] is not self:
+            self._latest[0].put_back(text, typed_here=typed_here)
+            return
+        since = self.text
+        typed_here = typed_here and self.is_typed_here
+        self.write(text + (f"\n{since}" if since else ""), typed_here=typed_here)
+
     def detach(self) -> str:
         """Let go of the draft block, to be submitted; the message is empty then.
 

@@ -146,6 +146,13 @@ def test_succeed_shares_a_message_that_was_not_accepted_when_it_is_edited() -> N
     assert after.text == "sent\nrefused?"
 
 
+def test_text_that_is_put_back_stands_before_what_came_since() -> None:
+    draft = DraftSync(Document(client_id=5))
+    draft.write("since")
+    draft.put_back("/rename No")
+    assert draft.text == "/rename No\nsince"
+
+
 def test_draft_that_was_submitted_all_the_same_is_let_go() -> None:
     shared, draft, sent = one_sent()
     draft.restore(sent, "one")
