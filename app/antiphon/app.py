@@ -50,6 +50,7 @@ from antiphon.textual_patches.gone_widgets import forget_first_screen
 from antiphon.textual_patches.palette import LaidOutPalette
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
+from antiphon.toml_files import FileProblem
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
 from antiphon.widgets.status import HintLog
@@ -131,7 +132,7 @@ class AntiphonApp(App[None]):
         self._options = options
         self._settings_store = SettingsStore(config_folder(), state_folder())
         self.settings = self._settings_store.read()
-        self._problems = [*map(str, self._settings_store.problems), *self._register_themes()]
+        self._problems = [*self._settings_store.problems, *self._register_themes()]
         self.theme = theme or self._chosen_theme()
         self.stylesheet = ParsedOnceStylesheet(variables=self.get_css_variables())
         self._theme_before: str | None = None
@@ -243,11 +244,21 @@ class AntiphonApp(App[None]):
                 self._listen_to(number)
             gc.freeze()  # for the rest of the process, which is this app's
         gc.enable()
-        for problem in self._problems:
-            self.document_screen.hint(problem, weighty=True)
+        self._tell_problems()
         self.session.find_left_behind()
         if (left := self.session.status.refused) is not None:
             self.document_screen.hint(rejected_location(left), weighty=True)
+
+    def _tell_problems(self) -> None:
+        """Tell what is wrong in the person's files: in one hint, as each is shown for long."""
+        told = [str(problem) for problem in self._problems]
+        if len(told) > 1:
+            for one in told:
+                self._hints.add(one)
+            files = join_names(dict.fromkeys(problem.path.name for problem in self._problems))
+            told = [f"{len(told)} mistakes in {files}: Show past hints, in the palette, lists them"]
+        for one in told:
+            self.document_screen.hint(one, weighty=True)
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)
@@ -408,7 +419,8 @@ class AntiphonApp(App[None]):
         if name is None or name in self.available_themes:
             return name or DEFAULT_THEME
         known = ", ".join(sorted(self.available_themes.keys() - BUILTIN_THEMES.keys()))
-        self._problems.append(f"{SETTINGS_FILE}: there is no theme {quote(name)}; known: {known}")
+        reason = f"there is no theme {quote(name)}; known: {known}"
+        self._problems.append(FileProblem(config_folder() / SETTINGS_FILE, None, reason))
         return DEFAULT_THEME
 
     def _notify_person(self, text: str) -> None:
@@ -564,11 +576,11 @@ class AntiphonApp(App[None]):
 
         asyncio.get_running_loop().add_signal_handler(number, came)
 
-    def _register_themes(self) -> tuple[str, ...]:
+    def _register_themes(self) -> tuple[FileProblem, ...]:
         loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")
         for theme in loaded.themes.values():
             self.register_theme(theme)
-        return tuple(str(failure) for failure in loaded.failures)
+        return loaded.failures
 
 
 async def close_session(session: Session, draft: DraftSync) -> Path | None:

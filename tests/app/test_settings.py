@@ -145,9 +145,22 @@ async def test_light_terminal_has_the_light_theme_if_none_was_chosen(
 async def test_theme_that_is_not_there_is_told_and_the_default_is_shown(here: World) -> None:
     (config_folder() / SETTINGS_FILE).write_text('theme = "nowhere"\n')
     async with opened(here) as there:
-        await there.sees("there is no theme 'nowhere'")
+        await there.sees("'nowhere'; known")
         assert there.app.theme == DEFAULT_THEME
         assert there.screen.query_one(HintBar).hint is not None
+
+
+async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) -> None:
+    (config_folder() / SETTINGS_FILE).write_text('ink = 1\ntitle = 2\ntheme = "nowhere"\n')
+    async with opened(here) as there:
+        hint_bar = there.screen.query_one(HintBar)
+        await there.sees("3 mistakes in settings.toml: Show past hints")
+        hint_bar.clear_hint()
+        assert hint_bar.hint is None
+        await there.type("/hints")
+        await there.press("enter")
+        for words in ("'ink'", "'title'", "'nowhere'"):
+            await there.sees(words)
 
 
 @pytest.mark.parametrize(
