@@ -530,6 +530,9 @@ class DocumentScreen(DocumentActions):
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
             self._show_drafts()
+        if change.ended and not self._at_work:
+            # A turn so short that its author was never seen at work.
+            self.run_last_of("models", self._fetch_models)
         self._tell_of_questions(change)
         self._leave_hidden(change)
         if self._shows_tour and self._tour.awaits_text and change.texts:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.kernel_calls import ModelsHere
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ModelKind, ModelPrice, ProviderError
@@ -50,6 +51,19 @@ async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> 
         here.aria.write("Hello.")
         await there.sees("Hello.")
         here.aria.end()
+        await there.sees("/200k tokens · $1.02")
+
+
+async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DocumentScreen, "_turns", lambda _: [])
+    async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
+        await until(lambda: there.screen.models.default == "aria", "the models")
+        here.aria.say(Usage(1000, 20))
+        here.aria.write("Hello.")
+        here.aria.end()
+        await send(there, "hi")
         await there.sees("/200k tokens · $1.02")
 
 

@@ -92,6 +92,8 @@ class CellChange:
     """`CellModel.drafts` says something else now."""
     streamed: bool = False
     """Only a model's or a tool's appending: may wait for the next frame."""
+    ended: bool = False
+    """A model or a tool has finished a cell."""
 
 
 class CellModel:
@@ -467,13 +469,14 @@ class CellModel:
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
         streamed = change.origin == REMOTE and not is_bulk
-        drafts = False
+        drafts = ended = False
         if is_bulk:
             self._unread_headers += change.added
         for block in () if is_bulk else change.added:
             header = self.header(block)
             drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
+            ended = ended or _has_ended(header)
         moved: list[str] = []
         for header_change in change.headers:
             block = header_change.block
@@ -481,6 +484,7 @@ class CellModel:
             header = self.header(block)
             drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
+            ended = ended or ("status" in header_change.fields and _has_ended(header))
             has_arrived = block in self._sending and not self.document.is_draft(block)
             if has_arrived:
                 del self._sending[block]
@@ -503,6 +507,7 @@ class CellModel:
                 texts=texts,
                 drafts=drafts,
                 streamed=streamed,
+                ended=ended,
             )
         )
 
@@ -650,3 +655,7 @@ class CellModel:
     def _stopper(self, username: str | None) -> str | None:
         own = self.document.member(self.me) if self.me is not None else None
         return OWN_NAME if own is not None and username == own.username else username
+
+
+def _has_ended(header: BlockHeader) -> bool:
+    return header.is_written_by_program and header.status in (Status.DONE, Status.ERROR)
