@@ -34,6 +34,7 @@ from antiphon.screen_filter import NeutralText
 from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.document_screen import DocumentScreen, ScreenState
 from antiphon.screens.modals import rejected_location
+from antiphon.screens.text_merge import repeat_edits
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
@@ -55,7 +56,6 @@ from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile, random_seq
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.rejected_edits import mark_untold
-from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
@@ -435,31 +435,30 @@ class AntiphonApp(App[None]):
 
     async def _replace_document(self) -> None:
         """Show the new document at the person's place; one after the other, if there are more."""
-        typed = list[str]()
         try:
             async with self._replacing:
-                await self._go_on_in_new_document(typed)
+                await self._go_on_in_new_document()
         finally:
             self._replacements -= 1
             if not self._replacements:
                 self._resuming = None
-            self._keys.resume("".join(typed))
+            self._keys.resume()
 
-    async def _go_on_in_new_document(self, typed: list[str]) -> None:
-        """Show the new document; add to `typed` what was written into the one before too late."""
+    async def _go_on_in_new_document(self) -> None:
+        """Show the new document, with what was written into the one before too late."""
         before = self.document_screen
         if before.source.document is self.session.document:
             return  # it is shown already, or that of another context is
 
-        def typed_late(change: DocumentChange) -> None:
-            message = before.composer.draft.block  # which the next draft takes over as it is
-            for text in change.texts:
-                if text.block != message:
-                    typed.extend(one.inserted for one in text.splices)
-
-        stop = before.source.document.watch(typed_late)
+        # The message is not in it: the next draft takes that over as it is.
+        document, editor = before.source.document, before.area.editor
+        known = None if editor is None else document.text(editor.block)
         await self._keys.caught_up()
-        stop()
+        is_late = False
+        if editor is not None and known is not None:
+            text = document.text(editor.block)
+            is_late = text != known
+            repeat_edits(self.session.document, editor.block, known, text)
         if self._resuming is None:
             self._resuming = before.state()
         before.keep_view()
@@ -471,7 +470,7 @@ class AntiphonApp(App[None]):
         focused = asyncio.Event()
         self.call_later(focused.set)  # behind the focus, which Textual sets later, too
         await focused.wait()
-        if not typed:  # what was written already is brought to the kernel, come what may
+        if not is_late:  # what was written already is brought to the kernel, come what may
             await self._wait_for_identity()
 
     async def _wait_for_identity(self) -> None:

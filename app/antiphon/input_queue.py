@@ -54,11 +54,9 @@ class InputQueue:
             await asyncio.sleep(CHECK)
         await self.caught_up()
 
-    def resume(self, typed: str = "") -> None:
-        """Keys go to what has the focus now; `typed`, which was given to another, first."""
+    def resume(self) -> None:
+        """Keys go to what has the focus now."""
         self._holds -= 1
-        if typed:
-            self._waiting.appendleft(events.Paste(typed))
         if not self._holds and self._waiting and self._settling is None:
             self._start()
 

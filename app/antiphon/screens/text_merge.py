@@ -1,12 +1,15 @@
-"""Merging a text that was changed outside into a block that others may have changed meanwhile."""
+"""Merging a text that was changed elsewhere into a block that others may have changed meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.sequence_diff import changed_ranges
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
@@ -72,3 +75,17 @@ async def _edited(
             return False
         raise
     return True
+
+
+def repeat_edits(document: Document, block: str, before: str, after: str) -> None:
+    """Make the changes from `before` to `after` in a block of a document, if it is there."""
+    if block not in document:
+        return
+    for one in plan_difference(before, after):
+        others = plan_difference(before, document.text(block))
+        start, end = (
+            shift_through(place, others, stick="right")
+            for place in (one.offset, one.offset + one.deleted)
+        )
+        document.splice(block, start, end - start, one.inserted)
+        before = before[: one.offset] + one.inserted + before[one.offset + one.deleted :]

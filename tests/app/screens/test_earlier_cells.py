@@ -187,6 +187,35 @@ async def test_cell_is_edited_after_two_documents_have_come_at_once(
     await until(lambda: document.text(cells[-1]) == f"mine cell {ALL - 1}")
 
 
+async def test_keys_that_come_late_to_the_old_document_are_taken_in_the_new_one(
+    recent: Opened, cells: list[str], here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await recent.edit()
+    await recent.type("one two")
+    screen, editor = recent.screen, recent.screen.area.editor
+    assert editor is not None
+    theirs = f"Look: one twocell {ALL - 1}"
+
+    async def keys_come(_queue: InputQueue) -> None:
+        await here.call(
+            "block.splice", block_id=cells[-1], offset=0, delete_count=0, insert="Look: "
+        )
+        await until(lambda: recent.app.session.document.text(cells[-1]) == theirs)
+        editor.insert("x")
+        for _ in range(3):
+            editor.action_delete_left()
+
+    monkeypatch.setattr(InputQueue, "caught_up", keys_come)
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    await recent.mode(Mode.EDIT)
+    monkeypatch.undo()
+    await recent.type("en ")
+    document = (await here.context()).document
+    text = f"Look: one ten cell {ALL - 1}"
+    await until(lambda: document.text(cells[-1]) == text, lambda: document.text(cells[-1]))
+
+
 async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
     recent: Opened, here: World
 ) -> None:
