@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.layout.paths import BlockPath
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, stands_for_earlier
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.lazy_fields import LazyFields
 
 _TERMINAL: Final = (Status.DONE, Status.ERROR)
 
@@ -42,6 +42,8 @@ class LayoutBlock(NamedTuple):
     """Id of the block it answers."""
     excluded: bool = False
     tool_name: str | None = None
+    tool_call_id: str | None = None
+    """The id that ties a result to its call."""
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False
@@ -148,8 +150,8 @@ class LayoutItem(NamedTuple):
         return self.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
 
 
-@dataclass(frozen=True)
-class LayoutTurn:
+@dataclass(frozen=True, slots=True)
+class LayoutTurn(LazyFields):
     """One turn: its header, then the prompt, attachments, and what came of it."""
 
     id: str
@@ -159,6 +161,12 @@ class LayoutTurn:
     """All its blocks in document order."""
     whole: LayoutTurn | None = field(default=None, repr=False, compare=False)
     """The turn of which these items are all that is read; None if it is whole, or cut."""
+    authors: tuple[BlockAuthor, ...] = field(init=False, repr=False, compare=False)
+    """The authors of its items but summaries, each once."""
+    summary: LayoutItem | None = field(init=False, repr=False, compare=False)
+    """Its last summary from which models may read; None if it has none."""
+    parents_elsewhere: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Ids of the blocks that its own answer and that are not in it."""
 
     @property
     def opening(self) -> LayoutBlock:
@@ -170,21 +178,15 @@ class LayoutTurn:
         """The message that began it; None if it begins without one, or that is not shown."""
         return next((item for item in self.items if item.type is ItemType.USER_PROMPT), None)
 
-    @cached_property
-    def authors(self) -> Mapping[str, BlockAuthor]:
-        """The authors of its items but summaries, by id."""
+    def _make_authors(self) -> tuple[BlockAuthor, ...]:
         blocks = [item.block for item in self.items if item.type is not ItemType.SUMMARY]
-        return {block.author.id: block.author for block in blocks}
+        return tuple({block.author.id: block.author for block in blocks}.values())
 
-    @cached_property
-    def summary(self) -> LayoutItem | None:
-        """Its last summary from which models may read; None if it has none."""
+    def _make_summary(self) -> LayoutItem | None:
         summaries = (item for item in reversed(self.items) if item.type is ItemType.SUMMARY)
         return next((item for item in summaries if item.block.is_summary), None)
 
-    @cached_property
-    def parents_elsewhere(self) -> frozenset[str]:
-        """Ids of the blocks that its own answer and that are not in it."""
+    def _make_parents_elsewhere(self) -> frozenset[str]:
         answering = [block for block in self.blocks if not block.begins_turn]
         parents = {block.parent for block in answering if block.parent is not None}
         return frozenset(parents - {block.id for block in self.blocks})
@@ -197,6 +199,11 @@ class Layout:
     turns: tuple[LayoutTurn, ...] = ()
     summary: LayoutItem | None = None
     """The summary that models read from; None if they read from the beginning."""
+
+    @property
+    def authors(self) -> Collection[BlockAuthor]:
+        """Everybody who has written, each once."""
+        return {one.id: one for turn in self.turns for one in turn.authors}.values()
 
     @property
     def items(self) -> list[LayoutItem]:

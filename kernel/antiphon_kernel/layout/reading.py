@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain
 
@@ -34,6 +34,7 @@ from antiphon_kernel.messages import (
     estimate_text,
     tool_uses,
 )
+from antiphon_kernel.types.lazy_fields import LazyFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +52,50 @@ class LayoutTail:
         return (*sources, announcement_text(announced)) if announced is not None else sources
 
 
-@dataclass(frozen=True)
-class ReadPart:
+@dataclass(frozen=True, slots=True)
+class ReadPart(LazyFields):
     """One turn, or the summary, as one model reads it; what is made of it is made once."""
 
     items: tuple[LayoutItem, ...]
     reader: LayoutReader
+    view: ModelView = field(init=False, repr=False, compare=False)
+    """Its messages."""
+    call_ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Ids of the calls in its messages; asking raises CorrelationError if one has no result."""
+    text_tokens: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Estimate of each of its items, with the files that are attached."""
+    code_points: int = field(init=False, repr=False, compare=False)
+    """Length of its items in the text stream."""
+    message_tokens: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Estimate of each of its messages."""
+    rounds: int = field(init=False, repr=False, compare=False)
+    """Number of its rounds."""
+    is_open: bool = field(init=False, repr=False, compare=False)
+    """Whether one of its calls is still without a result, or has one that is being written."""
 
-    @cached_property
-    def view(self) -> ModelView:
-        """Its messages."""
+    def _make_view(self) -> ModelView:
         return model_view(self.items, self.reader)
 
-    @cached_property
-    def call_ids(self) -> tuple[str, ...]:
-        """Ids of the calls in its messages.
-
-        Raises:
-            CorrelationError: if one of them is without its result.
-        """
+    def _make_call_ids(self) -> tuple[str, ...]:
         check_correlation(self.view.messages)
         return tuple([use.id for message in self.view.messages for use in tool_uses(message)])
 
-    @cached_property
-    def text_tokens(self) -> tuple[int, ...]:
-        """Estimate of each of its items, with the files that are attached."""
+    def _make_text_tokens(self) -> tuple[int, ...]:
         return tuple(
             [estimate_text(item_text(item, self.reader)) + file_tokens(item) for item in self.items]
         )
 
-    @cached_property
-    def code_points(self) -> int:
-        """Length of its items in the text stream."""
+    def _make_code_points(self) -> int:
         return sum([len(item_text(item, self.reader)) for item in self.items])
 
-    @cached_property
-    def message_tokens(self) -> tuple[int, ...]:
-        """Estimate of each of its messages."""
+    def _make_message_tokens(self) -> tuple[int, ...]:
         sizes = file_sizes(self.items)
         return tuple([estimate_message(message, sizes) for message in self.view.messages])
 
-    @cached_property
-    def rounds(self) -> int:
-        """Number of its rounds."""
+    def _make_rounds(self) -> int:
         return len(rounds_of(self.items))
 
-    @cached_property
-    def is_open(self) -> bool:
-        """Whether one of its calls is still without a result, or has one that is being written."""
+    def _make_is_open(self) -> bool:
         return any(item.is_exchange and not item.block.is_finished for item in self.items)
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.layout.items import BlockAuthor, ItemType, Layout, LayoutBlock, LayoutItem
+from antiphon_kernel.layout.items import ItemType, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.paths import BlockPath, is_path
 from antiphon_kernel.messages import JOIN
 from antiphon_kernel.types.clock import iso_time
@@ -55,11 +55,9 @@ class LayoutReader:
         Args:
             model: id of the model's principal; the only model that has written, if absent.
         """
-        authors: dict[str, BlockAuthor] = {}
-        for turn in layout.turns:
-            authors.update(turn.authors)
-        people = [one for one in authors.values() if one.kind == PrincipalKind.HUMAN]
-        models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
+        authors = layout.authors
+        people = [one for one in authors if one.kind == PrincipalKind.HUMAN]
+        models = [one.id for one in authors if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:
             model = models[0]
         is_one_voice = is_plain and len(people) <= 1 and not {*models} - {model}

@@ -206,10 +206,7 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor
 
 def _models(layout: Layout) -> list[BlockAuthor]:
     """Return the models that have written, by name."""
-    authors = dict[str, BlockAuthor]()
-    for turn in layout.turns:
-        authors.update(turn.authors)
-    models = (one for one in authors.values() if one.kind == PrincipalKind.MODEL)
+    models = (one for one in layout.authors if one.kind == PrincipalKind.MODEL)
     return sorted(models, key=lambda one: (one.name, one.id))
 
 
