@@ -24,7 +24,7 @@ class BlockTree:
         """
         if not self._known:
             self._known = True
-            for header in self._document.headers(self._document.block_ids()):
+            for header in self._document.headers(self._document.block_ids(), keep=False):
                 if header.parent is not None:
                     self._insert(header.id, header.parent)
             self._document.watch(self._follow)

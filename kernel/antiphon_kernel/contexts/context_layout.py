@@ -156,10 +156,14 @@ class ContextLayout:
     def _take(self, blocks: Iterable[str], authors: dict[str, BlockAuthor]) -> None:
         """Read blocks out of the document; those that have gone meanwhile are left out."""
         document = self._document
-        stored = document.headers([block for block in blocks if block in document])
+        there = [block for block in blocks if block in document]
+        stored = document.headers(there, keep=False)
         read = {header.id: header for header in stored if _is_read(document, header)}
         for header, text in zip(read.values(), document.plain_texts([*read]), strict=True):
-            self._blocks[header.id] = _block(document, header, text, authors)
+            block = _block(document, header, text, authors)
+            if (parent := self._blocks.get(block.parent or "")) is not None:
+                block = block._replace(parent=parent.id)
+            self._blocks[header.id] = block
 
     def _follow(self, change: DocumentChange) -> None:
         for block in change.touched:
@@ -170,7 +174,7 @@ class ContextLayout:
 def _is_read(document: Document, header: BlockHeader) -> bool:
     """Whether a block stands in the stream: the sources pool stands behind it."""
     is_draft = header.is_draft and document.is_draft(header.id)
-    return not (is_draft or is_pool(document, header.id))
+    return not (is_draft or is_pool(document, header))
 
 
 def _block(

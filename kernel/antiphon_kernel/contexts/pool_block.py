@@ -17,11 +17,15 @@ from antiphon_kernel.document.schema import (
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.layout import PoolSource
 from antiphon_kernel.types.ids import SYSTEM
+from antiphon_kernel.types.records import BlockHeader
 
 POOL_TYPE: Final = "sources.pool"
 """Value of `metadata.type` of the block."""
 
 POOL_SECTION: Final = "sources"
+
+_IN_ID: Final = f".{SYSTEM}."
+"""Part of the ids of blocks that the kernel made."""
 
 POOL_SCHEMA: Final = CompositeSchema(
     sections=(
@@ -46,16 +50,15 @@ POOL_SCHEMA: Final = CompositeSchema(
 
 def find_pool(document: Document) -> str | None:
     """Return the block of the sources pool; None if nothing has been added yet."""
-    return next((one for one in document.block_ids() if is_pool(document, one)), None)
+    systems = (block for block in document.block_ids() if _IN_ID in block)
+    return next((one for one in systems if is_pool(document, document.header(one))), None)
 
 
-def is_pool(document: Document, block: str) -> bool:
+def is_pool(document: Document, header: BlockHeader) -> bool:
     """Return whether a block is the sources pool, which nobody but the kernel makes."""
-    if f".{SYSTEM}." not in block:
-        return False
-    header = document.header(block)
-    is_marked = header.author == SYSTEM and header.metadata.get("type") == POOL_TYPE
-    return is_marked and document.schema(block) == POOL_SCHEMA
+    is_systems = header.author == SYSTEM and _IN_ID in header.id
+    is_marked = is_systems and header.metadata.get("type") == POOL_TYPE
+    return is_marked and document.schema(header.id) == POOL_SCHEMA
 
 
 def read_sources(document: Document) -> tuple[PoolSource, ...]:

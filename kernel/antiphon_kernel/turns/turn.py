@@ -361,7 +361,7 @@ class Turn:
     def _call_ids(self) -> set[str]:
         """Return the ids of all calls of the context; read when the first call comes."""
         if self._taken is None:
-            document = self._writer.context.document
-            ids = (document.header(block).tool_call_id for block in document.block_ids())
+            turns = self._writer.context.layout.arranged().turns
+            ids = {block.tool_call_id for turn in turns for block in turn.blocks}
             self._taken = {one for one in ids if one is not None}
         return self._taken

@@ -1,4 +1,4 @@
-"""Fields that are made when first asked for."""
+"""Tests of fields that are made when first asked for."""
 
 from __future__ import annotations
 
