@@ -395,6 +395,7 @@ class Kernel:
             one = self._open.get(name)
             if one is None:
                 continue  # closed while another was being read
+            await one.whole()
             await one.layout.load()
             block = one.layout.find(path)
             if block is not None:

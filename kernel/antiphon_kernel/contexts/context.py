@@ -201,6 +201,11 @@ class Context:
                 if self.is_partial:
                     await self._read_rest()
 
+    async def read_structure(self) -> None:
+        """Read the index of the items, also if that of the whole document takes its place."""
+        while not self.structure.ready:
+            await self.structure.read()
+
     async def _read_rest(self) -> None:
         later = self._later = list[tuple[int, bytes]]()
         try:
@@ -569,7 +574,7 @@ class Context:
         """
         async with self.in_flight.turn(actor):
             await self.whole()
-            await self.structure.read()
+            await self.read_structure()
             self._raise_if_stopped()
             large = await validate_incrementally(
                 self.document,

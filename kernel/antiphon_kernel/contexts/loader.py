@@ -105,6 +105,10 @@ async def open_recent(
         _log.warning("the recent state of context %s cannot be read and is left out", row.label)
         return None
     document = await _finish(loader, stored)
+    if recent.omitted + len(document) != recent.blocks:
+        _log.warning("the recent state of context %s has other blocks and is left out", row.label)
+        document.close()
+        return None
     document.omit(recent.meta, recent.members)
     return stored, document, recent
 

@@ -256,10 +256,13 @@ class ContextModelResult(Result):
 async def context_model(call: Call, params: ContextModelParams) -> ContextModelResult:
     """Choose the model that answers messages which name none, for everybody in a context."""
     context = await call.recent_context(params.context)
-    runner, document, named = runner_of(call.kernel), context.document, params.model
+    runner, named = runner_of(call.kernel), params.model
     if named is not None:
         runner.models.check_known(named)
-    if named is not None and named != document.default_model:
+    if named is not None and named != context.document.default_model:
+        # A value that is left out would not be known to be replaced.
+        await context.whole()
+        document = context.document
         written = context.write(
             call.actor, "model", lambda: document.set_meta(model=named), blocks=(), undo=None
         )

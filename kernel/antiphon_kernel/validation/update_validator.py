@@ -98,6 +98,10 @@ def validate(
     else:
         validator = UpdateValidator(document, actor, owners, item_index, limits)
         validated = validator.validate(decoded, update)
+        if len(validator.order) < len(decoded.structs):
+            # What is stored begins where its clients had stopped.
+            order = sorted(validator.order, key=lambda one: one.client)
+            return validated._replace(update=squash(DecodedUpdate(tuple(order), decoded.deletions)))
     if continuations(decoded.structs) > _SMALL_ITEMS:
         return validated._replace(update=squash(decoded))
     return validated

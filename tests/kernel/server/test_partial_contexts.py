@@ -8,19 +8,39 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.contexts import Context, OpenContexts, open_contexts, open_document, page
+from antiphon_kernel.contexts import (
+    Context,
+    OpenContexts,
+    loader,
+    open_contexts,
+    open_document,
+    page,
+)
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
-from antiphon_kernel.storage import ContextRow, Journal, StoredContext
+from antiphon_kernel.storage import ContextRow, Journal, StoredContext, StoredRecentState
+from antiphon_kernel.storage.snapshots import RecentStates
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
+from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
+from antiphon_kernel.validation import LazyItemIndex
+from antiphon_kernel.yjs.frames import SyncUpdate
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 from tests.kernel.served import ServedKernel, served_kernel
+from tests.kernel.turns.stage import Replying
 from tests.waiting import until
 
 ALL = 40
@@ -296,6 +316,111 @@ async def test_stored_state_of_recent_blocks_does_not_grow_with_those_before(
     for number in range(10 * ALL):
         await served.block(f"text {number}")
     assert await size() < 1.2 * few
+
+
+async def test_model_chosen_in_a_partial_context_takes_the_place_of_an_older_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = count(900, -100)
+    monkeypatch.setattr(loader, "_short", lambda *_: next(ids))
+    models = Models({"aria": Replying(()), "bo": Replying(())})
+    limits, tools = Limits(recent_blocks=RECENT), (*KERNEL_TOOLS, *TURN_TOOLS)
+    async with served_kernel(tmp_path, tools=tools, kernel_limits=limits) as served:
+        runner = TurnRunner(served.kernel, models)
+        await served.call("context.model", model="bo")
+        for number in range(ALL):
+            await served.block(f"text {number}")
+        await runner.close()
+        await restart(served)
+        runner = TurnRunner(served.kernel, models)
+        assert (await opened(served)).is_partial
+        await served.call("context.model", model="aria")
+        assert (await served.context()).document.default_model == "aria"
+        await runner.close()
+        await restart(served)
+        assert (await served.context()).document.default_model == "aria"
+
+
+async def test_path_of_an_old_block_is_found_in_another_context_that_is_partial(
+    served: ServedKernel,
+) -> None:
+    await served.call("context.create", label="long")
+    said = {"context": "long", "role": "user", "kind": "text", "status": "done"}
+    for number in range(ALL):
+        await served.block(f"text {number}", **said)
+    items = (await served.call("context.layout", context="long"))["items"]
+    path = next(one["path"] for one in items if one["text"].endswith("text 0"))
+    await restart(served)
+    assert (await served.kernel.recent_context("long")).is_partial
+    assert (await served.call("block.read", block_id=path))["content"] == "text 0"
+
+
+async def test_index_that_is_read_while_the_rest_is_read_is_that_of_the_whole(
+    served: ServedKernel, replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = await opened(served)
+    old, go_on, read = context.structure, asyncio.Event(), LazyItemIndex.read
+
+    async def slowly(index: LazyItemIndex) -> None:
+        if index is old:
+            await go_on.wait()
+        await read(index)
+
+    monkeypatch.setattr(LazyItemIndex, "read", slowly)
+    reading = asyncio.create_task(context.read_structure())
+    await asyncio.sleep(0)
+    await context.whole()
+    go_on.set()
+    await reading
+    assert replica.omitted
+    assert context.structure.ready
+
+
+async def test_old_draft_that_a_client_sends_again_stays_omitted(
+    served: ServedKernel, blocks: list[str]
+) -> None:
+    raw, doc = await served.raw(), Doc[Any]()
+    doc.apply_update((await raw.join()).update)
+    context, me = await served.context(), served.me.principal.id
+    draft = str(BlockId(context.id, me, DRAFT_SEQ_MIN))
+    fields = {"kind": "text", "role": "user", "status": "pending", "author": me, "order": "z"}
+    drafts: Map[Any] = doc.get("blocks", type=Map)
+    before = doc.get_state()
+    drafts[draft] = Map({**fields, "content": Text("sent")})
+    drafts[draft]["status"] = "done"
+    await raw.send(SyncUpdate(doc.get_update(before)))
+    await until(
+        lambda: draft in context.document and context.document.header(draft).status == "done"
+    )
+    new = [await served.block(f"new {number}") for number in range(ALL)]
+    while new[-1] not in drafts:
+        doc.apply_update((await raw.next(SyncUpdate)).update)
+    drafts[new[-1]]["content"].insert(0, "my ")
+    others = decode_state_vector(doc.get_state())
+    del others[doc.client_id]
+    await raw.send(SyncUpdate(doc.get_update(encode_state_vector(others))))
+    await until(lambda: context.document.text(new[-1]).startswith("my "))
+    await restart(served)
+    context = await opened(served)
+    assert context.is_partial
+    assert list(context.document.block_ids()) == new[-RECENT:]
+    assert context.block_count == len([*blocks, draft, *new])
+
+
+async def test_recent_state_with_other_blocks_than_the_journal_is_left_out(
+    served: ServedKernel, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = RecentStates.read
+
+    async def read_another(states: RecentStates, row: ContextRow) -> StoredRecentState | None:
+        found = await read(states, row)
+        return replace(found, omitted=found.omitted + 1) if found is not None else None
+
+    await restart(served)
+    monkeypatch.setattr(RecentStates, "read", read_another)
+    await restart(served)
+    assert not (await opened(served)).is_partial
+    assert list(await texts(served)) == blocks
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))

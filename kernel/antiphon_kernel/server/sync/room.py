@@ -125,7 +125,7 @@ class Room:
             messages = [message, *await client.arrived(self._limits.merged_updates)]
             if client.joined and not self.context.structure.ready:
                 if any(map(self._is_write, messages)):
-                    await self.context.structure.read()
+                    await self.context.read_structure()
             for bundle in coalesce(messages):
                 if not self._receive_bundle(client, bundle):
                     for one in bundle.messages:
