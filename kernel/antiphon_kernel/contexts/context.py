@@ -116,6 +116,8 @@ class Context:
         self.users = ContextUsers(clock)
         self.limits = limits
         self.guard = guard
+        self.replicas: Callable[[], Sequence[int]] = tuple
+        """Number of blocks that each replica of it which is connected was given to leave out."""
         self.appends = AppendBuffers(self._append, self._check_writer, limits)
         """Streamed appends that are not in the document yet."""
         self.in_flight = InFlightUpdates()
@@ -222,9 +224,28 @@ class Context:
             if seq > stored.seq:
                 document.apply_update(update)
                 structure.follow(update)
+        self._replace(None, stored, document, structure)
+
+    def leave_out_oldest(
+        self, stored: StoredContext, document: Document, cut: StoredRecentState
+    ) -> None:
+        """Hold the last blocks only, until somebody needs the others again; see `whole`."""
+        self._blocks.clear()
+        self._persisted.clear()
+        self._replace(cut, stored, document, LazyItemIndex(document))
+
+    def _replace(
+        self,
+        cut: StoredRecentState | None,
+        stored: StoredContext,
+        document: Document,
+        structure: LazyItemIndex,
+    ) -> None:
+        """Go on with another document, and make the memory of the one before free at once."""
+        self.histories.close(_refuse_replaced)
         self.structure.close()
         self.document.close()
-        self.cut, self._has_freed = None, True
+        self.cut, self._has_freed = cut, True
         self._take_over(stored, document, structure)
 
     @property
@@ -325,11 +346,15 @@ class Context:
         return freed
 
     @property
+    def is_settled(self) -> bool:
+        """Return whether nothing is on its way into it."""
+        is_on_disk = self._last is None or self._last.done()
+        return is_on_disk and self.appends.is_empty and self.in_flight.is_empty
+
+    @property
     def is_quiet(self) -> bool:
         """Return whether nothing is on its way into it, and nobody is present in it."""
-        is_on_disk = self._last is None or self._last.done()
-        is_all_in = self.appends.is_empty and self.in_flight.is_empty
-        return is_on_disk and is_all_in and not self.presence.states()
+        return self.is_settled and not self.presence.states()
 
     def close(self, reason: AntiphonError) -> None:
         """Let go of the document; what was handed to the journal is still written.
@@ -845,6 +870,10 @@ def _done() -> asyncio.Future[None]:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     future.set_result(None)
     return future
+
+
+def _refuse_replaced(*_: object) -> NoReturn:
+    raise RuntimeError("a history of a document that has been replaced")
 
 
 def _check_stated(transaction: Transaction, blocks: Sequence[str]) -> None:

@@ -223,6 +223,7 @@ class OpenContexts:
         """
         has_freed = [
             await self._close_all_idle(),
+            *[await self._leave_out_oldest(one) for one in tuple(self._open.values())],
             *(one.take_freed() for one in self._open.values()),
         ]
         self._has_freed |= any(has_freed)
@@ -279,6 +280,44 @@ class OpenContexts:
         self._closed.notify(context)
         context.close(_closed_idle(context))
         return True
+
+    async def _leave_out_oldest(self, context: Context) -> bool:
+        """Hold the last blocks of a long context only, if others have not been needed for long."""
+        if not self._is_recent_enough(context) or self._written.get(context.id) != context.seq:
+            return False
+        users, shown = context.users, context.block_count - min(context.replicas())
+        before = context.seq, users.used_at
+        try:
+            if await self._snapshots[context.id].write_last(shown):
+                recent = await open_recent(self._journal, context.row, self._ids.client_id())
+                # From here on nothing may come between.
+                is_same = (context.seq, users.used_at) == before
+                if recent is not None and is_same and self._is_recent_enough(context):
+                    if min(context.replicas()) >= recent[2].omitted:
+                        self._closed.notify(context)
+                        context.leave_out_oldest(*recent)
+                        return True
+        except Exception:  # noqa: BLE001  whatever it is, the context is as it was
+            _log.exception("all of context %s stays open", context.label)
+        users.touch()
+        return False
+
+    def _is_recent_enough(self, context: Context) -> bool:
+        """Return whether all who use a context are replicas that hold its last blocks only."""
+        replicas, users, limits = context.replicas(), context.users, self._limits
+        is_long = context.block_count > 2 * limits.recent_blocks and not context.is_partial
+        is_idle = self._clock.monotonic() - users.used_at >= limits.idle_context_seconds
+        return (
+            is_long
+            and is_idle
+            and len(replicas) == users.count
+            and min(replicas, default=0) > 0
+            and self._open.get(context.id) is context
+            and not self._is_ending
+            and context.is_writable
+            and context.is_settled
+            and not self._writers.has_writers(context)
+        )
 
     def _is_closable(self, context: Context) -> bool:
         is_open = self._open.get(context.id) is context and not self._is_ending

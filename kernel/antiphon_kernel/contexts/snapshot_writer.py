@@ -104,11 +104,14 @@ class SnapshotWriter:
         self._size = len(state)
         return True
 
-    async def write_last(self) -> bool:
+    async def write_last(self, recent_blocks: int = 0) -> bool:
         """Write the page, and a snapshot if opening without it would take noticeably longer.
 
         The last blocks are written too, if there are many more. Of a context that is partly open
         there is no snapshot.
+
+        Args:
+            recent_blocks: how many last blocks there must be, if more than ordinarily.
 
         Returns whether all that was due is on disk; else the reason is logged.
         """
@@ -117,7 +120,7 @@ class SnapshotWriter:
         is_stored = True
         try:
             await store_page(self._journal, self._context)
-            await self._write_recent()
+            await self._write_recent(recent_blocks)
         except AntiphonError as error:
             _log.warning("no page of context %s: %s", self._context.label, error)
             is_stored = False
@@ -132,15 +135,16 @@ class SnapshotWriter:
             is_stored = await self._start(with_index=True) and is_stored
         return is_stored
 
-    async def _write_recent(self) -> None:
+    async def _write_recent(self, at_least: int) -> None:
         """Write the last blocks if there are many more and those on disk are not as they are."""
-        context, limits = self._context, self._limits
-        stored = self._journal.recent_states
-        if context.block_count <= 2 * limits.recent_blocks:
+        context, stored = self._context, self._journal.recent_states
+        ordinary = self._limits.recent_blocks
+        count = max(at_least, ordinary)
+        if context.block_count <= 2 * count:
             return
-        if await stored.seq(self._row) == context.seq:
+        if count == ordinary and await stored.seq(self._row) == context.seq:
             return
-        recent = await read_recent(context, limits.recent_blocks)
+        recent = await read_recent(context, count)
         if recent is not None:
             await context.wait_persisted()
             await stored.write(self._row, recent)

@@ -50,7 +50,7 @@ ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 3
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
-    limits = Limits(recent_blocks=RECENT)
+    limits = Limits(recent_blocks=RECENT, idle_context_seconds=0.0, idle_check_seconds=1e6)
     async with served_kernel(tmp_path, DEFAULT_SERVER_LIMITS, kernel_limits=limits) as served:
         yield served
 
@@ -261,6 +261,53 @@ async def test_context_whose_old_blocks_have_changed_is_opened_whole(
     assert (await texts(served))[blocks[0]] == "xtext 0"
 
 
+async def idle(served: ServedKernel) -> Context:
+    """Let everything go that nobody needs; return the context as it is then."""
+    for _ in range(2):
+        await served.kernel.close_idle_contexts()
+    return await opened(served)
+
+
+async def test_blocks_that_nobody_needs_any_more_are_left_out_again(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.call("block.append", block_id=blocks[-1], text="!")
+    new = await served.block("new")
+    context = await idle(served)
+    assert context.is_partial
+    assert context.block_count == ALL + 1
+    replica.document.splice(blocks[-1], 0, 4, "")
+    await replica.saved()
+    assert context.is_partial
+    await served.call("block.append", block_id=blocks[0], text="!")
+    await served.call("block.undo", block_id=blocks[-1])
+    await until(lambda: replica.document.text(blocks[-1]) == "text 39!")
+    found = await texts(served)
+    assert list(found) == [*blocks, new]
+    assert found[blocks[0]] == "text 0!"
+
+
+async def test_blocks_that_a_replica_shows_are_not_left_out(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await replica.read_earlier(RECENT + 5)
+    await until(lambda: len(replica.document) == RECENT + 5)
+    context = await idle(served)
+    assert context.is_partial
+    assert set(replica.document.block_ids()) <= set(context.document.block_ids())
+
+
+async def test_nothing_is_left_out_while_anybody_needs_it(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.call("block.subscribe", block_ids=[blocks[0]])
+    assert not (await idle(served)).is_partial
+    assert replica.omitted
+    whole = await served.replica()
+    assert not (await idle(served)).is_partial
+    assert list(whole.document.block_ids()) == blocks
+
+
 @pytest.mark.parametrize("change", ["state = x'00'", "about = '[]'", "format = 7"])
 async def test_damaged_recent_state_is_left_out(
     served: ServedKernel, blocks: list[str], change: str, tmp_path: Path
@@ -445,6 +492,8 @@ async def test_replicas_of_partial_and_whole_contexts_converge_over_restarts(
         elif event < 0.86:
             await (restart(served) if rng.random() < 0.5 else kill(served, monkeypatch))
             await opened(served)
+        elif event < 0.87:
+            await idle(served)
         elif event < 0.88:
             replicas.append(await served.replica(recent=rng.choice((0, 0, RECENT, RECENT + 5))))
         elif event < 0.9:

@@ -69,6 +69,12 @@ class Room:
             context.failed.listen(self._failed),
         )
         self._is_stopped = False
+        context.replicas = self._omitted
+
+    def _omitted(self) -> list[int]:
+        """Return the number of blocks that each client was given to leave out; 0 of a whole one."""
+        states = [client.began_with for client in self.clients]
+        return [state.omitted if state is not None else 0 for state in states]
 
     async def stop(self) -> None:
         """Let go of the context."""
@@ -77,6 +83,7 @@ class Room:
         self._is_stopped = True
         for stop in self._stops:
             stop()
+        self.context.replicas = tuple
         self._awareness.close()
         self._heartbeat.cancel()
         self._broadcasting.close()

@@ -88,7 +88,7 @@ async def _write_state(
             await context.whole()
         if is_recent:
             begin = client.began_with = await recent.state(client.recent)
-            if not begin.clocks:
+            if not (begin.clocks and context.holds_last(client.recent)):
                 await context.whole()
             await _write_pending(
                 client, encode_frame(Omitted(begin.omitted, begin.meta, begin.members))
