@@ -193,7 +193,7 @@ class ReplicaConnection:
         frames: list[Frame] = [SyncStep1(document.state_vector())]
         if omitted:
             meta, _ = document.stated_values()
-            frames += (Recent(self._recent()), Omitted(omitted, meta, {}))
+            frames[:0] = Recent(self._recent()), Omitted(omitted, meta, {})
         for frame in frames:
             await self._socket.send(encode_frame(frame))
 

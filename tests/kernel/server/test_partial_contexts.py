@@ -189,6 +189,21 @@ async def test_replica_of_everything_that_comes_back_loses_nothing(
     assert list(found) == blocks
 
 
+async def test_replica_of_recent_blocks_that_comes_back_leaves_the_context_partial(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.stop()
+    await until(lambda: replica.state is not ReplicaState.LIVE)
+    replica.document.splice(blocks[-1], 0, 4, "offline")
+    await served.start()
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    await replica.saved()
+    assert (await opened(served)).is_partial
+    found = await texts(served)
+    assert found[blocks[-1]] == "offline 39"
+    assert list(found) == blocks
+
+
 async def test_more_recent_blocks_than_are_kept_apart_come_all(
     served: ServedKernel, replica: Replica, blocks: list[str]
 ) -> None:

@@ -94,6 +94,8 @@ class SyncConnection:
         self.recent = 0
         """Number of the last blocks that the client wants of a document; 0 for all."""
         self.began_with: RecentState | None = None
+        self.begins_anew = False
+        """Whether the document that it comes with is of no use any more."""
         """The state that it was given instead of all."""
         self.awareness_client: int | None = None
         self.goodbye: CloseFrame | None = None

@@ -270,7 +270,7 @@ class Room:
         if not client.joined:
             ask(client, self.context)
             client.joined = True
-            client.outgoing.state(state_vector)
+            client.outgoing.state(NO_STATE if client.begins_anew else state_vector)
             broadcast(client, self._awareness)
         else:
             client.outgoing.state(state_vector)
@@ -340,14 +340,14 @@ class Room:
 
     def _take_up(self, client: SyncConnection, omitted: Omitted) -> None:
         """Go on with a client that comes back with the last blocks, or begin anew with it."""
-        if not client.joined or not client.recent:
-            raise ValueError("a client omits blocks that has not asked for the last ones")
+        if client.joined or not client.recent:
+            raise ValueError("a client says too late, or too early, which blocks it leaves out")
         state = RecentState(omitted.blocks, {}, omitted.meta, omitted.members)
         self._keep_shown(client, state)
         if self._recent.is_current(state, client.recent):
             client.began_with = state
         else:
-            client.outgoing.state(NO_STATE)
+            client.begins_anew = True
 
     def _keep_shown(self, client: SyncConnection, state: RecentState) -> None:
         """Let no block go that a client has which began with a state."""

@@ -84,7 +84,7 @@ async def _write_state(
     before: bytes | None = None
     try:
         is_recent = client.recent > 0 and state_vector == NO_STATE
-        if not (is_recent and context.holds_last(client.recent)):
+        if not (context.holds_last(client.recent) if is_recent else _goes_on(client, context)):
             await context.whole()
         if is_recent:
             begin = client.began_with = await recent.state(client.recent)
@@ -105,6 +105,12 @@ async def _write_state(
     else:
         assert before is not None, "there is a part at least"
         await _write_part(client, SyncStep2(before))
+
+
+def _goes_on(client: SyncConnection, context: Context) -> bool:
+    """Return whether a client leaves out all that a context does: it takes that for removed."""
+    began, cut = client.began_with, context.cut
+    return cut is None or (began is not None and began.omitted >= cut.omitted)
 
 
 async def _write_part(client: SyncConnection, frame: SyncStep2 | SyncUpdate) -> None:
