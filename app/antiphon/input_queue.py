@@ -46,6 +46,8 @@ class InputQueue:
 
     async def caught_up(self) -> None:
         """Wait until what has the focus has handled the keys that it was given."""
+        if self._settling is not None:
+            await asyncio.wait({self._settling})  # its key may not have been given to it yet
         await _caught_up(self._target())
 
     async def handled(self) -> None:

@@ -56,6 +56,27 @@ async def test_key_at_the_moment_in_which_another_is_handled_is_not_left_waiting
             await until(lambda: handed == ["backspace", "x"], f"both keys, {turns} turns apart")
 
 
+async def test_key_that_was_begun_before_a_pause_counts_as_handled_when_it_is() -> None:
+    is_begun, is_handed_on = asyncio.Event(), asyncio.Event()
+
+    async def hand_on(_: events.Event) -> None:
+        is_begun.set()
+        await is_handed_on.wait()
+
+    async with Page().run_test() as pilot:
+        await until(lambda: pilot.app.focused is not None, "the text area has the focus")
+        keys = InputQueue(pilot.app, hand_on)
+        await keys.put(events.Key("backspace", "\x7f"))
+        await is_begun.wait()
+        keys.pause()
+        waiting = asyncio.create_task(keys.caught_up())
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        is_handed_on.set()
+        await waiting
+
+
 async def test_burst_after_enter_becomes_next_message(here: World, there: Opened) -> None:
     there.burst(*"hi", "enter", *"world")
     await sent(here, "hi")
