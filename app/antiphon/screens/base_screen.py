@@ -53,6 +53,8 @@ from antiphon_kernel.types.records import BlockHeader
 CONTEXTS_SECONDS: Final = 0.5
 """How long is waited for the list of contexts before something else is done."""
 
+EARLIER_CELLS: Final = "Earlier cells are being read."
+
 READING: Final = "READ"
 """In the place of a mode in which others write."""
 
@@ -171,7 +173,14 @@ class BaseScreen(BackgroundTaskMixin[None]):
             self.source, self.cells, self._frame.live, self._frame.notice, clock
         )
         self.outline = OutlineView(self.source, self.area, self._frame.outline)
-        self._following = Following(session, self.area, self.hint, self._publish_presence, clock)
+        self._following = Following(
+            session,
+            self.area,
+            self.hint,
+            self._publish_presence,
+            read_all=self.read_all,
+            clock=clock,
+        )
         self._has_stopped_following = False
         """The last key has ended it."""
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
@@ -195,6 +204,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
         """Blocks of the context that are shown until the document is here."""
         self._goes_first = False
         """The person waits for the first cell, which is not here."""
+        self._brings_back = False
+        """The person waits for cells that are not here, to choose one that is cut out."""
         self._asked_blocks = 0
         """Number of the last blocks that the kernel was asked for."""
         self._came_back = False
@@ -209,7 +220,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self.models = ModelsHere()
         """The models that answer here, as the kernel said last."""
         self._models_known = False
-        self._asked: dict[str, None] = {}
+        asked = session.document.headers(session.document.open_blocks())
+        self._asked: dict[str, None] = {one.id: None for one in asked if one.is_undecided}
         """Calls that have begun to wait for somebody's decision, in that order."""
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
@@ -250,6 +262,11 @@ class BaseScreen(BackgroundTaskMixin[None]):
         if blocks > self._asked_blocks and self._session.is_live:
             self._asked_blocks = blocks
             self.run_one_of("earlier", partial(self._session.read_earlier, blocks))
+
+    def read_all(self) -> None:
+        """Ask for every earlier cell, if there are some."""
+        if self._session.omitted:
+            self.read_earlier(self._session.omitted + len(self._session.document))
 
     # Work in the background
 

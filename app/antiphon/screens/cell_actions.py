@@ -20,7 +20,13 @@ from antiphon.clipboard import copy_text
 from antiphon.locations import state_folder, under_home
 from antiphon.render.cell_export import cell_markdown
 from antiphon.render.view import OWN_NAME
-from antiphon.screens.base_screen import Arrangement, BaseScreen, ToolCall, requires_write
+from antiphon.screens.base_screen import (
+    EARLIER_CELLS,
+    Arrangement,
+    BaseScreen,
+    ToolCall,
+    requires_write,
+)
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.screens.text_merge import merge_text
 from antiphon.time_format import format_absolute
@@ -177,6 +183,11 @@ class CellActions(BaseScreen):
     @requires_write
     @work(exit_on_error=False)
     async def action_bring_back(self) -> None:
+        if self._session.omitted and self._session.is_live:
+            self._brings_back = True
+            self.read_all()
+            self.hint(EARLIER_CELLS)
+            return
         cut = self.source.cut_out_blocks()
         if not cut:
             self.hint("No cell is cut out here.")

@@ -23,7 +23,7 @@ from antiphon.locations import config_folder, under_home
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
-from antiphon.screens.base_screen import requires_write
+from antiphon.screens.base_screen import EARLIER_CELLS, requires_write
 from antiphon.screens.cell_actions import CellActions
 from antiphon.screens.history import HistoryModal, HistorySource, Wish
 from antiphon.screens.kernel_calls import KernelActions
@@ -57,8 +57,6 @@ from antiphon_kernel.types.quoting import join_names, quote
 NO_CELL: Final = "There is no cell yet."
 
 FIRST_CELL: Final = "This is the first cell."
-
-EARLIER_CELLS: Final = "Earlier cells are being read."
 
 EARLIER_OFFLINE: Final = "Offline: earlier cells are read when the kernel is back."
 
@@ -389,7 +387,7 @@ class DocumentActions(CellActions):
     def action_first_cell(self) -> None:
         self._goes_first = self._session.omitted > 0
         if self._goes_first:
-            self.read_earlier(self._session.omitted + len(self._session.document))
+            self.read_all()
             self.cells.first_cell()
             self.hint(self._earlier_words)
         else:
@@ -511,8 +509,8 @@ class DocumentActions(CellActions):
         if self.mode in (Mode.WRITE, Mode.NAVIGATE):
             self._focused_before_find = self.focused
         self._find.open()
-        if self._session.omitted and self.area.editor is None:
-            self.read_earlier(self._session.omitted + len(self._session.document))
+        if self.area.editor is None:
+            self.read_all()
 
     action_find_text = action_find
 

@@ -17,6 +17,7 @@ from antiphon.keymap import bindings, takes_keys, works_in
 from antiphon.screens.base_screen import Arrangement
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
+from antiphon.screens.submitter import PendingMessage
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.widgets.block_list import (
     CellChange,
@@ -83,6 +84,13 @@ class ScreenState:
     """The message had the focus before the search."""
     goes_first: bool = False
     """The person has asked for the first cell, which was not here."""
+    moving: str | None = None
+    """The cell for which the person looks for another place."""
+    followed: str | None = None
+    """Principal id of who is followed."""
+    pending: PendingMessage | None = None
+    brings_back: bool = False
+    """The person waits to choose among all cells that are cut out."""
 
 
 class DocumentScreen(DocumentActions):
@@ -168,6 +176,10 @@ class DocumentScreen(DocumentActions):
             hit=self._find.place,
             finds_from_message=self._focused_before_find is self.composer.editor,
             goes_first=self._goes_first and self.cells.is_first(block),
+            moving=self._moving,
+            followed=self._following.followed,
+            pending=self._submitter.hand_over(),
+            brings_back=self._brings_back,
         )
 
     def resume(self, state: ScreenState) -> None:
@@ -191,6 +203,17 @@ class DocumentScreen(DocumentActions):
                     self.cells.first_cell()
         elif state.mode is Mode.WRITE:
             self.composer.editor.focus()
+        if state.moving is not None and state.moving in self._session.document:
+            self._moving = state.moving
+            self._show_moving()
+        if state.followed is not None:
+            self._following.follow(state.followed)
+        self._following.presence_changed()
+        if state.pending is not None:
+            self._submitter.take_over(state.pending)
+            self._submit_pending()
+        if state.brings_back:
+            self.action_bring_back()
 
     def _cursor_here(self, state: ScreenState) -> int | None:
         """Return the place in the block's text here that the cursor had in its text before."""

@@ -30,15 +30,22 @@ class Following:
         area: DocumentView,
         hint: Callable[[str], None],
         publish: Callable[[], None],
+        *,
+        read_all: Callable[[], None],
         clock: Clock | None = None,
     ) -> None:
-        """`publish` tells the others what this says of the person here."""
+        """
+        Args:
+            publish: tells the others what this says of the person here.
+            read_all: asks for the earlier cells, if somebody is in one that is not here.
+        """
         self._session = session
         self._area = area
         self._source: CellModel = area.source
         self._cells = area.cells
         self._hint = hint
         self._publish = publish
+        self._read_all = read_all
         self._clock = clock or SystemClock()
         self.followed: str | None = None
         """Principal id of who is followed."""
@@ -117,6 +124,8 @@ class Following:
 
     def _show(self, state: PresenceState) -> None:
         cells, block = self._cells, state.block
+        if state.view is not None and state.view.block not in self._source.document:
+            self._read_all()
         cursor = next(
             (
                 one.cursor.offset
@@ -186,6 +195,8 @@ class Following:
                 self._hint(f"{name} asks you to come: <key:to_writer> goes there.")
             place = state.pointer
             if place is not None and self._pointers.get(client) != place:
+                if place.block not in self._source.document:
+                    self._read_all()
                 is_there = self._cells.has_cell(place.block)
                 if is_there and not self._cells.shows_place(place.block, place.start):
                     self._pointed = (name, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.screens.kernel_calls import KernelActions
@@ -32,6 +32,15 @@ CHECKED_CHARACTERS: Final = 5_000
 NOT_TYPED_HERE = "Not all of it was typed in this window."
 
 NOT_SHOWN = "It is longer than the composer shows."
+
+
+class PendingMessage(NamedTuple):
+    """The message of a submitter, which is not sent yet."""
+
+    waiting: str | None = None
+    """Its text, if it is to be sent as soon as the kernel answers."""
+    revised: str | None = None
+    """The message that was sent before and that it is to stand in the place of."""
 
 
 class MessageSubmitter:
@@ -75,6 +84,16 @@ class MessageSubmitter:
         self._checked: set[str] = set()
         self._told = ""
         """The reason for which no model answers, as it was told."""
+
+    def hand_over(self) -> PendingMessage:
+        """Return what is to become of the message; another submitter does it."""
+        pending = PendingMessage(self._waiting, self._revised)
+        self._waiting = None
+        return pending
+
+    def take_over(self, pending: PendingMessage) -> None:
+        """Do with the message what another submitter has handed over."""
+        self._waiting, self._revised = pending.waiting, pending.revised
 
     @property
     def is_revising(self) -> bool:

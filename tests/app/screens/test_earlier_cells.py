@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,9 @@ from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
 from antiphon.screens import document_screen
 from antiphon.screens.document_actions import EARLIER_OFFLINE
-from tests.app.opened import Opened, World, opened
+from antiphon_kernel.types.enums import Status
+from tests.app.opened import Opened, World, opened, world
+from tests.app.screens.test_cell_actions import palette
 from tests.waiting import until
 
 ALL = 80
@@ -229,3 +232,169 @@ async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
     await recent.live()
     recent.burst("a")
     await until(lambda: recent.message == "a", "the key is taken")
+
+
+async def replaced(there: Opened, before: object) -> None:
+    await until(lambda: there.screen is not before, "another screen")
+
+
+async def was_sent(here: World, message: str) -> None:
+    """Wait until the kernel has a message and knows that it is sent."""
+    document = (await here.context()).document
+
+    def is_sent() -> bool:
+        return any(
+            document.text(block) == message and document.header(block).status is Status.DONE
+            for block in document.block_ids()
+        )
+
+    await until(is_sent, message)
+
+
+async def test_message_that_waits_for_the_kernel_is_sent_although_the_document_is_another(
+    recent: Opened, here: World, cells: list[str]
+) -> None:
+    screen = recent.screen
+    await here.close_doors()
+    await until(lambda: not recent.app.session.is_live)
+    await recent.type("hello there")
+    await recent.press("enter")
+    await recent.sees("Will be sent")
+    await here.call("block.move", block_id=cells[0], after=cells[1])
+    await here.open_doors()
+    await replaced(recent, screen)
+    await was_sent(here, "hello there")
+    await until(lambda: not recent.message, "the composer is empty")
+
+
+async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
+    recent: Opened, here: World, cells: list[str]
+) -> None:
+    for number in range(4):
+        screen, message = recent.screen, f"message {number}"
+        await recent.type(message)
+        await here.call("block.move", block_id=cells[number], after=cells[number + 3])
+        await recent.press("enter")
+        await replaced(recent, screen)
+        await was_sent(here, message)
+        await until(lambda: not recent.message, "the composer is empty")
+        await recent.mode(Mode.WRITE)
+
+
+async def test_cell_is_moved_on_when_earlier_cells_have_come(
+    recent: Opened, here: World, cells: list[str]
+) -> None:
+    await recent.press("up", "m", "k", "k", "k")
+    screen = recent.screen
+    await recent.app.session.read_earlier(ALL)
+    await replaced(recent, screen)
+    await until(lambda: recent.screen.situation.moving, "it is moved")
+    await recent.press("enter")
+    document = (await here.context()).document
+    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
+
+
+async def test_message_is_edited_on_when_earlier_cells_have_come(
+    recent: Opened, here: World
+) -> None:
+    await recent.type("my message")
+    await recent.press("enter")
+    await was_sent(here, "my message")
+    await recent.press("up")
+    await until(lambda: recent.screen.situation.own_message, "the message is chosen")
+    recent.screen.action_send_again()
+    screen = recent.screen
+    await recent.app.session.read_earlier(2 * ALL)
+    await replaced(recent, screen)
+    await until(lambda: recent.screen.situation.revising, "it is edited")
+    assert recent.message == "my message"
+
+
+async def test_follow_goes_to_cells_that_were_not_here(recent: Opened, here: World) -> None:
+    async with opened(here, as_name="bela") as guest:
+        await guest.sees(f"cell {ALL - 1}")
+        await until(recent.app.session.presence, "she is known")
+        await recent.press("up", "f")
+        await recent.sees("FOLLOWING bela")
+        await guest.press("up", "g")
+        await guest.sees("cell 0 ")
+        await recent.sees("cell 0 ")
+        await recent.sees("FOLLOWING bela")
+
+
+async def test_line_that_is_pointed_at_among_earlier_cells_is_told_of(
+    recent: Opened, here: World
+) -> None:
+    async with opened(here, as_name="bela") as guest:
+        await guest.press("up", "g")
+        await guest.sees("cell 0 ")
+        guest.screen.action_point()
+        await recent.sees("bela points at a line out of sight")
+        recent.screen.action_to_writer()
+        await recent.sees("cell 0 ")
+
+
+async def test_cell_that_was_cut_out_is_brought_back_from_before_the_last_ones(
+    here: World, cells: list[str]
+) -> None:
+    await here.call("block.exclude", block_id=cells[3], excluded=True, cut_out=True)
+    async with opened(here) as there:
+        await there.sees(f"cell {ALL - 1}")
+        await there.press("up")
+        await palette(there, "Bring back a cell")
+        await there.sees("¶4 · bela")
+        await there.press("enter")
+        document = (await here.context()).document
+        await until(lambda: not document.header(cells[3]).excluded)
+
+
+async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_have_come(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path, asks=True) as here:
+        for number in range(ALL):
+            await here.cell(f"cell {number}")
+        async with opened(here) as there:
+            await there.type("Touch it.")
+            await there.press("enter")
+            here.aria.run("touch ran")
+            await there.sees("aria asks")
+        for number in range(RECENT):
+            await here.cell(f"more {number}")
+        async with opened(here) as there:
+            await there.sees("aria asks")
+            assert there.app.session.omitted
+            screen = there.screen
+            await there.app.session.read_earlier(2 * ALL)
+            await replaced(there, screen)
+            await there.sees("aria asks")
+            assert there.screen.asked_call is not None
+
+
+async def test_viewer_reads_and_searches_earlier_cells(here: World, cells: list[str]) -> None:
+    await here.kernel.principal("vera")
+    await here.call("kernel.role", principal="vera", role="viewer")
+    async with opened(here, as_name="vera") as there:
+        await there.sees("viewer · live")
+        assert there.app.session.omitted
+        await there.press("up", "g")
+        await there.sees("cell 0 ")
+        await there.press("/")
+        await there.type("cell 7")
+        await there.sees("of 11")
+        params = {"block_id": cells[-1], "offset": 0, "delete_count": 4, "insert": "The last"}
+        await here.call("block.splice", **params)
+        await there.press("escape", "G")
+        await there.sees(f"The last {ALL - 1}")
+
+
+async def test_turn_is_played_although_the_first_cells_are_not_here(
+    recent: Opened, here: World
+) -> None:
+    await recent.type("Hello?")
+    await recent.press("enter")
+    here.aria.write("An answer.")
+    await recent.sees("An answer.")
+    here.aria.end()
+    await here.turns.wait_idle()
+    assert recent.app.session.omitted
