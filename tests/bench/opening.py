@@ -49,19 +49,24 @@ def _open(app: PtyProcess, data: Path) -> tuple[float, float, float, float]:
     visible = app.wait_for(LAST, 120) - app.started
     live = app.wait_for("live", 120) - app.started
     app.drain(SETTLED)
+    return visible, live, *_memory(app, data)
+
+
+def _memory(app: PtyProcess, data: Path) -> tuple[float, float]:
+    """Megabytes of the app and of the kernel."""
     kernel = json.loads((data / "kernel.json").read_text())["pid"]
-    return visible, live, memory_of(app.pid) / 1e6, memory_of(kernel) / 1e6
+    return memory_of(app.pid) / 1e6, memory_of(kernel) / 1e6
 
 
-def _read_all(app: PtyProcess) -> tuple[float, float]:
-    """Go to the first cell: seconds until it is seen, and megabytes of the app."""
+def _read_all(app: PtyProcess, data: Path) -> tuple[float, float, float]:
+    """Go to the first cell: seconds until it is seen, megabytes of the app and of the kernel."""
     app.send("\x1b")
     app.drain(0.5)
     begun = time.perf_counter()
     app.send("g")
     seen = app.wait_for(FIRST, 120) - begun
     app.drain(3)
-    return seen, memory_of(app.pid) / 1e6
+    return seen, *_memory(app, data)
 
 
 def measure_opening(
@@ -73,12 +78,16 @@ def measure_opening(
 ) -> Iterator[Figure]:
     """Open a context again and again, with and without a kernel that has it open already.
 
+    It is opened once before, so that a kernel has left there what it leaves at its end.
+
     Args:
         start_bare: starts an app that has nothing to open; the seconds until its first frame.
     """
     bare: list[float] = []
-    read: list[tuple[float, float]] = []
+    read: list[tuple[float, float, float]] = []
     samples: dict[str, list[tuple[float, float, float, float]]] = {"cold": [], "warm": []}
+    with open_app(data) as app:
+        _open(app, data)
     for _ in range(runs):
         stop_kernel(data)
         bare.append(start_bare())
@@ -87,13 +96,14 @@ def measure_opening(
                 measured.append(_open(app, data))
         with open_app(data) as app:
             _open(app, data)
-            read.append(_read_all(app))
+            read.append(_read_all(app, data))
             app.send("G")  # where the next one is to open
             app.drain(1)
     stop_kernel(data)
-    seconds, memory = zip(*read, strict=True)
+    seconds, memory, of_kernel = zip(*read, strict=True)
     yield figure(f"{blocks:,} blocks: first cell seen, when gone to", "s", seconds)
     yield figure(f"{blocks:,} blocks: memory of the app, all of them read", "MB", memory)
+    yield figure(f"{blocks:,} blocks: memory of the kernel, all of them read", "MB", of_kernel)
     for how, measured in samples.items():
         visible, live, app_memory, kernel_memory = zip(*measured, strict=True)
         name = f"{blocks:,} blocks, {how}: "

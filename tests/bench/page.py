@@ -105,9 +105,11 @@ an editor.
   0.5 KB in an update and on disk. The header as one JSON string would make that 2.0 KB, and take
   from every other client the fields that it can read and set. Python's objects of the kernel and of
   the app are 0.5 KB a block besides, and either process 60 MB. The app holds what has been looked
-  at; the kernel holds all items of an open context, so that its memory grows with the blocks.
-  The first update of a client takes 1.0 to 1.5 KB a block more in the kernel, for the index of all
-  items that it is checked against.
+  at. The kernel opens a long context with its last 2,000 blocks, too, in which people read and
+  type; it reads all of it for what needs more: the turns of models and what a model's window
+  holds, undo, searches, other tools, replicas of the whole context. Then its memory grows with the
+  blocks, until nobody has needed that for five minutes. The first update of a client takes up to
+  1.0 KB a block more, for the index of all items that it is checked against.
 
   The kernel closes contexts that nobody has used for five minutes, or for 15 seconds when more than
   32 are open. What it held of them is free at once, without a collection of garbage, and goes back
