@@ -18,7 +18,7 @@ from antiphon.render.markdown_segments import MarkdownCutter
 from antiphon.render.plain import PlainCutter
 from antiphon.render.segments import Cutter, SegmentedText
 from antiphon.render.sgr import SgrStyles
-from antiphon.render.status_label import cut_label, end_label
+from antiphon.render.status_label import end_label, end_note
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
@@ -187,8 +187,8 @@ class CellRenderer:
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:
-        label = end_label(view) if view.header.status == Status.ERROR else cut_label(view)
-        return [] if label is None else [self._note(f"■ {label}")]
+        note = end_note(view)
+        return [self._note(note)] if note else []
 
     def _read_from_here(self) -> RenderedLine:
         width = self._text_width

@@ -73,9 +73,12 @@ def end_label(view: CellView) -> str:
     return f"{_FAILED} · {_one_line(detail)}" if detail else _FAILED
 
 
-def cut_label(view: CellView) -> str | None:
-    """Return the label of an answer that ended without an error and is not whole, else None."""
-    return _CUT.get(view.header.stop_reason) if view.header.status == Status.DONE else None
+def end_note(view: CellView) -> str:
+    """Return the row below a text that ended with an error or is not whole; empty below others."""
+    if view.header.status == Status.ERROR:
+        return f"■ {end_label(view)}"
+    cut = _CUT.get(view.header.stop_reason) if view.header.status == Status.DONE else None
+    return f"■ {cut}" if cut else ""
 
 
 def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:

@@ -634,7 +634,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         rows = [
             row
             for row in self.viewport.seen_rows(editor.block)
-            if (place := places[row]) is not None and place.line >= 0
+            if (place := places[row]) is not None and 0 <= place.line < editor.row_count
         ]
         columns = self._looks.columns
         top = rows[0] if rows else height

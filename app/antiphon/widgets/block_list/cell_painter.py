@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
@@ -50,6 +51,8 @@ class CellStyle(NamedTuple):
     note: str = ""
     """At the right of the last line."""
     ink: tuple[InkRange, ...] = ()
+    end: tuple[int, str] | None = None
+    """Line below the editor that lies over the cell, and what it says."""
 
     @property
     def note_line(self) -> int | None:
@@ -126,6 +129,7 @@ class CellPainter:
             and not any(cursor.anchor is not None for cursor in other.cursors)
             and mine.note == other.note
             and mine.note_line == other.note_line
+            and mine.end == other.end
             and mine.ground == other.ground
             and mine.author == other.author
             and mine.gutters is other.gutters
@@ -154,6 +158,8 @@ class CellPainter:
                 if line == look.note_line:
                     start = columns.gutter + columns.text - cell_len(look.note)
                     strip = written_over(strip, start, look.note, theme.dim)
+            elif look.end is not None and line == look.end[0]:
+                strip = Strip.join([strip, Strip([Segment(look.end[1], theme.dim)])])
         return strip.adjust_cell_length(columns.width).apply_style(ground)
 
     def flags(self, line: int) -> tuple[CursorLabel, ...]:

@@ -10,6 +10,7 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import first_line
+from antiphon.render.status_label import end_note
 from antiphon.render.tool_call import command_of
 from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
@@ -76,8 +77,13 @@ class CellPresenter:
         if self._source.is_hidden(block):
             return _HIDDEN
         if (editor := self.editor_over(block)) is not None:
-            return Measured(self._header(block), editor.row_count)
+            end = bool(self._end_note(editor))
+            return Measured(self._header(block), editor.row_count + end)
         return Measured(self._header(block), self.pictures.rendering(block).line_count)
+
+    def _end_note(self, editor: CellEditor) -> str:
+        """Return the row below an editor, which is there without it, too."""
+        return end_note(self._source.view(editor.block)) if editor.is_markdown else ""
 
     def settle(self, block: str, line: int, rows: int) -> int:
         """Make the lines of a cell within `rows` of a line exact; return its number from now on."""
@@ -87,14 +93,14 @@ class CellPresenter:
     def style_for(self, block: str) -> CellStyle:
         """Everything that the rows of a cell depend on."""
         source = self._source
-        edited = self.editor_over(block) is not None
+        editor = self.editor_over(block)
         author = source.header(block).author
         named = self._is_named(block)
         name, colour = source.shown_name(author)
         unread, hit = self.unread, self.hit
         finder = self.finder
         return CellStyle(
-            picture=None if edited else self.pictures.rendering(block),
+            picture=None if editor is not None else self.pictures.rendering(block),
             author=GutterStyle(
                 name=name if named else "",
                 colour=colour,
@@ -115,6 +121,7 @@ class CellPresenter:
             is_panel=self._is_panel(block),
             names_above=self._names_above(block),
             note=source.delivery(block),
+            end=(editor.row_count, self._end_note(editor)) if editor is not None else None,
             ink=source.ink(block) if self.theme.ink else (),
         )
 

@@ -142,6 +142,19 @@ async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back()
         assert any(row.endswith("line 60") for row in app.screen_text())
 
 
+async def test_end_of_a_stopped_answer_stays_below_its_editor(sample: Sample) -> None:
+    block = sample.add("one\n\ntwo", status=Status.ERROR, stop_reason="rate_limited")
+    sample.add("after", author=AMY)
+    async with on_screen(sample) as (app, pilot):
+        row = app.row_with("■ failed")
+        app.area.edit(block, 0)
+        await pilot.pause()
+        assert app.row_with("■ failed · rate_limited") == row
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.row_with("■ failed") == row + 1
+
+
 async def test_cell_higher_than_the_screen_is_clipped_to_it(sample: Sample) -> None:
     sample.add("before")
     block = sample.add("\n".join(f"line {number}" for number in range(5000)))
