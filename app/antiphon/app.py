@@ -524,7 +524,8 @@ class AntiphonApp(App[None]):
             with suppress(WorkerError):  # which the screen has told of
                 await work.wait()
         if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
-            await self.remove_mode(mode)
+            # Cancelled half-way, it would cancel the screen, for which Textual waits in its end.
+            await asyncio.shield(self.remove_mode(mode))
             forget_first_screen(self)
             if is_replaced:
                 screen.source.document.close()  # else the CRDT keeps it in memory

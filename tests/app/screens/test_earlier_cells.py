@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from textual.await_complete import AwaitComplete
 
 from antiphon import session
 from antiphon.actions import Mode
@@ -39,11 +40,7 @@ async def recent(here: World, cells: list[str]) -> AsyncIterator[Opened]:
     async with opened(here) as there:
         await there.sees(f"cell {ALL - 1}")
         assert there.app.session.omitted == ALL - RECENT
-        first = there.screen
         yield there
-        if there.app.is_running and there.screen is not first:
-            # Textual cannot end while a screen is being taken away.
-            await until(lambda: not first.is_running, "the first screen has gone")
 
 
 def page(there: Opened) -> list[str]:
@@ -398,3 +395,18 @@ async def test_turn_is_played_although_the_first_cells_are_not_here(
     here.aria.end()
     await here.turns.wait_idle()
     assert recent.app.session.omitted
+
+
+async def test_screen_goes_in_order_when_the_app_ends_while_it_is_removed(
+    recent: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed, remove_mode = recent.screen, recent.app.remove_mode
+
+    def remove_and_exit(mode: str) -> AwaitComplete:
+        recent.app.call_later(recent.app.exit)
+        return remove_mode(mode)
+
+    monkeypatch.setattr(recent.app, "remove_mode", remove_and_exit)
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: not recent.app.is_running, "the end of the app")
+    assert removed.parent is None
