@@ -29,7 +29,7 @@ class ViewState(BaseModel):
     """A code point that the line showed."""
     focused: str | None = None
     """The cell that had the focus."""
-    version: int = 0
+    version: int = Field(default=0, ge=0)
     """The context's version that was seen last."""
     label: str = ""
     """The context's name when it was seen last."""

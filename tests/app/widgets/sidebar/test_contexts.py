@@ -6,6 +6,8 @@ import pytest
 
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
+from antiphon.options import AppOptions
+from antiphon.screens.view_state import ViewState, ViewStateStore
 from antiphon.widgets.sidebar import ContextName
 from antiphon.widgets.sidebar.sidebar import context_entries
 from tests.app.opened import Opened, World, opened
@@ -149,13 +151,28 @@ async def test_app_opens_where_it_was_left(here: World) -> None:
         assert not there.screen.area.cells.following
 
 
-async def test_view_state_unreadable_is_reported_and_app_opens(here: World) -> None:
+@pytest.mark.parametrize("content", ["", '{"places": {', '{"places": {"id": {"version": -1}}}'])
+async def test_view_state_unreadable_is_reported_and_app_opens(here: World, content: str) -> None:
     async with opened(here):
         pass
     [file] = (state_folder() / "places").iterdir()
-    file.write_text("{")
+    file.write_text(content)
     async with opened(here) as there:
         await there.sees("Where you are cannot be remembered")
+
+
+async def test_view_state_of_a_cell_and_a_context_that_are_gone_is_passed_over(
+    here: World,
+) -> None:
+    await here.cell("the last")
+    context = (await here.context()).document.context
+    store = ViewStateStore(state_folder(), AppOptions(data=here.data))
+    store.write(str(context), ViewState(block="gone", line=7, focused="gone"))
+    store.write("0" * 32, ViewState())
+    async with opened(here) as there:
+        await there.sees("the last")
+        assert there.app.session.document.context == context
+        assert there.screen.area.cells.following
 
 
 async def test_the_palette_lists_a_context_that_was_made_beside_the_open_app(
