@@ -12,6 +12,7 @@ import pytest
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.local_replica import LocalReplica
+from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts import Context, RecentBlocks, recent_blocks
@@ -266,6 +267,58 @@ async def test_old_block_that_is_moved_to_the_end_comes(
     await served.call("block.move", block_id=blocks[0], after=blocks[-1])
     await until(lambda: blocks[0] in replica.document)
     await matches(served, replica)
+
+
+async def test_offline_edits_of_a_block_that_was_moved_before_all_arrive(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    await served.stop()
+    await until(lambda: replica.state is not ReplicaState.LIVE)
+    replica.document.splice(blocks[-1], 0, 4, "offline")
+    await served.start()
+    await served.call("block.move", block_id=blocks[-1], before=blocks[0])
+    await replica.saved()
+    assert next(iter((await whole(served)).items())) == (blocks[-1], f"offline {ALL - 1}")
+    await matches(served, replica)
+
+
+async def test_replica_of_recent_blocks_that_fell_behind_catches_up(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(unread=16 * 2**10, state_part=500)) as served:
+        blocks = [await served.block(f"text {number}") for number in range(ALL)]
+        proxy = CuttableProxy(served.doors.port)
+        await proxy.start()
+        far = through(proxy, served)
+        replica = await served.replica(recent=RECENT, locate=lambda: far)
+        proxy.stop()
+        for number in range(300):
+            await served.call("block.append", block_id=blocks[-1 - number % 3], text="x" * 4_000)
+        await served.call("block.move", block_id=blocks[0], after=blocks[1])
+        last = await served.block("new")
+        replica.document.splice(blocks[-1], 0, 0, "mine ")
+        proxy.go_on()
+        await until(lambda: last in replica.document)
+        await replica.saved()
+        await matches(served, replica)
+        await proxy.close()
+
+
+async def test_edits_of_a_replica_whose_context_was_made_anew_are_written_down(
+    served: ServedKernel,
+    blocks: list[str],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    keep = write_report(tmp_path / "refused")
+    replica = await served.replica(recent=RECENT, keep=keep, retry=lambda _: 0.01)
+    await served.stop()
+    await until(lambda: replica.state is ReplicaState.OFFLINE)
+    replica.document.splice(blocks[-1], 0, 4, "never sent")
+    served.move(tmp_path_factory.mktemp("another"))
+    await served.start()
+    await until(lambda: replica.state is ReplicaState.REFUSED)
+    assert replica.rejection is not None and "epoch" in replica.rejection
+    assert replica.rejected_edits is not None
+    assert "never sent" in replica.rejected_edits.file.read_text()
 
 
 async def test_new_label_comes_after_one_that_was_omitted(
