@@ -302,6 +302,25 @@ async def test_replica_of_recent_blocks_that_fell_behind_catches_up(tmp_path: Pa
         await proxy.close()
 
 
+async def test_edits_of_recent_blocks_around_a_refused_one_arrive(
+    served: ServedKernel, tmp_path: Path
+) -> None:
+    for number in range(ALL):
+        await served.block(f"text {number}")
+    edited, done = await served.block("one"), await served.block("two", status="done")
+    replica = await served.replica(
+        "ben", recent=RECENT, keep=write_report(tmp_path / "refused"), retry=lambda _: 0.01
+    )
+    former = replica.document
+    former.splice(edited, 0, 0, "> ")
+    former.set_fields(done, status="error")
+    former.splice(edited, 5, 0, " <")
+    await until(lambda: replica.document is not former and replica.state is ReplicaState.LIVE)
+    await matches(served, replica)
+    assert held(replica)[edited] == "> one <"
+    assert replica.rejected_edits is not None and replica.rejected_edits.edits == 1
+
+
 async def test_edits_of_a_replica_whose_context_was_made_anew_are_written_down(
     served: ServedKernel,
     blocks: list[str],
