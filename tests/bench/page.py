@@ -108,7 +108,7 @@ an editor.
   at. The kernel opens a long context with its last 2,000 blocks, too, in which people read and
   type; it reads all of it for what needs more: the turns of models and what a model's window
   holds, undo, searches, other tools, replicas of the whole context. Then its memory grows with the
-  blocks, until nobody has needed that for five minutes. The first update of a client takes up to
+  blocks, until nobody has needed that for half an hour. The first update of a client takes up to
   1.0 KB a block more, for the index of all items that it is checked against.
 
   The kernel closes contexts that nobody has used for five minutes, or for 15 seconds when more than

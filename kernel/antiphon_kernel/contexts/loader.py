@@ -159,7 +159,10 @@ async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:
             first = stored.seq - len(updates) + at + 1
             raise _unreadable(stored.row, piece, first, error) from error
         await asyncio.sleep(0)
-    return loader.finish(ids=(row.id for row in stored.blocks))
+    document = loader.unfinished()
+    for _ in document.finish_parts(row.id for row in stored.blocks):
+        await asyncio.sleep(0)
+    return document
 
 
 def _unreadable(

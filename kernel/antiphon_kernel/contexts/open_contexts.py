@@ -306,7 +306,7 @@ class OpenContexts:
         """Return whether all who use a context are replicas that hold its last blocks only."""
         replicas, users, limits = context.replicas(), context.users, self._limits
         is_long = context.block_count > 2 * limits.recent_blocks and not context.is_partial
-        is_idle = self._clock.monotonic() - users.used_at >= limits.idle_context_seconds
+        is_idle = self._clock.monotonic() - users.used_at >= limits.whole_context_seconds
         return (
             is_long
             and is_idle

@@ -81,7 +81,7 @@ _MANY_BYTES: Final = 2**16
 """Size of an update from which on an empty document takes it in without being told of each event.
 """
 
-_BLOCKS_AT_ONCE: Final = 10_000
+_BLOCKS_AT_ONCE: Final = 2_500
 """Blocks whose order is read in one go while a document is being received."""
 
 _OPEN: Final = (Status.PENDING, Status.RUNNING)
@@ -161,20 +161,15 @@ class Document:
         return document
 
     @classmethod
-    def loaded(
-        cls, stored: Doc[Any], headers: Iterable[BlockHeader], ids: Iterable[str] = ()
-    ) -> Document:
+    def loaded(cls, stored: Doc[Any], headers: Iterable[BlockHeader]) -> Document:
         """A document that has been read from disk already (see `DocumentLoader`).
 
         Args:
             headers: those that are known; others are read when asked for.
-            ids: of blocks, as somebody else keeps them; each takes 120 bytes.
         """
         document = cls(int(stored.client_id), stored)
         document._headers = {header.id: header for header in headers}
-        known = {one: one for one in ids}
-        keys = document._blocks.keys()
-        document._add_to_order([known.get(key, key) for key in keys])
+        document._add_to_order(list(document._blocks.keys()))
         return document
 
     def _observe(self) -> None:
@@ -687,9 +682,15 @@ class Document:
         self.has_parts = True
         self._apply_first(update, REMOTE, is_part=True)
 
-    def finish_parts(self) -> Iterator[None]:
-        """Read the order of the blocks that came in parts, some at a time, and then tell of all."""
-        keys = [key for key in self._blocks.keys() if key not in self.order]  # noqa: SIM118
+    def finish_parts(self, ids: Iterable[str] = ()) -> Iterator[None]:
+        """Read the order of the blocks that came in parts, some at a time, and then tell of all.
+
+        Args:
+            ids: of blocks, as somebody else keeps them; each takes 120 bytes.
+        """
+        known = {one: one for one in ids}
+        stored = list(self._blocks.keys())
+        keys = [known.get(key, key) for key in stored if key not in self.order]
         found: list[tuple[str, str]] = []
         for at in range(0, len(keys), _BLOCKS_AT_ONCE):
             found += self._order_keys(keys[at : at + _BLOCKS_AT_ONCE])
@@ -961,11 +962,14 @@ class DocumentLoader:
         """Return the state vector of what has been read, as Yjs encodes it."""
         return self._doc.get_state()
 
-    def finish(self, headers: Iterable[BlockHeader] = (), ids: Iterable[str] = ()) -> Document:
+    def finish(self, headers: Iterable[BlockHeader] = ()) -> Document:
         """The document.
 
         Args:
             headers: those of its blocks that are known; others are read when asked for.
-            ids: of its blocks, which it uses instead of equal ones of its own.
         """
-        return Document.loaded(self._doc, headers, ids)
+        return Document.loaded(self._doc, headers)
+
+    def unfinished(self) -> Document:
+        """Return the document, of which `Document.finish_parts` has yet to read the order."""
+        return Document(int(self._doc.client_id), self._doc)

@@ -50,7 +50,12 @@ ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 3
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
-    limits = Limits(recent_blocks=RECENT, idle_context_seconds=0.0, idle_check_seconds=1e6)
+    limits = Limits(
+        recent_blocks=RECENT,
+        whole_context_seconds=0.0,
+        idle_context_seconds=0.0,
+        idle_check_seconds=1e6,
+    )
     async with served_kernel(tmp_path, DEFAULT_SERVER_LIMITS, kernel_limits=limits) as served:
         yield served
 
