@@ -93,7 +93,7 @@ class CellChange:
     streamed: bool = False
     """Only a model's or a tool's appending: may wait for the next frame."""
     ended: bool = False
-    """A model or a tool has finished a cell."""
+    """A model has finished a cell."""
 
 
 class CellModel:
@@ -658,4 +658,4 @@ class CellModel:
 
 
 def _has_ended(header: BlockHeader) -> bool:
-    return header.is_written_by_program and header.status in (Status.DONE, Status.ERROR)
+    return header.role == Role.MODEL and header.status in (Status.DONE, Status.ERROR)
