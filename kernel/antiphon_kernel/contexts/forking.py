@@ -77,17 +77,17 @@ async def read_now(context: Context, client_id: int) -> Document:
     state = document.update_since()
     headers = [document.header(block) for block in document.block_ids()]
     await context.wait_persisted()
-    return load(state, client_id, headers)
+    return load((state,), client_id, headers)
 
 
-def load(state: bytes, client_id: int, headers: Sequence[BlockHeader]) -> Document:
+def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader]) -> Document:
     """Return the document of a whole state.
 
     Args:
         headers: those of its blocks.
     """
     loader = DocumentLoader(client_id)
-    loader.apply([state])
+    loader.apply(state)
     return loader.finish(headers)
 
 
@@ -155,7 +155,7 @@ async def start_fork(
     if (renamed := _rename(source, copies, names)) is not None:
         changes.insert(0, renamed)
     if changes:
-        document = load(state, client_id, headers)
+        document = load((state,), client_id, headers)
         known = {one.id: BlockRow(number, one.id, 1) for number, one in enumerate(headers, 1)}
         ids = BlockIds(row.id, known)
         for change in changes:
@@ -165,7 +165,7 @@ async def start_fork(
         state, vector = document.update_since(), document.state_vector()
         document.close()
     if commits:
-        snapshot = Snapshot(commits[-1].seq, vector, state)
+        snapshot = Snapshot(commits[-1].seq, vector, (state,))
         commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits, origin)
 
@@ -208,7 +208,7 @@ async def start_with(
         await slices.pause()
     state, vector = document.update_since(), document.state_vector()
     document.close()
-    snapshot = Snapshot(commits[-1].seq, vector, state)
+    snapshot = Snapshot(commits[-1].seq, vector, (state,))
     commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits)
 

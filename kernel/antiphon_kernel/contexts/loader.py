@@ -136,7 +136,9 @@ async def _from_snapshot(
     """A loader that has read the snapshot; None if it is not what it says it is."""
     loader = DocumentLoader(client_id)
     try:
-        loader.apply([snapshot.state])
+        for part in snapshot.state:
+            loader.apply([part])
+            await asyncio.sleep(0)
         read = decode_state_vector(loader.state_vector())
         written = decode_state_vector(snapshot.state_vector)
     except ValueError as error:

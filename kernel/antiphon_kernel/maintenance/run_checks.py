@@ -153,7 +153,7 @@ async def _snapshot(
         return None
     loader = DocumentLoader(client_id=2)
     try:
-        loader.apply([snapshot.state])
+        loader.apply(snapshot.state)
     except ValueError as error:
         report.find(Check.SNAPSHOT, f"it cannot be read: {error}")
         return None

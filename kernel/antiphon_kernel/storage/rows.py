@@ -113,7 +113,7 @@ class InheritedText:
     runs: tuple[InheritedRun, ...]
 
 
-SNAPSHOT_FORMAT: Final = 1
+SNAPSHOT_FORMAT: Final = 2
 """Format of the snapshots written by this version; others are left out."""
 
 
@@ -123,14 +123,14 @@ class Snapshot:
 
     seq: int
     state_vector: bytes
-    state: bytes
-    """The whole document as one update."""
+    state: tuple[bytes, ...]
+    """The whole document as updates, in order: of a long one several."""
     item_index: bytes = b""
     """The index of its items, as far as there was one; earlier versions kept other things here."""
 
     def digest(self, context: ContextRow) -> bytes:
         """Return the checksum to verify when it is read."""
-        parts = (self.state_vector, self.state, self.item_index)
+        parts = (self.state_vector, *self.state, self.item_index)
         about = json.dumps([SNAPSHOT_FORMAT, context.id, self.seq, *map(len, parts)])
         digest = hashlib.blake2b(about.encode(), digest_size=16)
         for part in parts:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from antiphon_kernel.storage.database import Database, Statement
@@ -23,6 +24,7 @@ from antiphon_kernel.storage.rows import (
     Snapshot,
     StoredRecentState,
 )
+from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
 
 _log = logging.getLogger(__name__)
 
@@ -47,18 +49,19 @@ class Snapshots:
         if not rows:
             return None
         format_, *parts, digest = rows[0]
-        snapshot = Snapshot(*parts)
-        wrong = None
+        wrong = "its bytes are not those that were written"
         if format_ != SNAPSHOT_FORMAT:
             wrong = f"it has the format {format_!r}, this antiphon reads {SNAPSHOT_FORMAT}"
         elif list(map(type, parts)) != [int, bytes, bytes, bytes]:
             wrong = "its columns have the wrong types"
-        elif snapshot.digest(context) != digest:
-            wrong = "its bytes are not those that were written"
-        if wrong is not None:
-            self.discard(context, wrong)
-            return None
-        return snapshot
+        else:
+            seq, vector, state, item_index = parts
+            with suppress(ValueError):
+                snapshot = Snapshot(seq, vector, _split(state), item_index)
+                if snapshot.digest(context) == digest:
+                    return snapshot
+        self.discard(context, wrong)
+        return None
 
     def discard(self, context: ContextRow, why: str) -> None:
         """Say that a snapshot is left out; the next one replaces it."""
@@ -81,13 +84,23 @@ def snapshot_rows(snapshots: Iterable[tuple[ContextRow, Snapshot]]) -> Statement
             SNAPSHOT_FORMAT,
             one.seq,
             one.state_vector,
-            one.state,
+            b"".join(write_var_uint(len(part)) + part for part in one.state),
             one.item_index,
             one.digest(context),
         )
         for context, one in snapshots
     ]
     return "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+
+
+def _split(state: bytes) -> tuple[bytes, ...]:
+    """Return updates that follow each other, each behind its length; raises ValueError."""
+    parts, at = list[bytes](), 0
+    while at < len(state):
+        length, at = read_var_uint(state, at)
+        parts.append(state[at : at + length])
+        at += length
+    return tuple(parts)
 
 
 PAGE_FORMAT: Final = 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import snapshot_writer
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
@@ -74,10 +75,12 @@ async def write_at_random(kernel: Kernel, dice: random.Random, times: int) -> No
         await kernel.call(actor, "block.splice", splice)
 
 
+@pytest.mark.parametrize("part_bytes", [100, 8_000_000])
 @pytest.mark.parametrize("seed", range(4))
 async def test_opening_gives_the_same_with_and_without_a_snapshot(
-    reopen: Open, data: Path, seed: int
+    reopen: Open, data: Path, seed: int, part_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(snapshot_writer, "_PART_BYTES", part_bytes)
     dice = random.Random(seed)
     for _ in range(3):
         kernel = await reopen(EAGER)
@@ -110,6 +113,19 @@ async def test_snapshots_of_a_long_document_are_as_rare_as_it_is_long(reopen: Op
         written.update([snapshot.seq] if snapshot is not None else [])
     # The first after ten transactions, the others after fifty; by tens there would be twenty.
     assert 2 <= len(written) <= 5
+
+
+async def test_snapshot_of_a_long_document_is_stored_in_parts(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_writer, "_PART_BYTES", 100)
+    kernel = await reopen(EAGER)
+    await write_at_random(kernel, random.Random(1), 30)
+    row = (await kernel.context()).row
+    kernel = await reopen(EAGER)
+    snapshot = await kernel.journal.snapshots.read(row)
+    assert snapshot is not None
+    assert len(snapshot.state) > 1
 
 
 async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
