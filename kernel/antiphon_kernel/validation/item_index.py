@@ -56,45 +56,7 @@ class ItemRole(Enum):
     """An item that was collected before it came here."""
 
 
-class Container:
-    """One shared type."""
-
-    __slots__ = ("_mark", "block", "frame", "is_text", "path", "value", "written")
-
-    def __init__(
-        self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
-    ) -> None:
-        self.is_text = is_text
-        self.block = block
-        """The block it is in; None outside of blocks."""
-        self.path = path
-        """The path in the block's content; None for its header and outside of blocks."""
-        self.frame = ItemLocation(self, ItemRole.FRAME if path is None else ItemRole.ITEM)
-        self.value = ItemLocation(self, ItemRole.VALUE) if is_text else self.frame
-        self._mark = None if is_text else self.frame
-        self.written = 0
-        """UTF-16 units that have come into a text: never less than there are."""
-
-    @property
-    def mark(self) -> ItemLocation:
-        """The location of format marks, which few texts have."""
-        if self._mark is None:
-            self._mark = ItemLocation(self, ItemRole.MARK)
-        return self._mark
-
-    def at(self, part: int) -> ItemLocation:
-        """Return a location by the number that it is kept as: see `part_of`."""
-        return self.mark if part == 2 else self.value if part else self.frame
-
-    def part_of(self, location: ItemLocation) -> int:
-        """Return the number of one of its locations."""
-        return 0 if location is self.frame else 1 if location is self.value else 2
-
-    def release(self) -> None:
-        """Let its locations refer to it no more."""
-        for location in (self.frame, self.value, self._mark):
-            if location is not None:
-                location.container = OUTSIDE
+_IN_TEXTS: Final = (ItemRole.VALUE, ItemRole.MARK)
 
 
 class ItemLocation:
@@ -105,6 +67,62 @@ class ItemLocation:
     def __init__(self, container: Container, nature: ItemRole) -> None:
         self.container = container
         self.nature = nature
+
+
+class Container(ItemLocation):
+    """One shared type; the location of what is in it, of the characters of a text."""
+
+    __slots__ = ("_frame", "_mark", "block", "path", "statuses", "written")
+
+    def __init__(
+        self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
+    ) -> None:
+        others = ItemRole.FRAME if path is None else ItemRole.ITEM
+        super().__init__(self, ItemRole.VALUE if is_text else others)
+        self.block = block
+        """The block it is in; None outside of blocks."""
+        self.path = path
+        """The path in the block's content; None for its header and outside of blocks."""
+        self.statuses: tuple[ItemId, ...] = ()
+        """Of a header: see `ItemIndex.statuses`."""
+        self._frame: ItemLocation | None = None if is_text else self
+        self._mark: ItemLocation | None = self._frame
+        self.written = 0
+        """UTF-16 units that have come into a text: never less than there are."""
+
+    @property
+    def is_text(self) -> bool:
+        return self.nature is ItemRole.VALUE
+
+    @property
+    def frame(self) -> ItemLocation:
+        """The location of anything but characters and format marks, which few texts hold."""
+        if self._frame is None:
+            self._frame = ItemLocation(self, ItemRole.ITEM)
+        return self._frame
+
+    @property
+    def mark(self) -> ItemLocation:
+        """The location of format marks."""
+        if self._mark is None:
+            self._mark = ItemLocation(self, ItemRole.MARK)
+        return self._mark
+
+    def at(self, part: int) -> ItemLocation:
+        """Return a location by the number that it is kept as: see `part_of`."""
+        return self.mark if part == 2 else self if part else self.frame
+
+    def part_of(self, location: ItemLocation) -> int:
+        """Return the number of one of its locations."""
+        nature = location.nature
+        return 1 if nature is ItemRole.VALUE else 2 if nature is ItemRole.MARK else 0
+
+    def release(self) -> None:
+        """Let its locations refer to it no more."""
+        for location in (self, self._frame, self._mark):
+            if location is not None:
+                location.container = OUTSIDE
+        self._frame = self._mark = None
 
 
 OUTSIDE: Final = Container(None, None)
@@ -119,7 +137,7 @@ _NOWHERE: Final = 1
 class _ClientRuns:
     """The items of one CRDT client, from clock `first` up to `end`."""
 
-    __slots__ = ("end", "first", "places", "starts", "torn")
+    __slots__ = ("end", "first", "made", "making", "places", "starts", "torn")
 
     def __init__(self, first: int) -> None:
         self.first = self.end = first
@@ -127,6 +145,9 @@ class _ClientRuns:
         self.places: list[ItemLocation] = []
         self.torn = array("Q")
         """Clocks at which a cut would go through a surrogate pair."""
+        self.making = array("Q")
+        """Clocks of the items that created shared types."""
+        self.made: list[Container] = []
 
     def add(self, end: int, place: ItemLocation) -> None:
         if not self.places or self.places[-1] is not place:
@@ -143,6 +164,10 @@ class _ClientRuns:
     def place(self, clock: int) -> ItemLocation:
         return self.places[bisect_right(self.starts, clock) - 1]
 
+    def made_by(self, clock: int) -> Container | None:
+        at = bisect_left(self.making, clock)
+        return self.made[at] if at < len(self.made) and self.making[at] == clock else None
+
     def splits_surrogates(self, clock: int) -> bool:
         """Return whether a cut before the item `clock` would split a surrogate pair."""
         torn = self.torn
@@ -156,6 +181,8 @@ class _ClientRuns:
         for end, place in zip(ends, later.places, strict=True):
             self.add(end, place)
         self.torn.extend(later.torn)
+        self.making.extend(later.making)
+        self.made += later.made
 
 
 class ItemIndex:
@@ -171,9 +198,9 @@ class ItemIndex:
         self._lines_below: dict[int, _ClientRuns] = {}
         if below is not None:
             self._start_from(below)
-        self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
-        self._statuses: dict[str, tuple[ItemId, ...]] = {}
+        self._statuses: dict[Container, tuple[ItemId, ...]] = {}
+        """The statuses of headers that were changed here, until this is adopted."""
         self.grown: dict[Container, int] = {}
         """The lengths that came into texts, until this is adopted."""
         self._queue: CausalQueue | None = None
@@ -239,15 +266,17 @@ class ItemIndex:
             numbers += line.starts
             numbers += map(code_of, line.places)
             numbers += line.torn
-        numbers.append(len(self._made))
-        for item, container in self._made.items():
-            numbers += (*item, number_of(container))
+        numbers.append(sum(len(line.made) for line in self._lines.values()))
+        for client, line in self._lines.items():
+            for clock, container in zip(line.making, line.made, strict=True):
+                numbers += (client, clock, number_of(container))
         numbers.append(len(self._blocks))
         for key, container in self._blocks.items():
             texts.append(key)
             numbers.append(number_of(container))
-        numbers.append(len(self._statuses))
-        for block, items in self._statuses.items():
+        stated = [(block, one.statuses) for block, one in self._blocks.items() if one.statuses]
+        numbers.append(len(stated))
+        for block, items in stated:
             texts.append(block)
             numbers.append(len(items))
             for item in items:
@@ -303,8 +332,9 @@ class ItemIndex:
             yield
         clients = {client: client for client in self._lines}
         for count in range(next(numbers)):
-            item = ItemId(clients[next(numbers)], next(numbers))
-            self._made[item] = containers[next(numbers)]
+            line = self._lines[next(numbers)]
+            line.making.append(next(numbers))
+            line.made.append(containers[next(numbers)])
             if count % _PART == 0:
                 yield
         for _ in range(next(numbers)):
@@ -312,12 +342,12 @@ class ItemIndex:
         yield
         for _ in range(next(numbers)):
             items = [ItemId(clients[next(numbers)], next(numbers)) for _ in range(next(numbers))]
-            self._statuses[self._kept_id(next(texts))] = tuple(items)
+            self._blocks[next(texts)].statuses = tuple(items)
         yield
         for _ in range(next(numbers)):
             self.deleted.add(IdRange(next(numbers), next(numbers), next(numbers)))
         yield
-        yield from self.order.read(numbers, clients, {item: item for item in self._made})
+        yield from self.order.read(numbers, clients)
 
     def ends(self) -> dict[int, int]:
         """Return the clock after the last item of each client."""
@@ -333,9 +363,9 @@ class ItemIndex:
                 self._lines[client] = line
             else:
                 own.extend(line)
-        self._made.update(above._made)
         self._blocks.update(above._blocks)
-        self._statuses.update(above._statuses)
+        for container, statuses in above._statuses.items():
+            container.statuses = statuses
         for container, size in above.grown.items():
             container.written += size
         for ids in above.deletions:
@@ -357,9 +387,10 @@ class ItemIndex:
             if len(str(item.content)) != item.length:
                 line.tear(item)
         elif item.kind is ContentKind.TYPE:
-            self._make(item, place)
+            line.making.append(item.clock)
+            line.made.append(self._make(item, place))
         elif place.nature is ItemRole.FRAME and place.container.block is not None:
-            self._record_status(item, place.container.block)
+            self._record_status(item, place.container)
         start = max(item.clock, line.end)
         if place.nature is ItemRole.VALUE:
             self._grow(place.container, end - start)
@@ -381,7 +412,7 @@ class ItemIndex:
             return False
         place = line.place(beside.clock)
         text = place.container
-        if not text.is_text or place is text.frame:
+        if not text.is_text or place.nature is ItemRole.ITEM:
             return False
         if origin is not None and line.splits_surrogates(origin.clock + 1):
             return False
@@ -398,7 +429,7 @@ class ItemIndex:
             line.tear(item)
         self.grown[text] = self.grown.get(text, 0) + item.length
         self.staged.append((item, item.clock))
-        line.add(item.clock + item.length, text.value)
+        line.add(item.clock + item.length, text)
         return True
 
     def _grow(self, container: Container, by: int) -> None:
@@ -407,15 +438,18 @@ class ItemIndex:
         else:
             container.written += by
 
-    def _record_status(self, item: Struct, block: str) -> None:
-        statuses = self.statuses(block)
+    def _record_status(self, item: Struct, header: Container) -> None:
+        statuses = self._statuses.get(header, header.statuses)
         if item.key == STATUS or item.origin in statuses:
             # What a block has ended with is built on by nobody but the kernel.
             ended = item.kind is ContentKind.ANY and item.content in _ENDS
-            before = () if ended else statuses
-            self._statuses[block] = (*before, ItemId(item.client, item.clock))
+            statuses = (*(() if ended else statuses), ItemId(item.client, item.clock))
+            if self._below is None:
+                header.statuses = statuses
+            else:
+                self._statuses[header] = statuses
 
-    def _make(self, item: Struct, place: ItemLocation) -> None:
+    def _make(self, item: Struct, place: ItemLocation) -> Container:
         is_text = item.content is SharedType.TEXT
         made = OUTSIDE
         if item.parent == BLOCKS and item.key is not None:
@@ -426,13 +460,14 @@ class ItemIndex:
                 made = Container(container.block, (), is_text=is_text)
         elif container.path is not None and item.key is not None:
             made = Container(container.block, (*container.path, item.key), is_text=is_text)
-        self._made[ItemId(item.client, item.clock)] = made
+        return made
 
     def release(self) -> None:
         """Break the links between what is in it, so that its memory is free at once."""
         self.order.release()
-        for container in self._made.values():
-            container.release()
+        for line in self._lines.values():
+            for container in line.made:
+                container.release()
 
     # Asking
 
@@ -493,17 +528,15 @@ class ItemIndex:
         if parent is None:
             beside = self._beside(item)
             container = beside.container
-            if beside is container.frame or beside is NOWHERE:
+            if beside.nature not in _IN_TEXTS:
                 return beside
         else:
             container = self._container_of(item)
             if item.key is not None:
                 return container.frame
-        if kind is ContentKind.STRING:
-            return container.value
         if kind is ContentKind.TYPE:
             return container.frame
-        return container.mark if kind is ContentKind.FORMAT else container.value
+        return container.mark if kind is ContentKind.FORMAT else container
 
     def _beside(self, item: Struct) -> ItemLocation:
         beside = item.origin or item.right_origin
@@ -526,17 +559,13 @@ class ItemIndex:
 
     def statuses(self, block: str) -> tuple[ItemId, ...]:
         """The items that hold the status of a block: the last, and those it may have replaced."""
-        statuses = self._statuses.get(block)
-        if statuses is None:
-            return self._below.statuses(block) if self._below is not None else ()
-        return statuses
+        header = self.block(block)
+        return self._statuses.get(header, header.statuses) if header is not None else ()
 
     def made_by(self, item: ItemId) -> Container | None:
         """The shared type that an item created; None if it created none."""
-        made = self._made.get(item)
-        if made is None and self._below is not None:
-            return self._below.made_by(item)
-        return made
+        line = self.line(item.client, item.clock)
+        return line.made_by(item.clock) if line is not None else None
 
     def place(self, item: ItemId) -> ItemLocation:
         """Return the location of an item; `NOWHERE` if it is not known."""

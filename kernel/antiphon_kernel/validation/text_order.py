@@ -10,6 +10,7 @@ written at the same time.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -69,12 +70,58 @@ class _Text(ItemList):
                 named.pop()
 
 
+class _UnsharedTexts:
+    """The texts that one client has made and written in one go: nobody has inserted into them.
+
+    Most texts of a long document are such ones. Each takes 24 bytes, as items of their own 400.
+    """
+
+    __slots__ = ("ends", "made", "starts")
+
+    def __init__(self) -> None:
+        self.made = array("Q")
+        """Clocks of the items that made them, rising."""
+        self.starts = array("Q")
+        """First clock in each, rising."""
+        self.ends = array("Q")
+        """Clock after the last one of each; the first of those that are here no more."""
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        """Return for each the clock that made it, its first one, and its length."""
+        rows = zip(self.made, self.starts, self.ends, strict=True)
+        return ((made, start, end - start) for made, start, end in rows if start < end)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def add(self, made: int, start: int, end: int) -> bool:
+        """Add a text; return False if it does not come after all others."""
+        if self.made and (made < self.made[-1] or start < self.starts[-1]):
+            return False
+        self.made.append(made)
+        self.starts.append(start)
+        self.ends.append(end)
+        return True
+
+    def extend(self, item: Struct, start: int) -> bool:
+        """Add what is new of an item if it goes on with the last text; return whether it does."""
+        if start != self.ends[-1] or item.right_origin is not None:
+            return False
+        origin = _origin(item, start)
+        is_next = origin is not None and origin.client == item.client and origin.clock == start - 1
+        if is_next:
+            self.ends[-1] = item.clock + item.length
+        return is_next
+
+
 class TextOrder:
     """The items of all texts of a document in document order, removed ones included."""
 
     def __init__(self) -> None:
         self._items = ItemTable()
         self._texts: dict[ItemId, _Text] = {}
+        self._unshared: dict[int, _UnsharedTexts] = {}
+        """By CRDT client; what anybody asks for becomes one of `_texts`."""
         self._on_trial: dict[int, int] = {}
         """CRDT client to the first of its items that are here to be checked."""
         self._fitting: Sequence[tuple[Struct, int]] = ()
@@ -91,7 +138,10 @@ class TextOrder:
 
     def write(self, numbers: list[int]) -> None:
         """Append what is in it to columns of numbers."""
-        numbers.append(len(self._texts))
+        numbers.append(len(self._texts) + sum(map(len, self._unshared.values())))
+        for client, unshared in self._unshared.items():
+            for made_at, start, length in unshared:
+                numbers += (client, made_at, 1, client, start, length, 0, 0, 0, 0)
         for made, text in self._texts.items():
             segments = list(text)
             numbers += (*made, len(segments))
@@ -100,21 +150,21 @@ class TextOrder:
                 numbers += _stored_id(one.origin)
                 numbers += _stored_id(one.right_origin)
 
-    def read(
-        self, numbers: Iterator[int], clients: Mapping[int, int], made: Mapping[ItemId, ItemId]
-    ) -> Iterator[None]:
+    def read(self, numbers: Iterator[int], clients: Mapping[int, int]) -> Iterator[None]:
         """Take over what `write` has written, in an order that is empty; pauses after a text.
 
         Args:
             clients: those of the items, which are used instead of equal numbers.
-            made: ids of the items that made shared types, which are used instead of equal ones.
         """
         found: list[Segment] = []
         for _ in range(next(numbers)):
             container = ItemId(next(numbers), next(numbers))
-            text = _Text(made.get(container, container))
-            self._texts[text.container] = text
+            text = _Text(container)
             own = [_read_segment(text, numbers, clients) for _ in range(next(numbers))]
+            if len(own) == 1 and self._add_unshared(own[0]):
+                yield
+                continue
+            self._texts[container] = text
             for left, right in pairwise(own):
                 left.right, right.left = right, left
             if own:
@@ -133,13 +183,60 @@ class TextOrder:
         Nothing if it is in no text.
         """
         self._make(item)
+        unshared = self._unshared.get(item.client)
+        if unshared is not None and unshared.extend(item, start):
+            return
         neighbour = self._neighbour(item)
         text = self._text_of(item, neighbour)
         if text is not None:
             if self._on_trial and self._end(item.client) > start:
                 self._withdraw(item.client)
                 neighbour = self._neighbour(item)
+            if text.head is None and start == item.clock and neighbour is None:
+                only = Segment(text, ItemId(item.client, start), item.length, "", None, None, 0)
+                if self._add_unshared(only):
+                    del self._texts[text.container]
+                    return
             self._place(text, item, start, neighbour)
+
+    def _add_unshared(self, only: Segment) -> bool:
+        """Add the only segment that a text has, if it can be kept as one of an unshared text."""
+        made = only.sequence.container
+        if made.client != only.client or only.origin is not None or only.right_origin is not None:
+            return False
+        texts = self._unshared.get(only.client)
+        if texts is None:
+            texts = self._unshared[only.client] = _UnsharedTexts()
+        return texts.add(made.clock, only.clock, only.end)
+
+    def _share(self, client: int, at: int) -> Segment:
+        """Make items of the unshared text of an index."""
+        unshared = self._unshared[client]
+        start, end = unshared.starts[at], unshared.ends[at]
+        unshared.ends[at] = start
+        text = _Text(ItemId(client, unshared.made[at]))
+        self._texts[text.container] = text
+        only = Segment(text, ItemId(client, start), end - start, "", None, None, 0)
+        self._items.add(only, None)
+        return only
+
+    def _find(self, item: ItemId) -> Segment | None:
+        """Return the segment that holds an id; None if the id is in no text."""
+        found = self._items.find(item)
+        if found is None and (unshared := self._unshared.get(item.client)) is not None:
+            at = bisect_right(unshared.starts, item.clock) - 1
+            if at >= 0 and item.clock < unshared.ends[at]:
+                return self._share(item.client, at)
+        return found
+
+    def _made_by(self, item: ItemId) -> _Text | None:
+        """Return the text that an item made."""
+        if (unshared := self._unshared.get(item.client)) is not None:
+            at = bisect_right(unshared.made, item.clock) - 1
+            if at >= 0 and unshared.made[at] == item.clock:
+                if unshared.starts[at] < unshared.ends[at]:
+                    self._share(item.client, at)
+        return self._texts.get(item)
 
     def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
         """Add what has been checked; after `fit` most of it is here already."""
@@ -227,7 +324,7 @@ class TextOrder:
     def _neighbour(self, item: Struct) -> Segment | None:
         """Return the segment of an item's origin or, without one, of its right origin."""
         neighbour = item.origin or item.right_origin
-        return self._items.find(neighbour) if neighbour is not None else None
+        return self._find(neighbour) if neighbour is not None else None
 
     def _text_of(self, item: Struct, neighbour: Segment | None) -> _Text | None:
         if neighbour is not None:
@@ -235,12 +332,13 @@ class TextOrder:
         if item.origin is not None or item.right_origin is not None:
             return None
         if isinstance(item.parent, ItemId) and item.key is None:
-            return self._texts.get(item.parent)
+            return self._made_by(item.parent)
         return None
 
     def _end(self, client: int) -> int:
-        last = self._items.last(client)
-        return last.end if last is not None else 0
+        last, unshared = self._items.last(client), self._unshared.get(client)
+        end = last.end if last is not None else 0
+        return max(end, unshared.ends[-1]) if unshared is not None else end
 
     def _fits(self, text: _Text, item: Struct, start: int, neighbour: Segment | None) -> bool:
         """Return whether nothing that its client has read is between an item's neighbours."""
@@ -249,7 +347,7 @@ class TextOrder:
         if origin is None:
             at = text.head
         else:
-            at = neighbour if origin is item.origin else self._items.find(origin)
+            at = neighbour if origin is item.origin else self._find(origin)
             if at is None:
                 return False
             if origin.client == item.client and at.end == start and at.right_origin == right:
@@ -279,7 +377,7 @@ class TextOrder:
         length = item.clock + item.length - start
         before = None
         if origin is not None:
-            before = neighbour if origin is item.origin else self._items.find(origin)
+            before = neighbour if origin is item.origin else self._find(origin)
             is_next = origin.clock == start - 1 and origin.client == item.client
             if is_next and before is not None and before.end == start:
                 following = before.right

@@ -231,7 +231,7 @@ class UpdateValidator:
             self._place_frame(item, place)
         elif place.nature is not ItemRole.NOTHING:
             self._content.check_item(item, place, max(item.clock, known))
-        self.texts.append(item.kind is ContentKind.STRING and place is place.container.value)
+        self.texts.append(item.kind is ContentKind.STRING and place is place.container)
         staged.add(item, place)
         self.order.append(item)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from antiphon_kernel.contexts import ContextLayout
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.validation import LazyItemIndex
 from tests.kernel.document.structured import AMY, CONTEXT, HEADER, founded
 
 BLOCKS = 600
@@ -52,3 +53,7 @@ async def test_layout_takes_few_bytes_of_each_block() -> None:
     layout = ContextLayout(written())
     assert await held_of(layout.load()) < 960
     assert await held_of(layout.prepare(MODEL, is_plain=False)) < 680
+
+
+async def test_index_of_items_takes_few_bytes_of_each_block() -> None:
+    assert await held_of(LazyItemIndex(written()).read()) < 700

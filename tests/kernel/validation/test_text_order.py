@@ -168,7 +168,8 @@ async def test_rejected_updates_leave_no_trace_in_the_order(
 ) -> None:
     await make("abc" * 50)
     items = characters(context, "abc" * 50)
-    await context.structure.read()
+    made_up = Struct(_BO, 0, 1, ContentKind.STRING, items[1], items[0], content="x")
+    await refused(context, bo, encode_update([made_up], ()))
     before = segments()
     for left, right in pairwise(items):
         good = Struct(_BO, 0, 1, ContentKind.STRING, left, right, content="x")
