@@ -689,6 +689,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if place is None:
             return
         self.focus_cell(place.block, reveal=False)
+        if self._looks.editor_over(place.block) is not None:
+            return  # beside the editor or below it, where a line is none of the rendering
         if self._rows.has_head and event.y == 0:
             self.viewport.anchor_on(place.block, -self.viewport.measured(place.block).head, 0)
             self._moved()

@@ -181,6 +181,10 @@ class DocumentView(Widget):
         event.stop()
         self.edit(event.block, event.offset)
 
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self.cells:
+            self.leave()
+
     @on(CellEditor.Left)
     def _editor_left(self) -> None:
         self.leave()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from antiphon_kernel.types.enums import Status
 from tests.app.widgets.block_list.sample import (
     AMY,
@@ -153,6 +155,19 @@ async def test_end_of_a_stopped_answer_stays_below_its_editor(sample: Sample) ->
         await pilot.press("enter")
         await pilot.pause()
         assert app.row_with("■ failed") == row + 1
+
+
+@pytest.mark.parametrize("text", ["■ failed", "after"])
+async def test_click_beside_the_editor_leaves_it(sample: Sample, text: str) -> None:
+    block = sample.add("# one\n\n\n\ntwo", status=Status.ERROR)
+    sample.add("after", author=AMY)
+    async with on_screen(sample) as (app, pilot):
+        app.area.edit(block, 0)
+        await pilot.pause()
+        await pilot.click(app.cells, offset=(5, app.row_with(text)))
+        await pilot.pause()
+        assert app.area.editor is None
+        assert app.cells.has_focus
 
 
 async def test_cell_higher_than_the_screen_is_clipped_to_it(sample: Sample) -> None:
