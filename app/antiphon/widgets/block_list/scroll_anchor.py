@@ -110,6 +110,8 @@ class ScrollAnchor:
         if line < 0:
             return None
         if (editor := self._looks.editor_over(block)) is not None:
+            if line >= editor.row_count:
+                return None
             return editor.cursor_offset if self._is_on_cursor else editor.offset_at_row(line)
         picture = self._looks.pictures.rendering(block)
         offset = picture.offset_at(line, 0)

@@ -157,6 +157,18 @@ async def test_end_of_a_stopped_answer_stays_below_its_editor(sample: Sample) ->
         assert app.row_with("■ failed") == row + 1
 
 
+async def test_view_scrolls_past_the_end_of_a_stopped_answer_that_is_edited() -> None:
+    sample = Sample()
+    block = sample.add("one\n\ntwo", status=Status.ERROR)
+    sample.add("\n\n".join(f"after {number}" for number in range(60)), author=AMY)
+    async with on_screen(sample) as (app, pilot):
+        app.area.edit(block, 0)
+        for _ in range(12):
+            app.cells.scroll_rows(1)
+            await pilot.pause()
+        assert not any("■ failed" in row for row in app.screen_text())
+
+
 @pytest.mark.parametrize("text", ["■ failed", "after"])
 async def test_click_beside_the_editor_leaves_it(sample: Sample, text: str) -> None:
     block = sample.add("# one\n\n\n\ntwo", status=Status.ERROR)
