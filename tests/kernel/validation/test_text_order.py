@@ -24,7 +24,7 @@ from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.text_order import TextOrder
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.id_set import IdRange
-from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
+from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.validation.peers import Layout, Peer, refused
@@ -161,6 +161,31 @@ async def test_item_between_neighbours_of_its_own_update_is_rejected(
     first = Struct(_BO, 0, 1, ContentKind.STRING, a, b, content="x")
     second = Struct(_BO, 1, 1, ContentKind.STRING, a, b, content="y")
     await refused(context, bo, encode_update([first, second], ()))
+
+
+def written_in_one_go() -> TextOrder:
+    """Return the order of two texts, each made and filled by one client."""
+    order = TextOrder()
+    for client in (1, 2):
+        made = ItemId(client, 0)
+        order.add(Struct(client, 0, 1, ContentKind.TYPE, content=SharedType.TEXT), 0)
+        order.add(Struct(client, 1, 2, ContentKind.STRING, parent=made, content="ab"), 1)
+        order.add(Struct(client, 3, 1, ContentKind.STRING, ItemId(client, 2), content="c"), 3)
+    return order
+
+
+def test_item_without_neighbours_joins_a_text_that_was_written_in_one_go() -> None:
+    order, numbers = written_in_one_go(), list[int]()
+    order.add(Struct(3, 0, 1, ContentKind.STRING, parent=ItemId(1, 0), content="x"), 0)
+    order.write(numbers)
+    others = [2, 0, 1, 2, 1, 3, 0, 0, 0, 0]
+    assert numbers == [2, *others, 1, 0, 2, 1, 1, 3, 0, 0, 0, 0, 3, 0, 1, 0, 0, 0, 0]
+
+
+def test_item_whose_clock_is_in_a_text_that_was_written_in_one_go_does_not_fit() -> None:
+    again = Struct(1, 3, 1, ContentKind.STRING, ItemId(2, 3), content="x")
+    assert not written_in_one_go().fit([(again, 3)])
+    assert written_in_one_go().fit([(again._replace(clock=4), 4)])
 
 
 async def test_rejected_updates_leave_no_trace_in_the_order(
