@@ -153,7 +153,12 @@ class OpenContexts:
 
     async def _read_whole(self, row: ContextRow) -> tuple[StoredContext, Document]:
         """Read all of a context that is partly open."""
-        stored, document = await self._read(row)
+        self._quarantine.raise_if_quarantined(row.id)
+        try:
+            stored, document = await self._read(row)
+        except CorruptContextError as error:
+            self._quarantine.add(row.id, error)
+            raise
         if (snapshots := self._snapshots.get(row.id)) is not None:
             snapshots.read_whole(stored)
         return stored, document

@@ -37,8 +37,9 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.validation import LazyItemIndex
-from antiphon_kernel.yjs.frames import SyncUpdate
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.frames import SyncStep1, SyncUpdate
+from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector, encode_state_vector
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.turns.stage import Replying
 from tests.waiting import until
@@ -342,7 +343,7 @@ async def test_damaged_recent_state_is_left_out(
 
 
 async def test_context_whose_rest_is_damaged_says_so_and_keeps_what_is_typed(
-    served: ServedKernel, blocks: list[str], tmp_path: Path
+    served: ServedKernel, blocks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await served.stop()
     with closing(sqlite3.connect(tmp_path / "data" / "journal.db")) as database:
@@ -356,6 +357,12 @@ async def test_context_whose_rest_is_damaged_says_so_and_keeps_what_is_typed(
     replica.document.splice(blocks[-1], 0, 0, "kept ")
     await replica.saved()
     assert (await opened(served)).document.text(blocks[-1]) == "kept text 39"
+    monkeypatch.setattr(open_contexts, "open_document", None)  # what is damaged is read once
+    raw = await served.raw()
+    await raw.send(SyncStep1(NO_STATE))
+    assert (await raw.closed())[0] == CloseCode.NOT_FOUND
+    (listed,) = (await served.call("context.list"))["contexts"]
+    assert "damaged" in listed["damaged"]
 
 
 async def test_old_call_that_waits_is_among_the_recent_blocks(served: ServedKernel) -> None:
