@@ -126,7 +126,6 @@ async def _resync(
     client: SyncConnection, context: Context, recent: RecentBlocks, missed: dict[int, int]
 ) -> None:
     """Bring a client that had fallen behind up to date."""
-    await context.whole()
     clocks = decode_state_vector(context.document.state_vector())
     for crdt_client, start in missed.items():
         clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
