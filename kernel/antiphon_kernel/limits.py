@@ -84,10 +84,9 @@ class Limits(BaseModel):
     snapshot_transactions_on_close: int = 100
     """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
     recent_blocks: int = 2_000
-    """Last blocks of a long context that are kept apart, so that it can be opened with these only.
-    """
+    """Last blocks of a long context that are stored apart, so that it opens with these only."""
     whole_context_seconds: float = 1_800.0
-    """A long context holds these only again when no more has been needed for so long."""
+    """An open long context holds only these again when no others have been needed for so long."""
     idle_context_seconds: float = 300.0
     """An open context is closed when nobody has used it for so long."""
     idle_check_seconds: float = 5.0
