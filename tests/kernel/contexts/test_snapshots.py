@@ -75,8 +75,7 @@ async def write_at_random(kernel: Kernel, dice: random.Random, times: int) -> No
         await kernel.call(actor, "block.splice", splice)
 
 
-@pytest.mark.parametrize("part_bytes", [100, 8_000_000])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "part_bytes"), [(0, 100), (1, 100), (2, 10**7), (3, 10**7)])
 async def test_opening_gives_the_same_with_and_without_a_snapshot(
     reopen: Open, data: Path, seed: int, part_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

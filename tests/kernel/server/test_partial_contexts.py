@@ -46,7 +46,7 @@ from tests.waiting import until
 
 ALL = 40
 RECENT = 10
-ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 3
+ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 1
 
 
 @pytest.fixture
