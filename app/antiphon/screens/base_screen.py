@@ -645,11 +645,11 @@ class BaseScreen(BackgroundTaskMixin[None]):
     def _number(self, person: Participant) -> int | None:
         """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""
         block = self._current_block() if person.is_me else person.block
-        document = self._session.document
-        if block is None or block not in document or self.source.is_hidden(block):
+        # A screen that is being replaced has another document than the session.
+        if block is None or block not in self.source.document or self.source.is_hidden(block):
             return None
         return self._number_of(block)
 
     def _number_of(self, block: str) -> int:
         """Return the place of a block among all, counted from 1."""
-        return self._session.omitted + self._session.document.order.index(block) + 1
+        return self._session.omitted + self.source.document.order.index(block) + 1

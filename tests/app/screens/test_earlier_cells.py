@@ -14,6 +14,7 @@ from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
 from antiphon.screens import document_screen
 from antiphon.screens.document_actions import EARLIER_OFFLINE
+from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.app.screens.test_cell_actions import palette
@@ -86,6 +87,21 @@ async def test_person_who_went_on_is_not_taken_to_the_first_cell(recent: Opened)
     recent.burst("g", "G")
     await until(lambda: not recent.app.session.omitted)
     await recent.sees(f"cell {ALL - 1}")
+
+
+async def test_replaced_screen_bears_a_person_in_a_cell_that_only_the_next_one_has(
+    cells: list[str], here: World
+) -> None:
+    actor = here.kernel.open_session(await here.kernel.principal("bo"), "test")
+    WriterPresence(await here.context(), actor, 99).write_in(cells[0])
+    async with opened(here, size=(140, 40)) as there:
+        await there.live()
+        screen = there.screen
+        await until(lambda: any(one.block == cells[0] for one in screen.participants()))
+        await there.app.session.read_earlier(ALL)
+        await until(lambda: there.app.session.document is not screen.source.document)
+        screen.set_focus(None)
+        await until(lambda: there.screen is not screen, "another screen")
 
 
 async def test_message_and_folds_stay_when_earlier_cells_come(
