@@ -4,7 +4,7 @@ from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
-from antiphon_kernel.contexts.context import Context, PartlyOpenError, Submission
+from antiphon_kernel.contexts.context import Context, PartialContextError, Submission
 from antiphon_kernel.contexts.context_layout import ContextLayout, copied_names
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.context_users import UseScope

@@ -564,7 +564,7 @@ class Context:
             AntiphonError: what `validate` refuses; permission_denied, if the session has been
                 dismissed; storage_failed; gap, while an accepted update of the same principal is
                 going in, which it might build on.
-            PartlyOpenError: if it can concern more than the texts of blocks that are here.
+            PartialContextError: if it can concern more than the texts of blocks that are here.
         """
         self.guard.check_session(actor)
         self._raise_if_stopped()
@@ -628,7 +628,7 @@ class Context:
             decoded = decoded or decode_update(update)
             if self.structure.item_index.edits_texts(decoded):
                 return decoded
-        raise PartlyOpenError
+        raise PartialContextError
 
     def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[None]:
         self._raise_if_stopped()
@@ -837,7 +837,7 @@ class Context:
         self._journal.refuse_if_broken()
 
 
-class PartlyOpenError(Exception):
+class PartialContextError(Exception):
     """A context holds its last blocks only, and more is needed: see `Context.whole`."""
 
 

@@ -152,7 +152,7 @@ class OpenContexts:
         return await open_document(self._journal, row, self._ids.client_id())
 
     async def _read_whole(self, row: ContextRow) -> tuple[StoredContext, Document]:
-        """Read all of a context that is partly open."""
+        """Read all of a partial context."""
         self._quarantine.raise_if_quarantined(row.id)
         try:
             stored, document = await self._read(row)
@@ -288,7 +288,7 @@ class OpenContexts:
 
     async def _leave_out_oldest(self, context: Context) -> bool:
         """Hold the last blocks of a long context only, if others have not been needed for long."""
-        if not self._is_recent_enough(context) or self._written.get(context.id) != context.seq:
+        if not self._needs_only_recent(context) or self._written.get(context.id) != context.seq:
             return False
         users, shown = context.users, context.block_count - min(context.replicas())
         before = context.seq, users.used_at
@@ -297,7 +297,7 @@ class OpenContexts:
                 recent = await open_recent(self._journal, context.row, self._ids.client_id())
                 # From here on nothing may come between.
                 is_same = (context.seq, users.used_at) == before
-                if recent is not None and is_same and self._is_recent_enough(context):
+                if recent is not None and is_same and self._needs_only_recent(context):
                     if min(context.replicas()) >= recent[2].omitted:
                         self._closed.notify(context)
                         context.leave_out_oldest(*recent)
@@ -307,7 +307,7 @@ class OpenContexts:
         users.touch()
         return False
 
-    def _is_recent_enough(self, context: Context) -> bool:
+    def _needs_only_recent(self, context: Context) -> bool:
         """Return whether all who use a context are replicas that hold its last blocks only."""
         replicas, users, limits = context.replicas(), context.users, self._limits
         is_long = context.block_count > 2 * limits.recent_blocks and not context.is_partial

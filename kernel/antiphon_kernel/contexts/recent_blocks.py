@@ -64,7 +64,7 @@ class RecentBlocks:
     async def state(self, count: int) -> RecentState:
         """Return the state that a replica of the last blocks, and of all open ones, begins with.
 
-        Open are drafts, and what a program writes or asks leave for.
+        Open are drafts, and calls and texts of programs that are not finished.
 
         Nothing is left out unless that is most.
 

@@ -116,7 +116,7 @@ class SnapshotWriter:
     async def write_last(self, recent_blocks: int = 0) -> bool:
         """Write the page, and a snapshot if opening without it would take noticeably longer.
 
-        The last blocks are written too, if there are many more. Of a context that is partly open
+        The last blocks are written too, if there are many more. of a partial context
         there is no snapshot.
 
         Args:

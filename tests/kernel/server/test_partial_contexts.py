@@ -28,6 +28,7 @@ from antiphon_kernel.contexts import (
 )
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
 from antiphon_kernel.storage import ContextRow, Journal, StoredContext, StoredRecentState
 from antiphon_kernel.storage.snapshots import RecentStates
@@ -36,6 +37,7 @@ from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
+from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.validation import LazyItemIndex
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncUpdate
@@ -99,7 +101,7 @@ def held(document: Document) -> dict[str, str]:
 
 @pytest.fixture
 async def replica(served: ServedKernel, blocks: list[str]) -> Replica:
-    """A replica of the last blocks of a context that is partly open."""
+    """A replica of the last blocks of a partial context."""
     assert blocks
     await restart(served)
     replica = await served.replica(recent=RECENT)
@@ -145,6 +147,30 @@ async def test_text_typed_into_recent_blocks_leaves_the_context_partial(
     found = await texts(served)
     assert (found[blocks[-1]], found[blocks[-2]]) == ("mine 39", "te😀xt 38")
     assert list(found) == blocks
+
+
+async def test_data_folder_of_a_partial_context_is_sound(
+    served: ServedKernel, replica: Replica, blocks: list[str], tmp_path: Path
+) -> None:
+    replica.document.splice(blocks[-1], 0, 4, "mine")
+    await replica.saved()
+    assert (await opened(served)).is_partial
+    await served.stop()
+    assert (await run_checks(tmp_path / "data")).clean
+    await served.start()
+
+
+async def test_viewer_of_a_partial_context_writes_nothing(
+    served: ServedKernel, replica: Replica, blocks: list[str]
+) -> None:
+    vic, amy = await served.kernel.principal("vic"), served.kernel.owner
+    await served.kernel.access.change_role(vic, AccessRole.VIEWER, amy)
+    viewer = await served.replica("vic", recent=RECENT)
+    viewer.document.splice(blocks[-1], 0, 0, "no ")
+    await until(lambda: "permission_denied" in (viewer.rejection or ""))
+    replica.document.splice(blocks[-1], 0, 0, "yes ")
+    await replica.saved()
+    assert (await texts(served))[blocks[-1]] == "yes text 39"
 
 
 async def test_tool_call_finds_the_whole_context(

@@ -15,7 +15,13 @@ from typing import Final
 
 from pycrdt import Channel
 
-from antiphon_kernel.contexts import Applied, Context, PartlyOpenError, RecentBlocks, RecentState
+from antiphon_kernel.contexts import (
+    Applied,
+    Context,
+    PartialContextError,
+    RecentBlocks,
+    RecentState,
+)
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
@@ -219,7 +225,7 @@ class Room:
         try:
             update, _, decoded = bundle.merged
             future = context.apply_update(client.actor, update, client, decoded=decoded)
-        except (AntiphonError, PartlyOpenError):
+        except (AntiphonError, PartialContextError):
             return False
         client.caught_up = True
         client.receipts.applied(future, complete=False, frames=len(bundle.messages))
@@ -237,7 +243,7 @@ class Room:
                         return frame
                     try:
                         self._apply(client, update, complete=isinstance(frame, SyncStep2))
-                    except PartlyOpenError:
+                    except PartialContextError:
                         return frame
                 case SyncStep1(state_vector):
                     self._on_sync_step1(client, state_vector)
