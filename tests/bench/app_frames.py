@@ -49,7 +49,7 @@ async def frame_times(frames: int, size: tuple[int, int], *, has_ink: bool) -> S
     app = FramesApp(sample)
     samples = []
     async with app.run_test(size=size) as pilot:
-        app.source.shows_ink = has_ink
+        app.source.ink.is_shown = has_ink
         gc.collect()
         for number in range(frames + WARM_UP):
             began = time.process_time()

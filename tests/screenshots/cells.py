@@ -252,7 +252,7 @@ async def every_kind(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     by_kind = {source.view(block).text: block for block in source.ids()}
     open_thinking = next(b for b in source.ids() if source.header(b).kind == BlockKind.THINKING)
     source.set_folded([open_thinking], False)
-    source.show_sending(by_kind["This is on its way"])
+    source.deliveries.begin(by_kind["This is on its way"])
     waiting = by_kind["And who sings the third?"]
     app.present[3] = PresenceState(
         *(ARIA, "aria", PrincipalKind.MODEL, 3, "w", waiting, None, None, Activity.WAITING)
@@ -260,7 +260,7 @@ async def every_kind(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     source.presence_changed()
     first_answer = by_kind[MARKDOWN]
     places = tuple(MessageLocation("a" * 32, block) for block in (first_answer, waiting))
-    source.show_siblings({(first_answer,): Siblings(0, places)})
+    source.branches.show({(first_answer,): Siblings(0, places)})
     app.show_mode(Mode.WRITE, placeholder="Message, or !command · Esc to the cells")
     cells.viewport.scroll_home()
     cells.draw()

@@ -137,7 +137,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self.source = CellModel(
             session.document, presence=session.presence, user=session.user, clock=clock
         )
-        self.source.shows_ink = self.settings.ink
+        self.source.ink.is_shown = self.settings.ink
         self.source.gutter = self.settings.gutter
         self.source.name_keys = self.keymap.name_keys
         self.composer = Composer(draft, session.user)
@@ -327,7 +327,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             unread=cells.unread_lines > 0,
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,
-            branched=block is not None and self.source.siblings(block) is not None,
+            branched=block is not None and self.source.branches.siblings(block) is not None,
             own_message=(
                 header is not None
                 and me is not None
@@ -423,7 +423,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             return None
         # A message on its way is a draft, and shown.
         for block in document.block_ids():
-            if not document.is_draft(block) or self.source.delivery(block):
+            if not document.is_draft(block) or self.source.deliveries.label(block):
                 return None
         keys = {action.name: action.keys for action in self.keymap.actions}
         named = (("send", "sends what you write below"), ("palette", "everything, by name"))
@@ -586,7 +586,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         found = await self._kernel.branches() if has_forks else {}
         if found is not None and not self._retired:
             self._branched_at = now
-            self.source.show_siblings(found)
+            self.source.branches.show(found)
             self._update()
 
     async def fetch_contexts(self) -> None:

@@ -57,7 +57,7 @@ class CellActions(BaseScreen):
             self.hint(f"There is no cell to {to_do}.")
         elif not self._session.is_live:
             self.hint(f"Offline: to {to_do} a cell needs the kernel; try again when it is back.")
-        elif self.source.delivery(block) == "sending":
+        elif self.source.deliveries.label(block) == "sending":
             self.hint(f"This message is on its way: {to_do} it when it has arrived.")
         elif finished and self.source.header(block).status in (Status.RUNNING, Status.PENDING):
             name = self.source.view(block).author

@@ -305,7 +305,7 @@ class DocumentActions(CellActions):
 
     def _go_to_sibling(self, step: int) -> None:
         block = self.cells.focused_cell
-        siblings = None if block is None else self.source.siblings(block)
+        siblings = None if block is None else self.source.branches.siblings(block)
         if siblings is None:
             self.hint("No other message stands in the place of this one.")
             return
@@ -573,7 +573,7 @@ class DocumentActions(CellActions):
         self._undone_theirs = None
         if await self._undo_arrangement(block):
             return
-        self.source.flash(block)
+        self.source.ink.flash(block)
         if await self._kernel.undo(block, self._place_name(block)):
             self._disarranged.clear()
             if self.mode is not Mode.WRITE:
@@ -606,7 +606,7 @@ class DocumentActions(CellActions):
             return
         if self._is_streaming(author):
             await self._kernel.interrupt(InterruptTarget(author, name))
-        self.source.flash(block)
+        self.source.ink.flash(block)
         place = self._place_name(block)
         if await self._kernel.undo(block, place, principal=author, name=name):
             self._undone_theirs = (block, author)
@@ -621,7 +621,7 @@ class DocumentActions(CellActions):
             if self.mode is not Mode.WRITE or not self.composer.draft.redo():
                 self.hint("There is nothing to redo here.")
             return
-        self.source.flash(block)
+        self.source.ink.flash(block)
         if theirs is not None and theirs[0] == block:
             name, _ = self.source.name(theirs[1])
             await self._kernel.redo(block, principal=theirs[1], name=name)

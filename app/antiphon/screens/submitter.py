@@ -147,7 +147,7 @@ class MessageSubmitter:
         else:
             self._draft.share()
             block = self._draft.detach()
-            self._cells.show_sending(block)
+            self._cells.deliveries.begin(block)
             return self._submit(block, text)
         return None
 
@@ -194,7 +194,7 @@ class MessageSubmitter:
             await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
-            self._cells.hide_sending(block)
+            self._cells.deliveries.cancel(block)
             self._draft.restore(block, text)
             addressed.cancel()
             self._hint(f"Not sent: {error.message}")

@@ -2,13 +2,8 @@
 
 from antiphon.widgets.block_list.anchor import Anchor
 from antiphon.widgets.block_list.block_list import BlockList
-from antiphon.widgets.block_list.cell_model import (
-    CellChange,
-    CellModel,
-    Draft,
-    MessageLocation,
-    Siblings,
-)
+from antiphon.widgets.block_list.branches import MessageLocation, Siblings
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel, Draft
 from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns, GutterWidth, author_labels
 from antiphon.widgets.block_list.highlights import AuthorRange

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import permission_question, queue_label, sibling_label
+from antiphon.render.status_label import permission_question
 from antiphon.render.view import OWN_NAME, CellView
+from antiphon.widgets.block_list.branches import Branches
+from antiphon.widgets.block_list.deliveries import Deliveries
 from antiphon.widgets.block_list.gutter import GutterWidth
 from antiphon.widgets.block_list.ink import Ink
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors, Writer
-from antiphon.widgets.editor import InkRange, RemoteCursor
+from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
@@ -22,7 +24,7 @@ from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out, stands_for_earlier
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
@@ -32,23 +34,8 @@ BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
 
 
-_WRITTEN = frozenset({BlockKind.TEXT, BlockKind.THINKING, BlockKind.FILE})
-"""Kinds of blocks that people and models write, as opposed to what commands print."""
-
 BULK_TEXTS = 8
 """Texts that are changed at once by somebody who writes, at most."""
-
-_BULK_TEXT = 4000
-"""So many characters at once were not written a moment ago, but brought from elsewhere."""
-
-_FLASH_SECONDS = 3.0
-"""How long it may take from an undo to its change."""
-
-_FLASH_AROUND = 8
-"""Characters on both sides of removed text that are shown as changed."""
-
-_ANSWER_DEPTH = 2
-"""Steps from a block of an answer to the message that it answers: a result is below its call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +46,6 @@ class Draft:
     username: str
     colour: int
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class MessageLocation:
-    """A message in its context."""
-
-    context: str
-    block: str
-
-
-@dataclass(frozen=True, slots=True)
-class Siblings:
-    """The messages that stand in one place in the branches of a conversation."""
-
-    position: int
-    """The one that is shown, from 0."""
-    places: tuple[MessageLocation, ...]
-    """Of all of them, oldest branch first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +87,12 @@ class CellModel:
         self._me = me
         self._presence = presence
         clock = clock or SystemClock()
-        self._clock = clock
         self._tracks = RemoteCursors(clock)
-        self._ink = Ink(clock)
-        self.shows_ink = True
-        """New text of others is told apart for a moment."""
+        self.ink = Ink(clock)
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
         self.name_keys: Callable[[str], str] = str
         """Writes the keys of actions where a text names these."""
-        self._flashing: dict[str, float] = {}
-        """Blocks whose next change is shown whoever made it, and until when it may come."""
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
@@ -140,21 +104,13 @@ class CellModel:
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
-        self._sending: dict[str, None] = {}
-        """Messages on their way, in their order."""
-        self._siblings: Mapping[str, Siblings] = {}
-        """Of each block of a message that has some."""
-        self._answers: dict[str, Siblings] = {}
-        """Siblings of the first answer that has some, by the message that is answered."""
-        self._sibling_marks: Mapping[str, str] = {}
-        """By the last block of the message."""
+        self.branches = Branches(document, self._redraw)
+        self.deliveries = Deliveries(document, self._redraw)
         self._editors: dict[str, str] = {}
         """Names of those who have edited an output, by its block."""
         self._labels: Mapping[str, str] = {}
         """Of contexts, by id."""
         self._ticks = 0
-        self._queue: Mapping[str, int] = {}
-        """Messages that wait for their answer, by their place among those of a model, from 2 on."""
         self._tracks.update_presence(presence())
 
     def close(self) -> None:
@@ -181,9 +137,9 @@ class CellModel:
     def block_before(self, block: str) -> str | None:
         """The block in front of this one on the screen: messages on their way are behind all."""
         ids = self.document.block_ids()
-        if block in self._sending:
-            before = (one for one in reversed(ids) if one not in self._sending)
-            sent = list(self._sending)
+        if block in self.deliveries.sending:
+            before = (one for one in reversed(ids) if one not in self.deliveries.sending)
+            sent = list(self.deliveries.sending)
             at = sent.index(block)
             return sent[at - 1] if at else next(before, None)
         if ids[-1] == block:
@@ -207,7 +163,7 @@ class CellModel:
         header = self.header(block)
         if is_cut_out(header):
             return True
-        return self.document.is_draft(block) and block not in self._sending
+        return self.document.is_draft(block) and block not in self.deliveries.sending
 
     def cut_out_blocks(self) -> list[str]:
         return [block for block in self.ids() if is_cut_out(self.document.header(block))]
@@ -274,38 +230,6 @@ class CellModel:
         self._folds |= folds
         self._redraw(folds)
 
-    def siblings(self, block: str) -> Siblings | None:
-        """The siblings of the message that a block is of; None if it has none.
-
-        An answer is several messages, with thinking and calls: those of the first that has some.
-        """
-        found = self._siblings.get(block)
-        for _ in range(_ANSWER_DEPTH):
-            if found is not None or block not in self.document:
-                break
-            header = self.document.header(block)
-            if header.role == Role.USER or header.parent is None:
-                break
-            block = header.parent
-            found = self._answers.get(block)
-        return found
-
-    def show_siblings(self, found: Mapping[tuple[str, ...], Siblings]) -> None:
-        """Mark messages, each given as its blocks, that have siblings; all others have none."""
-        self._siblings = {block: one for blocks, one in found.items() for block in blocks}
-        self._answers = {}
-        for block, one in self._siblings.items():
-            header = self.document.header(block) if block in self.document else None
-            if header is not None and header.parent is not None and header.role != Role.USER:
-                self._answers.setdefault(header.parent, one)
-        marks = {
-            blocks[-1]: sibling_label(one.position, len(one.places))
-            for blocks, one in found.items()
-        }
-        changed = {block for block, _ in self._sibling_marks.items() ^ marks.items()}
-        self._sibling_marks = marks
-        self._redraw(block for block in changed if block in self.document)
-
     def lacks_editors(self, block: str) -> bool:
         """Return whether it is to be found out who has edited an output."""
         header = self.document.header(block)
@@ -360,27 +284,6 @@ class CellModel:
                 found.append((header.order, Draft(block, name, colour, text)))
         return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
-    def show_sending(self, block: str) -> None:
-        """Show a draft of one's own as a message on its way, until it is submitted."""
-        self._sending[block] = None
-        self._sending_changed(block)
-
-    def hide_sending(self, block: str) -> None:
-        """The message is a draft again: the kernel has not accepted it."""
-        if block in self._sending:
-            del self._sending[block]
-            self._sending_changed(block)
-
-    def delivery(self, block: str) -> str:
-        """Return the state of a message on its way: `sending`, `queued · 2nd`, or nothing."""
-        if block in self._sending:
-            return "sending"
-        position = self._queue.get(block)
-        return "" if position is None else queue_label(position)
-
-    def _sending_changed(self, block: str) -> None:
-        self._redraw([block], moved=(block,))
-
     def edit_denied_reason(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
         if self.user.refusal is not None and block in self.document:
@@ -392,7 +295,7 @@ class CellModel:
         if block not in self.document:
             return "This cell is not there any more."
         header = self.document.header(block)
-        if block in self._sending:
+        if block in self.deliveries.sending:
             return "This message is on its way: it can be edited when it has arrived."
         if header.kind == BlockKind.TOOL_CALL:
             return "A tool call stays as it was made: a copy of it can be edited and sent."
@@ -427,7 +330,7 @@ class CellModel:
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
         touched, only_models = self._tracks.update_presence(self._presence())
-        queued = self._update_queue()
+        queued = self.deliveries.update_queue(self._presence().values())
         touched |= queued
         only_models = only_models and not queued
         if touched:
@@ -446,23 +349,15 @@ class CellModel:
         self._ticks += 1
         self._redraw(blocks, streamed=True)
 
-    def ink(self, block: str) -> tuple[InkRange, ...]:
-        """Return what others have just written in this block."""
-        return self._ink.of(block) if self.shows_ink else ()
-
-    def flash(self, block: str) -> None:
-        """Show what the next change of a block changes, though a person here has asked for it."""
-        self._flashing[block] = self._clock.monotonic() + _FLASH_SECONDS
-
     @property
     def next_fade(self) -> float | None:
         """Seconds until `fade` changes something; None if nothing does."""
-        fades = (self._tracks.next_fade, self._ink.next_fade)
+        fades = (self._tracks.next_fade, self.ink.next_fade)
         return min((one for one in fades if one is not None), default=None)
 
     def fade(self) -> None:
         """Take away flags of cursors that have not moved for a while, and let new text age."""
-        touched = self._tracks.fade() | self._ink.fade()
+        touched = self._tracks.fade() | self.ink.fade()
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=True))
 
@@ -485,16 +380,23 @@ class CellModel:
             drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
             ended = ended or ("status" in header_change.fields and _has_ended(header))
-            has_arrived = block in self._sending and not self.document.is_draft(block)
-            if has_arrived:
-                del self._sending[block]
-            if has_arrived or not header_change.fields.isdisjoint(("order", "excluded")):
+            if self.deliveries.finish(block) or not header_change.fields.isdisjoint(
+                ("order", "excluded")
+            ):
                 moved.append(block)
         # Inside a content with a schema, offsets are not those of the cell.
         texts = tuple(text for text in change.texts if text.section is None)
+        is_new = change.origin == REMOTE and len(texts) <= BULK_TEXTS
         for text in texts:
             drafts = drafts or text.block in self._drafts
-            self._follow_ink(text, is_new=change.origin == REMOTE and len(texts) <= BULK_TEXTS)
+            is_marked = is_new and self.ink.is_shown and not self.is_hidden(text.block)
+            self.ink.follow(
+                text,
+                self.document.header(text.block) if is_marked else None,
+                self._lengths.get(text.block),
+                self._tracks.colour_at,
+                self.text,
+            )
             streamed = self._follow_text(text) and streamed
         changed = self._mark_changed(change.touched)
         if not self._summaries.isdisjoint(changed):
@@ -510,24 +412,6 @@ class CellModel:
                 ended=ended,
             )
         )
-
-    def _update_queue(self) -> set[str]:
-        """Count the waiting messages of each model; return those whose position is another."""
-        before, self._queue = self._queue, self._count_queue()
-        return {block for block, _ in before.items() ^ self._queue.items()}
-
-    def _count_queue(self) -> dict[str, int]:
-        waiting = [
-            (self.document.header(one.block).order, one.block, one.principal)
-            for one in self._presence().values()
-            if one.activity == Activity.WAITING and one.block in self.document and one.block
-        ]
-        answered: dict[str, int] = {}
-        positions: dict[str, int] = {}
-        for _, block, model in sorted(waiting):
-            answered[model] = answered.get(model, 1) + 1
-            positions[block] = max(positions.get(block, 0), answered[model])
-        return positions
 
     def _follow_summaries(self) -> frozenset[str]:
         """Find the summary that models read from; return the cells that look different by it."""
@@ -561,40 +445,6 @@ class CellModel:
         header = self.document.header(text.block)
         return appended and header.role != Role.USER and header.status == Status.RUNNING
 
-    def _follow_ink(self, text: TextChange, *, is_new: bool) -> None:
-        """Carry new text along; mark what has come now, if somebody has just written it."""
-        block = text.block
-        if is_new and self.shows_ink and not self.is_hidden(block):
-            header = self.document.header(block)
-            is_new = header.kind in _WRITTEN
-            is_running = header.status == Status.RUNNING
-            is_flash = self._flashing.get(block, 0.0) >= self._clock.monotonic()
-        else:
-            is_new = is_running = is_flash = False
-        length = self._lengths.get(block)
-        for splice in text.splices:
-            start, end = splice.offset, splice.offset + len(splice.inserted)
-            colour = self._tracks.colour_at(block, start)
-            self._ink.carry(block, (splice,))
-            is_append = is_running and start == length and not splice.deleted
-            if length is not None:
-                length += end - start - splice.deleted
-            if not is_new or end - start > _BULK_TEXT:
-                continue
-            if is_flash and not is_append:
-                self._flashing.pop(block, None)
-                colour = None
-                if not splice.inserted:
-                    start, end = self._around(block, start)
-            self._ink.add(block, start, end, colour)
-
-    def _around(self, block: str, offset: int) -> tuple[int, int]:
-        """Return the ends of the text beside a place, within its line."""
-        text = self.text(block)
-        low = max(text.rfind("\n", 0, offset) + 1, offset - _FLASH_AROUND)
-        end = text.find("\n", offset)
-        return low, min(len(text) if end < 0 else end, offset + _FLASH_AROUND)
-
     def _redraw(
         self,
         blocks: Iterable[str],
@@ -626,10 +476,10 @@ class CellModel:
             ticks=self._ticks,
             stopped_by=self._stopper(header.stopped_by),
             question=self._question(header),
-            is_sending=block in self._sending,
+            is_sending=block in self.deliveries.sending,
             collapsed=self.is_folded(block),
             edited_by=self._editors.get(block, ""),
-            siblings=self._sibling_marks.get(block, ""),
+            siblings=self.branches.label(block),
             source_context=self._labels.get(header.source_context or "", header.source_context),
             is_read_from=block == self._read_from,
         )

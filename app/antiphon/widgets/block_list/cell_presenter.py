@@ -120,9 +120,9 @@ class CellPresenter:
             ground=self._ground(block),
             is_panel=self._is_panel(block),
             names_above=self._names_above(block),
-            note=source.delivery(block),
+            note=source.deliveries.label(block),
             end=(editor.row_count, self._end_note(editor)) if editor is not None else None,
-            ink=source.ink(block) if self.theme.ink else (),
+            ink=source.ink.of(block) if self.theme.ink else (),
         )
 
     def is_head_away(self, top: LineRef) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from antiphon.render.cell_theme import INK_STEPS
 from antiphon.widgets.editor import InkRange
+from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.records import BlockHeader, TextSplice
 
 INK_SECONDS: Final = 2.0
 """How long new text is drawn differently."""
@@ -26,6 +28,19 @@ _MOST: Final = 64
 """Ranges that one block has at most; the oldest go first."""
 
 
+_WRITTEN: Final = frozenset({BlockKind.TEXT, BlockKind.THINKING, BlockKind.FILE})
+"""Kinds of blocks that people and models write, as opposed to what commands print."""
+
+_BULK_TEXT: Final = 4000
+"""So many characters at once were not written a moment ago, but brought from elsewhere."""
+
+_FLASH_SECONDS: Final = 3.0
+"""How long it may take from an undo to its change."""
+
+_FLASH_AROUND: Final = 8
+"""Characters on both sides of removed text that are shown as changed."""
+
+
 class _Written(NamedTuple):
     start: int
     end: int
@@ -37,19 +52,62 @@ class Ink:
     """Ranges of new text by block, carried along with what is written around them."""
 
     def __init__(self, clock: Clock) -> None:
+        self.is_shown = True
+        """New text of others is told apart for a moment."""
         self._clock = clock
         self._blocks: dict[str, list[_Written]] = {}
+        self._flashing: dict[str, float] = {}
+        """Blocks whose next change is shown whoever made it, and until when it may come."""
 
     def of(self, block: str) -> tuple[InkRange, ...]:
         """Return the new text of a block as it is now, in order and apart."""
         written = self._blocks.get(block)
-        if not written:
+        if not written or not self.is_shown:
             return ()
         now = self._clock.monotonic()
         aged = ((one, int((now - one.at) / STEP_SECONDS)) for one in written)
         return tuple(
             InkRange(one.start, one.end, one.colour, step) for one, step in aged if step < INK_STEPS
         )
+
+    def flash(self, block: str) -> None:
+        """Show what the next change of a block changes, though a person here has asked for it."""
+        self._flashing[block] = self._clock.monotonic() + _FLASH_SECONDS
+
+    def follow(
+        self,
+        change: TextChange,
+        header: BlockHeader | None,
+        length: int | None,
+        colour_at: Callable[[str, int], int | None],
+        text_of: Callable[[str], str],
+    ) -> None:
+        """Carry new text along; mark what has come now, if somebody has just written it.
+
+        Args:
+            header: of the block; None if nothing of the change is marked.
+            length: of its text before the change, in code points, where that is known.
+            colour_at: who seems to have written at a place of a block.
+        """
+        block = change.block
+        is_new = header is not None and header.kind in _WRITTEN
+        is_running = header is not None and header.status == Status.RUNNING
+        is_flash = is_new and self._flashing.get(block, 0.0) >= self._clock.monotonic()
+        for splice in change.splices:
+            start, end = splice.offset, splice.offset + len(splice.inserted)
+            colour = colour_at(block, start)
+            self.carry(block, (splice,))
+            is_append = is_running and start == length and not splice.deleted
+            if length is not None:
+                length += end - start - splice.deleted
+            if not is_new or end - start > _BULK_TEXT:
+                continue
+            if is_flash and not is_append:
+                self._flashing.pop(block, None)
+                colour = None
+                if not splice.inserted:
+                    start, end = _around(text_of(block), start)
+            self.add(block, start, end, colour)
 
     def carry(self, block: str, splices: Sequence[TextSplice]) -> None:
         written = self._blocks.get(block)
@@ -91,6 +149,13 @@ class Ink:
             else:
                 del self._blocks[block]
         return touched
+
+
+def _around(text: str, offset: int) -> tuple[int, int]:
+    """Return the ends of the text beside a place, within its line."""
+    low = max(text.rfind("\n", 0, offset) + 1, offset - _FLASH_AROUND)
+    end = text.find("\n", offset)
+    return low, min(len(text) if end < 0 else end, offset + _FLASH_AROUND)
 
 
 def _carried(one: _Written, splice: TextSplice) -> Iterator[_Written]:

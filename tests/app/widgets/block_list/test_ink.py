@@ -133,31 +133,31 @@ async def test_own_text_and_output_have_no_ink() -> None:
         app.source.text(output)
         sample.peer.append(output, "\nREADME.md")
         await pilot.pause()
-        assert not app.source.ink(block)
-        assert not app.source.ink(output)
+        assert not app.source.ink.of(block)
+        assert not app.source.ink.of(output)
 
 
 async def test_ink_is_off_when_it_is_not_wanted() -> None:
     sample = Sample()
     block = sample.add("One", status=Status.RUNNING)
     async with on_screen(sample) as (app, pilot):
-        app.source.shows_ink = False
+        app.source.ink.is_shown = False
         sample.peer.append(block, " five")
         await pilot.pause()
-        assert not app.source.ink(block)
+        assert not app.source.ink.of(block)
 
 
 async def test_removed_text_shows_where_it_was_if_that_was_asked_for() -> None:
     sample = Sample()
     block = sample.add("One two three.")
     async with on_screen(sample) as (app, pilot):
-        app.source.flash(block)
+        app.source.ink.flash(block)
         sample.peer.splice(block, 3, 4, "")
         await pilot.pause()
-        assert app.source.ink(block) == (InkRange(0, 10, None, 0),)
+        assert app.source.ink.of(block) == (InkRange(0, 10, None, 0),)
         sample.peer.splice(block, 0, 3, "")
         await pilot.pause()
-        assert app.source.ink(block)[0].end == 7
+        assert app.source.ink.of(block)[0].end == 7
 
 
 async def test_rows_without_new_text_are_not_drawn_again() -> None:
