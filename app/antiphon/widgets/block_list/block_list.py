@@ -650,7 +650,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             styles.width, styles.height = region.width, region.height
             # A layout that only moves the editor is no event for it.
             self.call_after_refresh(editor.place_terminal_cursor)
-        editor.set_ink(self.source.ink.of(editor.block))
+        editor.ink = self.source.ink.of(editor.block)
         editor.show_rows(
             first.line if first is not None else 0,
             len(rows),

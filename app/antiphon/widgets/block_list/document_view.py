@@ -160,7 +160,7 @@ class DocumentView(Widget):
 
     def _show_cursors(self) -> None:
         if self.editor is not None:
-            self.editor.set_cursors(self.source.cursors(self.editor.block))
+            self.editor.others = self.source.cursors(self.editor.block)
 
     def _carry_last_places(self, change: CellChange) -> None:
         """Cursors that were left behind stay between the same characters."""

@@ -15,6 +15,7 @@ from textual.widgets import TextArea
 
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.textual_patches.gone_widgets import remove_watchers
+from antiphon.textual_patches.text_area import HostedTextArea
 from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
 from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
 from antiphon.widgets.editor.row_cache import RowCache
@@ -23,7 +24,7 @@ from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.records import TextSplice
 
 
-class PlainTextArea(TextArea, ThemedWidget):
+class PlainTextArea(HostedTextArea, ThemedWidget):
     """Shows rows of its text, wrapped at a width that it is told; does not scroll by itself.
 
     Subclasses say with `_changed` what follows from a change of the text, its rows or the cursor.
@@ -51,9 +52,11 @@ class PlainTextArea(TextArea, ThemedWidget):
         self.is_markdown = is_markdown
         self._source: MarkdownSource | None = None
         self._text_columns = 0
-        self._others: tuple[RemoteCursor, ...] = ()
+        self.others: Sequence[RemoteCursor] = ()
+        """Cursors of others in this block; whoever sets them carries them along."""
         self._hits: Callable[[], Sequence[tuple[int, int]]] = tuple
-        self._ink: tuple[InkRange, ...] = ()
+        self.ink: Sequence[InkRange] = ()
+        """Text that others have just written in this block."""
         self._rows = RowCache()
         # Textual would wrap the text it is made with, in its own way.
         super().__init__("", tab_behavior="indent", highlight_cursor_line=False)
@@ -108,10 +111,6 @@ class PlainTextArea(TextArea, ThemedWidget):
     def theme_changed(self) -> None:
         self._changed(by_person=True)
 
-    def set_cursors(self, cursors: Sequence[RemoteCursor]) -> None:
-        """Cursors of others in this block; whoever sets them carries them along."""
-        self._others = tuple(cursors)
-
     def mark(self, hits: Callable[[], Sequence[tuple[int, int]]]) -> None:
         """Mark ranges of the text, in order, which are asked for whenever rows are drawn."""
         self._hits = hits
@@ -151,10 +150,6 @@ class PlainTextArea(TextArea, ThemedWidget):
             offset = self.document.offset_of(place)
             self.unfold(offset + 1, offset + 1)
 
-    def set_ink(self, ink: Sequence[InkRange]) -> None:
-        """Text that others have just written in this block."""
-        self._ink = tuple(ink)
-
     @property
     def flags_above(self) -> tuple[CursorLabel, ...]:
         """Names of cursors in the first row shown that stand in the row above it."""
@@ -176,9 +171,9 @@ class PlainTextArea(TextArea, ThemedWidget):
             top,
             count,
             width,
-            self._others,
+            self.others,
             self._hits(),
-            self._ink,
+            self.ink,
             source=self._source,
             ground=self.ground,
             has_row_above=has_row_above,
@@ -244,23 +239,8 @@ class PlainTextArea(TextArea, ThemedWidget):
         start, end = (self.document.location_of(offset) for offset in offsets)
         self.selection = Selection(start, end)
 
-    # Replaced parts of the text area that cost the length of the text, or scroll
-
-    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
-        """None: looking for it may cost the whole text at every key."""
-        return None
-
-    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
-        return Offset()
-
     def _rewrap_and_refresh_virtual_size(self) -> None:
         self.wrapped_document.wrap(self._text_columns, self.indent_width)
-
-    def _refresh_size(self) -> None:
-        """The host gives the size."""
-
-    def _build_highlight_map(self) -> None:
-        """Nothing is highlighted while it is edited."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return ScrollView.render_lines(self, crop)
@@ -278,10 +258,6 @@ class PlainTextArea(TextArea, ThemedWidget):
         """Foreground and background of the rows."""
         return self.cell_theme.background + self.cell_theme.edit_surface
 
-    def notify_style_update(self) -> None:
-        """Styles come from the cell theme."""
-        super(TextArea, self).notify_style_update()
-
     @property
     def cursor_screen_offset(self) -> Offset:
         column, row = self.wrapped_document.location_to_offset(self.selection.end)
@@ -292,10 +268,6 @@ class PlainTextArea(TextArea, ThemedWidget):
         return self.wrapped_document.offset_to_location(
             Offset(max(event.x, 0), max(event.y + self._rows.top, 0))
         )
-
-    @property
-    def _height_to_fill(self) -> int:
-        return max(self.size.height, 1)
 
     # Keys
 
