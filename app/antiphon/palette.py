@@ -82,8 +82,8 @@ class PaletteCommands(Provider):
             show = partial(screen.open_context, context.id)
             unread = f"●{context.unread}" if context.unread else ""
             yield PaletteEntry(f"Context: {context.label}", unread, show)
-        for name in screen.models.names:
-            if name != screen.models.default:
+        for name in screen.models.here.names:
+            if name != screen.models.here.default:
                 answer = partial(screen.choose_model, name)
                 yield PaletteEntry(f"Model: {name} answers here", "", answer)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):

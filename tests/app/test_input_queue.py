@@ -149,7 +149,7 @@ async def test_message_without_models_shows_hint_once(
     async with world(tmp_path, models=False) as here:
         await here.cell("not new any more")
         async with opened(here) as there:
-            await until(lambda: there.screen._models_known, "the models")  # noqa: SLF001
+            await until(lambda: there.screen.models.is_known, "the models")
             there.burst(*"hello", "enter")
             await there.sees("No model is set up")
             there.screen.query_one(HintBar).clear_hint()

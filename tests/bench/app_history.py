@@ -12,7 +12,8 @@ from typing import Final
 from textual.app import App
 
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
-from antiphon.screens.history import HistoryModal, HistorySource
+from antiphon.screens.history import HistoryModal
+from antiphon.screens.history_source import HistorySource
 from tests.bench.figures import Figure, figure
 
 SIZES: Final = (100, 10_000)

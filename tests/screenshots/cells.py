@@ -25,7 +25,8 @@ from antiphon.render.cell_theme import css_variables
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.screens.base_screen import PRIVATE
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon.screens.history import HistoryModal, HistorySource
+from antiphon.screens.history import HistoryModal
+from antiphon.screens.history_source import HistorySource
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus

@@ -25,18 +25,28 @@ from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
-from antiphon.screens.kernel_calls import KernelActions, ModelsHere
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.known_contexts import list_contexts
+from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.screens.modals import CommandModal
 from antiphon.screens.outline_view import OutlineView
 from antiphon.screens.submitter import MessageSubmitter
+from antiphon.screens.text_undo import TextUndo
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.settings import Settings
 from antiphon.terminal_title import terminal_title
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import BlockList, CellModel, DocumentView, PreviewView
+from antiphon.widgets.block_list import (
+    BlockList,
+    CellModel,
+    DocumentView,
+    MessageLocation,
+    PreviewView,
+    Siblings,
+)
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.first_page import FirstPageContent
@@ -158,7 +168,9 @@ class BaseScreen(BackgroundTaskMixin[None]):
             place=place,
             settings=self.settings,
         )
-        self._kernel = KernelActions(session, self.hint)
+        self._kernel = KernelCalls(session, self.hint)
+        self.models = KnownModels(self._kernel)
+        self._text_undo = TextUndo(self._kernel)
         self._submitter = MessageSubmitter(
             session,
             draft,
@@ -167,6 +179,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             ask=self._ask_to_run,
             cells=self.source,
             kernel=self._kernel,
+            models=self.models,
             follow=self.follow_answer,
         )
         self._live = LiveWriters(
@@ -183,7 +196,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         )
         self._has_stopped_following = False
         """The last key has ended it."""
-        self._blame = BlameView(self.cells, self.source, self._kernel.authors)
+        self._blame = BlameView(self.cells, self.source, self._kernel)
         self._find = FindView(self.area, self.source, self._frame.find, self.run_last_of)
         self._contexts: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
@@ -217,9 +230,6 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._away_since: float | None = None
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
-        self.models = ModelsHere()
-        """The models that answer here, as the kernel said last."""
-        self._models_known = False
         asked = session.document.headers(session.document.open_blocks())
         self._asked: dict[str, None] = {one.id: None for one in asked if one.is_undecided}
         """Calls that have begun to wait for somebody's decision, in that order."""
@@ -427,7 +437,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
                 return None
         keys = {action.name: action.keys for action in self.keymap.actions}
         named = (("send", "sends what you write below"), ("palette", "everything, by name"))
-        models, may_write = self.models, self.user.refusal is None
+        models, may_write = self.models.here, self.user.refusal is None
         shown = [
             (shown_key(keys[name][0]), does)
             for name, does in named
@@ -437,7 +447,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             does = "runs a command, as in !ls; / lists commands"
             may_run = self.user.may_run_commands
             shown.append(("!", does) if may_run else ("/", "lists commands"))
-        answers = [self._kernel.nobody] if self._models_known else []
+        answers = [self.models.nobody] if self.models.is_known else []
         if not may_write:
             answers = ["Nothing has been written here yet."]
         elif models.default is not None:
@@ -535,21 +545,12 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""
-        self.run_in_background(self._choose_model(name))
+        self.run_in_background(self.models.choose(name))
 
-    async def _choose_model(self, name: str) -> bool:
-        is_chosen = await self._kernel.choose_model(name)
-        await self._fetch_models()
-        return is_chosen
-
-    async def _fetch_models(self) -> None:
-        """Ask which models answer here and what they use; say what to do if there is none."""
-        found = await self._kernel.models() if self._session.is_live else None
-        if found is None or self._retired:
-            return
-        self.models, self._models_known = found, True
-        self._update_participants()
-        self._update()
+    def _models_changed(self) -> None:
+        if not self._retired:
+            self._update_participants()
+            self._update()
 
     def label_of(self, context: str) -> str | None:
         """Return the label of a context of the kernel, as far as it is known."""
@@ -583,16 +584,31 @@ class BaseScreen(BackgroundTaskMixin[None]):
         if now == self._branched_at:
             return
         has_forks = any(one.source is not None for one in self._contexts)
-        found = await self._kernel.branches() if has_forks else {}
+        found = await self._siblings() if has_forks else {}
         if found is not None and not self._retired:
             self._branched_at = now
             self.source.branches.show(found)
             self._update()
 
+    async def _siblings(self) -> Mapping[tuple[str, ...], Siblings] | None:
+        """Return the siblings of each message that has some, by its blocks; None if not said."""
+        params = {"context": self._session.document.context}
+        result = await self._kernel.call(
+            "message.branches", params, "The branches cannot be listed"
+        )
+        if result is None:
+            return None
+        return {
+            tuple(one["blocks"]): Siblings(
+                one["position"], tuple(map(MessageLocation.of, one["siblings"]))
+            )
+            for one in result["messages"]
+        }
+
     async def fetch_contexts(self) -> None:
         if not self._session.is_live:
             return
-        self._contexts = await self._kernel.contexts(self._memory.seen())
+        self._contexts = await list_contexts(self._kernel, self._memory.seen())
         here = self._session.document.context
         self.source.show_labels({one.id: displayable_in_a_row(one.label) for one in self._contexts})
         for one in self._contexts:
@@ -633,7 +649,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             status = replace(status, reason=self.keymap.name_keys(status.reason))
         if status.refused is self.looked_at:
             status = replace(status, refused=None)
-        self._frame.header.show(self.label, people, status, self.models.use)
+        self._frame.header.show(self.label, people, status, self.models.here.use)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
                 [participant_rows(one, self._number(one), self.mode_word) for one in people]

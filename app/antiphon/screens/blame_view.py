@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
+from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.widgets.block_list import (
     AuthorRange,
     BlockList,
@@ -15,6 +16,7 @@ from antiphon.widgets.block_list import (
     CellModel,
     author_labels,
 )
+from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.signal import Signal
 
@@ -22,17 +24,13 @@ REFRESH_SECONDS: Final = 0.3
 """How long a change of the text, or of the view, may go unasked."""
 
 
-Ask = Callable[[str], Awaitable[Sequence[Mapping[str, Any]] | None]]
-"""Told a block, answers the runs of its text by author; None if that cannot be said now."""
-
-
 class BlameView:
     """Asks the kernel for the cells in view, and again when they change while it is shown."""
 
-    def __init__(self, cells: BlockList, source: CellModel, ask: Ask) -> None:
+    def __init__(self, cells: BlockList, source: CellModel, kernel: KernelCalls) -> None:
         self._cells = cells
         self._source = source
-        self._ask = ask
+        self._kernel = kernel
         self._tints: dict[str, tuple[AuthorRange, ...]] = {}
         """Labelled with whole names."""
         self._shown: dict[str, tuple[AuthorRange, ...]] = {}
@@ -110,6 +108,14 @@ class BlameView:
         if due:
             self._cells.set_author_ranges(self._shown)
         return True
+
+    async def _ask(self, block: str) -> Sequence[Mapping[str, Any]] | None:
+        """Return the runs of a block's text by author; None if the kernel does not say."""
+        if not is_text(self._source.document.schema(block)):
+            return []
+        failed = "Who wrote what cannot be shown"
+        result = await self._kernel.call("block.blame", {"block_id": block}, failed)
+        return None if result is None else result["runs"]
 
     def _label(self, block: str) -> None:
         tints = self._tints[block]

@@ -25,8 +25,10 @@ from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import EARLIER_CELLS, requires_write
 from antiphon.screens.cell_actions import CellActions
-from antiphon.screens.history import HistoryModal, HistorySource, Wish
-from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.history import HistoryModal, Wish
+from antiphon.screens.history_source import HistorySource, read_steps, read_timeline
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.known_contexts import create_context, fork_context, rename_context
 from antiphon.screens.layout import OUTLINE_FROM
 from antiphon.screens.modals import (
     LONGEST_REASON,
@@ -123,7 +125,7 @@ class DocumentActions(CellActions):
     def complete(self, before: str, is_first_line: bool) -> Completion | None:
         if is_first_line and before.startswith("/"):
             return complete_command(before, self.commands())
-        document, models = self._session.document, set(self.models.names)
+        document, models = self._session.document, set(self.models.here.names)
         known = {one.username: one.kind for one in document.members()}
         known |= {one.username: one.kind for one in self._session.presence().values()}
         people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
@@ -139,9 +141,9 @@ class DocumentActions(CellActions):
             SlashCommand(
                 "model",
                 "Choose who answers here.",
-                self._choose_model,
+                self.models.choose,
                 "a model",
-                self.models.names,
+                self.models.here.names,
             ),
             SlashCommand(
                 "context", "Open another context.", self._open_labelled, "a context", labels
@@ -173,13 +175,14 @@ class DocumentActions(CellActions):
         return self._session.is_live and bool(found)
 
     async def _create_context(self, label: str) -> bool:
-        made = await self._kernel.create_context(label)
+        made = await create_context(self._kernel, label)
         if made is not None:
             self._switch_context(made, None)
         return made is not None
 
     async def _rename(self, label: str) -> bool:
-        return await self._kernel.rename_context(label) is not None
+        context = self._session.document.context or ""
+        return await rename_context(self._kernel, context, label) is not None
 
     def choose_theme(self, name: str) -> None:
         """Show a theme, now and in later runs."""
@@ -338,10 +341,10 @@ class DocumentActions(CellActions):
             self.hint("Only what a model has answered can be answered again.")
             return
         if self._session.document.header(block).metadata.get(CAN_RETRY) is True:
-            if await self._kernel.retry_turn(block):
+            if await self.models.go_on(block):
                 self.cells.to_tail()
             return
-        answered = await self._kernel.start_turn(block)
+        answered = await self.models.answer(block)
         if answered is not None:
             self.follow_answer(answered.context)
 
@@ -367,7 +370,7 @@ class DocumentActions(CellActions):
         if block is None or not self.situation.asks:
             self.hint(NOTHING_TO_DECIDE)
             return
-        decide = partial(self._kernel.decide, block, decision)
+        decide = partial(self._tell_decision, block, decision)
         if decision == "no":
             is_decided = await self.app.push_screen_wait(
                 LineModal(REASON_ASKED, decide, enter="say no", longest=LONGEST_REASON)
@@ -377,6 +380,12 @@ class DocumentActions(CellActions):
         if is_decided:
             self._decided = block
             self._choose_next_asked()
+
+    async def _tell_decision(self, block: str, decision: str, reason: str) -> bool:
+        params = {"block_id": block, "decision": decision}
+        if reason:
+            params["reason"] = reason
+        return await self._kernel.call("permission.decide", params, "Not decided") is not None
 
     def action_next_cell(self) -> None:
         self._move(partial(self.cells.focus_neighbour, 1), LAST_CELL)
@@ -574,7 +583,7 @@ class DocumentActions(CellActions):
         if await self._undo_arrangement(block):
             return
         self.source.ink.flash(block)
-        if await self._kernel.undo(block, self._place_name(block)):
+        if await self._text_undo.undo(block, self._place_name(block)):
             self._disarranged.clear()
             if self.mode is not Mode.WRITE:
                 self._tour.undone()
@@ -596,7 +605,7 @@ class DocumentActions(CellActions):
         if author == self.source.me:
             self.hint("This cell is yours: u takes back your own edit.")
             return
-        there = await self._kernel.apply_undo("block.undo", block, author, name, preview=True)
+        there = await self._text_undo.apply("block.undo", block, author, name, preview=True)
         if there is None:
             return
         what = f"{there.amount} by {name}, {there.age}?"
@@ -605,10 +614,10 @@ class DocumentActions(CellActions):
         if not await self.app.push_screen_wait(ConfirmModal(question)):
             return
         if self._is_streaming(author):
-            await self._kernel.interrupt(InterruptTarget(author, name))
+            await self._interrupt(InterruptTarget(author, name))
         self.source.ink.flash(block)
         place = self._place_name(block)
-        if await self._kernel.undo(block, place, principal=author, name=name):
+        if await self._text_undo.undo(block, place, principal=author, name=name):
             self._undone_theirs = (block, author)
 
     @on(CellEditor.RedoRequested)
@@ -624,9 +633,9 @@ class DocumentActions(CellActions):
         self.source.ink.flash(block)
         if theirs is not None and theirs[0] == block:
             name, _ = self.source.name(theirs[1])
-            await self._kernel.redo(block, principal=theirs[1], name=name)
+            await self._text_undo.redo(block, principal=theirs[1], name=name)
         elif not await self._redo_arrangement(block):
-            await self._kernel.redo(block, self._place_name(block))
+            await self._text_undo.redo(block, self._place_name(block))
 
     @work(exit_on_error=False)
     async def action_blame(self) -> None:
@@ -654,7 +663,11 @@ class DocumentActions(CellActions):
             return f"{name} ¶{numbers.get(block, 0)} {kind}", colour
 
         asked = HistorySource(
-            self._kernel.steps, self._kernel.timeline, source.shown_name, title, order
+            partial(read_steps, self._kernel),
+            partial(read_timeline, self._kernel),
+            source.shown_name,
+            title,
+            order,
         )
         choice = await self.app.push_screen_wait(HistoryModal(asked, block))
         if choice is None:
@@ -662,7 +675,8 @@ class DocumentActions(CellActions):
         if self.user.refusal is not None:
             self.hint(self.user.refusal)
         elif choice.wish is Wish.FORK:
-            made = await self._kernel.fork(document.context, choice.version)
+            here = document.context or ""
+            made = await fork_context(self._kernel, here, at=choice.version)
             if made is not None:
                 self._switch_context(made, None)
         else:
@@ -678,7 +692,7 @@ class DocumentActions(CellActions):
             member = self._session.document.member(author)
             if member is not None and member.kind == PrincipalKind.MODEL:
                 model = author
-        actions = partial(KernelActions, self._session)
+        actions = partial(KernelCalls, self._session)
         self.app.push_screen(ReadingPanel(actions, model, self.source.changed))
 
     @work(exit_on_error=False)
@@ -694,7 +708,15 @@ class DocumentActions(CellActions):
         elif self.user.refusal is not None:
             self.hint(self.user.refusal)
         else:
-            await self._kernel.interrupt(target)
+            await self._interrupt(target)
+
+    async def _interrupt(self, target: InterruptTarget) -> None:
+        params: dict[str, Any] = {"context": self._session.document.context}
+        if target.principal is not None:
+            params["principal"] = target.principal
+        result = await self._kernel.call("turn.interrupt", params, "Not stopped")
+        if result is not None and not result.get("stopped"):
+            self.hint("Nothing is running. <key:quit> quits.")
 
     # Contexts
 
@@ -702,7 +724,7 @@ class DocumentActions(CellActions):
         here = self._session.document.context or ""
         self.app.push_screen(
             ContextsPanel(
-                partial(KernelActions, self._session),
+                partial(KernelCalls, self._session),
                 self._memory.seen,
                 here,
                 lambda context: self.open_context(context) if context != here else None,
@@ -716,7 +738,7 @@ class DocumentActions(CellActions):
         def colour(principal: str) -> int:
             return self.source.name(principal)[1]
 
-        actions = partial(KernelActions, self._session)
+        actions = partial(KernelCalls, self._session)
         self.app.push_screen(
             PeoplePanel(actions, self.source.me, colour, self._follow_if_here, copy)
         )

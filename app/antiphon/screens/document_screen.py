@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from antiphon.actions import Mode, shown_key
 from antiphon.keymap import bindings, takes_keys, works_in
+from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.base_screen import Arrangement
 from antiphon.screens.document_actions import DocumentActions
 from antiphon.screens.modals import rejected_location
@@ -125,6 +126,7 @@ class DocumentScreen(DocumentActions):
             self.source.changed.listen(self._following.text_changed),
             self._live.changed.listen(self._update),
             self._blame.changed.listen(self._suggest),
+            self.models.changed.listen(self._models_changed),
             self._session.changed.listen(self._status_changed),
             self._session.replica.watch_presence(self._presence_changed),
             self._session.previewed.listen(self._show_preview),
@@ -467,7 +469,7 @@ class DocumentScreen(DocumentActions):
         self._watch_joins()
         self._submit_pending()
         self._list_contexts()
-        self.run_last_of("models", self._fetch_models)
+        self.run_last_of("models", self.models.fetch)
         if self._session.is_elsewhere:
             self.run_last_of("place", self._name_place)
         self._restore_view()
@@ -477,8 +479,9 @@ class DocumentScreen(DocumentActions):
 
     async def _name_place(self) -> None:
         """Show the project's name in the header instead of an address."""
-        if (name := await self._kernel.name()) is not None:
-            self._frame.header.name_place(name)
+        found = await self._kernel.call("kernel.info", {}, "The kernel does not say its name")
+        if found is not None:
+            self._frame.header.name_place(displayable_in_a_row(found["label"]))
             self._update_participants()
 
     def _identify(self) -> None:
@@ -546,7 +549,7 @@ class DocumentScreen(DocumentActions):
         at_work = frozenset(one.username for one in self._turns())
         ended, self._at_work = self._at_work - at_work, at_work
         if ended and self._session.is_live:
-            self.run_last_of("models", self._fetch_models)
+            self.run_last_of("models", self.models.fetch)
             names = join_names(sorted(ended))
             self.post_message(self.Happened(f"{names} ended · {self.label}"))
 
@@ -555,7 +558,7 @@ class DocumentScreen(DocumentActions):
             self._show_drafts()
         if change.ended and not self._at_work:
             # A turn so short that its author was never seen at work.
-            self.run_last_of("models", self._fetch_models)
+            self.run_last_of("models", self.models.fetch)
         self._tell_of_questions(change)
         self._leave_hidden(change)
         if self._shows_tour and self._tour.awaits_text and change.texts:

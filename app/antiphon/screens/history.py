@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final
@@ -24,6 +24,7 @@ from antiphon.render.timeline import (
 )
 from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.background_tasks import BackgroundTaskMixin
+from antiphon.screens.history_source import HistorySource
 from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
@@ -70,22 +71,6 @@ class HistoryChoice:
     version: int
     """The version of the block to restore, or of the context to fork."""
     block: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HistorySource:
-    """Questions of the page, and the way to each answer."""
-
-    steps: Callable[[str | None], Awaitable[Sequence[HistoryStep] | None]]
-    """Answers the changes of a block, or of the context; None if that cannot be said."""
-    timeline: Callable[[str], Awaitable[Timeline | None]]
-    """Answers everything that a block's text has held; None if that cannot be said."""
-    author: Callable[[str], tuple[str, int]]
-    """Returns name and colour slot of a principal."""
-    title: Callable[[str], tuple[str, int]]
-    """Returns the words above a block, and their colour slot."""
-    order: Sequence[str]
-    """The blocks of the page."""
 
 
 class _Line(StatusLine):

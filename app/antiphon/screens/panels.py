@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -18,12 +19,21 @@ from textual.strip import Strip
 from antiphon.actions import shown_key
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.headings import first_line
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.kernel_calls import KernelActions, KnownKey, KnownMember
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.known_contexts import (
+    create_context,
+    fork_context,
+    list_contexts,
+    rename_context,
+)
 from antiphon.screens.modals import ConfirmModal, HintingModal, LineModal, TextPage, wrapped
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.sidebar import ContextName, context_entries
 from antiphon.widgets.status import Keys, StatusSpan, key_rows
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole
 
 REFRESH_SECONDS: Final = 1.0
@@ -77,7 +87,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         Binding("escape,q,ctrl+c", "dismiss", show=False),
     ]
 
-    def __init__(self, kernel: Callable[[Callable[[str], None]], KernelActions]) -> None:
+    def __init__(self, kernel: Callable[[Callable[[str], None]], KernelCalls]) -> None:
         """`kernel` returns the calls, which say what is wrong with the given function."""
         super().__init__()
         self.kernel = kernel(self.notify_person)
@@ -212,7 +222,7 @@ class ContextsPanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Callable[[str], None]], KernelActions],
+        kernel: Callable[[Callable[[str], None]], KernelCalls],
         seen: Callable[[], dict[str, int]],
         here: str,
         show: Callable[[str], None],
@@ -228,7 +238,7 @@ class ContextsPanel(Panel):
         """First line of what was said last, by context and version."""
 
     async def fetch(self) -> None:
-        found = await self.kernel.contexts(self._seen(), archived=self._shows_archived)
+        found = await list_contexts(self.kernel, self._seen(), archived=self._shows_archived)
         is_first = not self._entries
         self._entries = [(one.context, one.mark) for one in context_entries(found)]
         if is_first:
@@ -236,8 +246,19 @@ class ContextsPanel(Panel):
             self._page.reload()
         for one in found:
             if (one.id, one.version) not in self._texts:
-                self._texts[one.id, one.version] = await self.kernel.last_words(one.id)
+                self._texts[one.id, one.version] = await self._last_words(one.id)
                 self._page.reload()
+
+    async def _last_words(self, context: str) -> str:
+        """Return the first line of the text that was written last in a context, if there is any."""
+        try:
+            page = await self.kernel.session.call("context.page", {"context": context})
+        except AntiphonError as error:
+            return f"cannot be opened: {error.message}"
+        for block in reversed(page["blocks"]):
+            if block["kind"] == BlockKind.TEXT and (text := block["content"].strip()):
+                return first_line(text)
+        return ""
 
     @property
     def ids(self) -> Sequence[str]:
@@ -268,20 +289,20 @@ class ContextsPanel(Panel):
 
     @work(exit_on_error=False)
     async def action_new(self) -> None:
-        make = self.kernel.create_context
+        make = partial(create_context, self.kernel)
         asked = LineModal(_LABEL_ASKED, make, enter="make it", longest=LONGEST_LABEL)
         self._open(await self.app.push_screen_wait(asked))
 
     @work(exit_on_error=False)
     async def action_fork(self) -> None:
         if (chosen := self.chosen) is not None:
-            self._open(await self.kernel.fork(chosen))
+            self._open(await fork_context(self.kernel, chosen))
 
     @work(exit_on_error=False)
     async def action_rename(self) -> None:
         if (chosen := self._chosen) is None:
             return
-        rename, label = partial(self.kernel.rename_context, context=chosen.id), chosen.label
+        rename, label = partial(rename_context, self.kernel, chosen.id), chosen.label
         await self.app.push_screen_wait(
             LineModal(_LABEL_ASKED, rename, enter="rename", longest=LONGEST_LABEL, value=label)
         )
@@ -301,6 +322,65 @@ class ContextsPanel(Panel):
         shown = "shown" if self._shows_archived else "left out"
         self.notify_person(f"Archived contexts are {shown}.")
         self.refresh_entries()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMember:
+    """A person or a program that the kernel knows; several times who is here over SSH as often."""
+
+    principal: str
+    name: str
+    kind: str
+    role: str
+    via: str = ""
+    """Way by which it is here; empty if it is away."""
+    since: str = ""
+    """ISO 8601, UTC; empty if it is away."""
+    barred_until: str = ""
+    """Time until which it is kept out; empty if it is not."""
+    session: str = ""
+    """Id of the session over SSH that this is; empty if it is every connection."""
+
+    @property
+    def key(self) -> str:
+        """By which it is told from others."""
+        return self.session or self.principal
+
+    @classmethod
+    def all_of(cls, told: Mapping[str, Any]) -> Iterator[KnownMember]:
+        """Return a member as `kernel.members` tells of it, once for each session over SSH."""
+        plain = cls(
+            told["principal"],
+            displayable_in_a_row(told["username"]),
+            told["kind"],
+            told["role"],
+            barred_until=told.get("barred_until", ""),
+        )
+        others = [one for one in told["sessions"] if one["via"] != "ssh"]
+        over_ssh = [one for one in told["sessions"] if one["via"] == "ssh" and "within" not in one]
+        for one in over_ssh:
+            yield replace(plain, via="ssh", since=one["since"], session=one["session"])
+        if others:
+            first = min(others, key=lambda one: one["since"])
+            yield replace(plain, via=first["via"], since=first["since"])
+        elif not over_ssh:
+            yield plain
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """An SSH key that lets somebody in."""
+
+    fingerprint: str
+    owner: str
+    """Name of the person whom the key lets in."""
+    added: str
+    """ISO 8601, UTC."""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> KnownKey:
+        """Return a key as `key.list` tells of it."""
+        return cls(told["fingerprint"], displayable_in_a_row(told["username"]), told["added"])
 
 
 class PeoplePanel(Panel):
@@ -324,7 +404,7 @@ class PeoplePanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Callable[[str], None]], KernelActions],
+        kernel: Callable[[Callable[[str], None]], KernelCalls],
         me: str | None,
         colour: Callable[[str], int],
         follow: Callable[[str], bool],
@@ -340,9 +420,22 @@ class PeoplePanel(Panel):
         self._keys: Sequence[KnownKey] = ()
 
     async def fetch(self) -> None:
-        self._members = await self.kernel.members()
+        self._members = await self._listed_members()
         mine = {one.role for one in self._members if one.principal == self._me}
-        self._keys = await self.kernel.keys() if AccessRole.OWNER in mine else ()
+        self._keys = await self._listed_keys() if AccessRole.OWNER in mine else ()
+
+    async def _listed_members(self) -> Sequence[KnownMember]:
+        """Return the people and programs that the kernel knows; first those who are here."""
+        found = await self.kernel.call("kernel.members", {}, "The people cannot be listed")
+        told = [] if found is None else found["members"]
+        members = (one for each in told for one in KnownMember.all_of(each))
+        here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
+        return sorted(here, key=lambda one: (not one.since, one.name, one.since))
+
+    async def _listed_keys(self) -> Sequence[KnownKey]:
+        found = await self.kernel.call("key.list", {}, "The keys cannot be listed")
+        told = [] if found is None else found["keys"]
+        return [KnownKey.of(one) for one in told if one["state"] == "good"]
 
     @property
     def ids(self) -> Sequence[str]:
@@ -398,7 +491,9 @@ class PeoplePanel(Panel):
 
     @work(exit_on_error=False)
     async def action_invite(self, role: str) -> None:
-        if (line := await self.kernel.invite(role)) is not None:
+        made = await self.kernel.call("kernel.invite", {"role": role}, "Not invited")
+        if made is not None:
+            line = str(made.get("join") or made["token"])
             self._copy(line)
             self.notify_person(f"Copied. For a day this line lets people in as {role}s: {line}")
 
@@ -464,6 +559,6 @@ class PeoplePanel(Panel):
         question = f"Revoke the key of {key.owner}, and end every connection that came in by it?"
         if not await self.app.push_screen_wait(ConfirmModal(question)):
             return
-        if await self.kernel.revoke(key):
+        if await self.kernel.call("key.revoke", {"fingerprint": key.fingerprint}, "Not revoked"):
             self.notify_person(f"Revoked: the key of {key.owner} lets nobody in any more.")
         await self._refresh()

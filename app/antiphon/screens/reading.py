@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
-from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.panels import Panel
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import StatusSpan
@@ -36,7 +36,7 @@ class ReadingPanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Callable[[str], None]], KernelActions],
+        kernel: Callable[[Callable[[str], None]], KernelCalls],
         model: str | None,
         changed: Signal[CellChange],
     ) -> None:
@@ -63,7 +63,13 @@ class ReadingPanel(Panel):
     async def fetch(self) -> None:
         """Ask for the items: folds stay, and the choice does unless it is the last item."""
         self._is_stale = False
-        layout = await self.kernel.layout(self._model, LAST_ITEMS)
+        context = self.kernel.session.document.context
+        params: dict[str, Any] = {"context": context, "last": LAST_ITEMS}
+        if self._model is not None:
+            params["model"] = self._model
+        layout = await self.kernel.call(
+            "context.layout", params, "What models read cannot be shown"
+        )
         if layout is None:
             return
         was_last = self.chosen in (None, *self.ids[-1:])

@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
-from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.known_models import KnownModels
 from antiphon.session import Session
-from antiphon.widgets.block_list import CellModel
+from antiphon.widgets.block_list import CellModel, MessageLocation
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.enums import PrincipalKind
@@ -59,14 +60,16 @@ class MessageSubmitter:
         shows_all: Callable[[], bool],
         ask: Callable[[str, str], Awaitable[bool]],
         cells: CellModel,
-        kernel: KernelActions,
+        kernel: KernelCalls,
+        models: KnownModels,
         follow: Callable[[str], None],
     ) -> None:
         """
         Args:
             cells: show the messages on their way.
             shows_all: whether the whole message is on the screen.
-            kernel: is asked to edit and answer messages that were sent before.
+            kernel: is asked to edit messages that were sent before.
+            models: are asked to answer them.
             follow: shows the end of a context, by id, where an answer is on its way.
             ask: shows a command and a reason, and returns whether the person wants it to run.
         """
@@ -79,6 +82,7 @@ class MessageSubmitter:
         self._waiting: str | None = None
         self._is_asking = False
         self._kernel = kernel
+        self._models = models
         self._follow = follow
         self._revised: str | None = None
         self._checked: set[str] = set()
@@ -205,26 +209,28 @@ class MessageSubmitter:
             self._hint(unknown)
             return
         await asyncio.sleep(NOBODY_AFTER)
-        if not self._has_models() and self._told != self._kernel.nobody:
-            self._told = self._kernel.nobody
+        if not self._has_models() and self._told != self._models.nobody:
+            self._told = self._models.nobody
             self._hint(self._told)
 
     def _tell_slow(self) -> None:
         self._hint(self._session.status.reason or SLOW)
 
     async def _send_again(self, message: str, text: str) -> None:
-        edited = await self._kernel.edit_message(message, text)
-        if edited is None:
+        params = {"message": message, "content": text}
+        result = await self._kernel.call("message.edit", params, "Not sent")
+        if result is None:
             self._draft.put_back(text)
             self._revised = message
             return
+        edited = MessageLocation.of(result)
         try:
             await self._attach(edited.block, mentioned_paths(text))
         except AntiphonError as error:
             self._hint(f"Changed, and not sent again: {error.message}")
             self._follow(edited.context)
             return
-        answered = await self._kernel.start_turn(edited.block)
+        answered = await self._models.answer(edited.block)
         self._follow((answered or edited).context)
 
     async def _attach(self, block: str, paths: Sequence[str]) -> None:

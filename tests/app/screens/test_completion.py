@@ -24,7 +24,7 @@ def details(there: Opened) -> dict[str, str]:
 
 async def test_at_sign_offers_people_models_and_files(here: World, there: Opened) -> None:
     (here.folder / "notes.md").write_text("")
-    await until(lambda: "aria" in there.screen.models.names, "the models")
+    await until(lambda: "aria" in there.screen.models.here.names, "the models")
     await there.type("@")
     assert open_list(there) == ["@amy", "@aria", "@data/", "@kernel.sock", "@notes.md"]
     await there.sees("person")
@@ -38,7 +38,7 @@ async def test_at_sign_offers_people_models_and_files(here: World, there: Opened
 async def test_enter_sends_what_is_typed_unless_a_line_was_chosen(
     here: World, there: Opened
 ) -> None:
-    await until(lambda: "aria" in there.screen.models.names, "the models")
+    await until(lambda: "aria" in there.screen.models.here.names, "the models")
     await there.type("@a")
     await there.press("down", "enter")
     assert there.message == "@aria"
@@ -165,7 +165,7 @@ async def test_enter_runs_a_command_whose_name_begins_the_names_of_others(
 
 
 async def test_up_chooses_the_only_line_and_then_leads_to_the_cells(there: Opened) -> None:
-    await until(lambda: "aria" in there.screen.models.names, "the models")
+    await until(lambda: "aria" in there.screen.models.here.names, "the models")
     await there.type("@ar")
     assert await noticed(there, "up")
     assert (there.screen.mode, open_list(there)) == (Mode.WRITE, ["@aria"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon.screens.kernel_calls import ModelsHere
+from antiphon.screens.known_models import ModelsHere
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ModelKind, ModelPrice, ProviderError
 from antiphon_kernel.providers.events import Usage
@@ -59,7 +59,7 @@ async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
 ) -> None:
     monkeypatch.setattr(DocumentScreen, "_turns", lambda _: [])
     async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
-        await until(lambda: there.screen.models.default == "aria", "the models")
+        await until(lambda: there.screen.models.here.default == "aria", "the models")
         here.aria.say(Usage(1000, 20))
         here.aria.write("Hello.")
         here.aria.end()
@@ -71,7 +71,7 @@ async def test_model_chosen_in_the_palette_answers_what_names_nobody(tmp_path: P
     nova = Writer()
     async with world(tmp_path, others={"nova": nova}) as here, opened(here) as there:
         await there.live()
-        await until(lambda: there.screen.models.default == "aria", "the models")
+        await until(lambda: there.screen.models.here.default == "aria", "the models")
         await there.press("ctrl+p")
         await there.type("nova answers")
         await there.sees("Model: nova answers here")

@@ -20,12 +20,14 @@ import antiphon
 from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap
 from antiphon.local_user import SHUT_OUT, VIEWER
+from antiphon.options import AppOptions
 from antiphon.screens.history import HistoryModal
-from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
 from antiphon.screens.reading import ReadingPanel
+from antiphon.session import Session
 from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
 from antiphon_kernel.types.signal import Signal
@@ -117,13 +119,15 @@ QUESTION = f"Stop {PLACEHOLDER}, then take back 312 words by {PLACEHOLDER}, two 
 READ = f"A message of {PLACEHOLDER} that has many words: " + "more of them " * 20
 
 
-class Reading(KernelActions):
+class Reading(KernelCalls):
     """Answers what a model reads: a message with long lines."""
 
-    def __init__(self, _: object) -> None:
-        pass
+    def __init__(self, hint: Callable[[str], None]) -> None:
+        super().__init__(Session(AppOptions(Path("nowhere"))), hint)
 
-    async def layout(self, model: str | None, last: int) -> Mapping[str, Any]:
+    async def call(
+        self, tool: str, params: Mapping[str, Any], failed: str = ""
+    ) -> Mapping[str, Any]:
         text = f"[USER MESSAGE]\n{READ}\nlast: " + "x" * 150
         item = {"type": "user.prompt", "block_id": "b", "text": text, "cache_points": ["tail"]}
         return {"model": "aria", "count": 1, "items": [item]}

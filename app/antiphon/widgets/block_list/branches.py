@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from antiphon.render.status_label import sibling_label
 from antiphon_kernel.document.document import Document
@@ -20,6 +20,11 @@ class MessageLocation:
 
     context: str
     block: str
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> MessageLocation:
+        """Return the message that the result of a tool is about."""
+        return cls(told["context_id"], told["message_id"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+"""The models that answer in a context, and what they use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.widgets.block_list import MessageLocation
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.signal import Signal
+
+NOBODY: Final = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
+NOBODY_FOR_GUESTS: Final = (
+    "No model is here to answer: whoever shares this sets one up, on their machine."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsHere:
+    """The models that answer in a context, and what has been used of the default one."""
+
+    names: tuple[str, ...] = ()
+    default: str | None = None
+    """The model that answers messages which name none."""
+    tokens: int = 0
+    """Estimate of what it reads with each request."""
+    window: int | None = None
+    """Tokens that it takes, where that is known."""
+    cost: float = 0.0
+    """US dollars that have been paid for all models in this context."""
+
+    @property
+    def use(self) -> str:
+        """Return its use for the header: `12k/200k tokens · $0.03`; empty if no window is known."""
+        if self.window is None:
+            return ""
+        share = f"{_count(self.tokens)}/{_count(self.window)} tokens"
+        return f"{share} · ${self.cost:.2f}" if self.cost else share
+
+
+def _count(tokens: int) -> str:
+    """Return a number of tokens in few characters; one below 10,000 as it is."""
+    if tokens < 10_000:
+        return f"{tokens:,}"
+    return f"{tokens / 1e3:.0f}k" if tokens < 999_500 else f"{tokens / 1e6:.1f}M"
+
+
+class KnownModels:
+    """The models here as the kernel named them last, and what it is asked about them."""
+
+    def __init__(self, kernel: KernelCalls) -> None:
+        self._kernel = kernel
+        self.here = ModelsHere()
+        self.is_known = False
+        """The kernel has said which there are."""
+        self.nobody = NOBODY_FOR_GUESTS if kernel.session.is_guest else NOBODY
+        """One line for who has written a message that no model answers."""
+        self.changed = Signal[()]()
+
+    async def fetch(self) -> None:
+        """Ask which models answer here and what they use; say what to do if there is none."""
+        found = await self._asked() if self._kernel.session.is_live else None
+        if found is not None:
+            self.here, self.is_known = found, True
+            self.changed.notify()
+
+    async def _asked(self) -> ModelsHere | None:
+        """Return the models that answer here; None if the kernel does not say."""
+        context = {"context": self._kernel.session.document.context}
+        try:
+            here = await self._kernel.session.call("context.model", context)
+            listed = await self._kernel.session.call("model.list", {})
+        except AntiphonError as error:
+            if error.code not in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL):
+                self._kernel.hint(f"The models cannot be listed: {error.message}")
+            return None
+        if not self._kernel.session.is_guest:
+            self.nobody = listed.get("advice") or NOBODY
+        names, default = tuple(here["models"]), here.get("model")
+        known = {one["name"]: one.get("window") for one in listed["models"]}
+        window = known.get(default)
+        if default is None or window is None:
+            return ModelsHere(names, default)
+        try:
+            usage = await self._kernel.session.call("context.usage", {**context, "model": default})
+        except AntiphonError as error:
+            if error.code is ErrorCode.NO_KERNEL:
+                return None
+            self._kernel.hint(f"Not known how full the model's window is: {error.message}")
+            return ModelsHere(names, default)
+        return ModelsHere(
+            names,
+            default,
+            here["instruction_tokens"] + usage["estimated_tokens"],
+            window.get("total") or window["input"],
+            usage["used"]["cost"],
+        )
+
+    async def choose(self, name: str) -> bool:
+        """Let a model answer the messages in this context that name none; whether it does."""
+        params = {"context": self._kernel.session.document.context, "model": name}
+        is_chosen = await self._kernel.call("context.model", params, "Not chosen") is not None
+        if is_chosen:
+            self._kernel.hint(f"{name} answers here now, unless a message names another.")
+        await self.fetch()
+        return is_chosen
+
+    async def answer(self, block: str) -> MessageLocation | None:
+        """Have a message, or what an answer answers, answered again; None if nobody answers."""
+        result = await self._kernel.call("turn.start", {"message": block}, "Not answered")
+        if result is not None and not result["models"]:
+            self._kernel.hint(self.nobody)
+            return None
+        return None if result is None else MessageLocation.of(result)
+
+    async def go_on(self, block: str) -> bool:
+        """Let a turn go on that has ended with an error; whether it does."""
+        result = await self._kernel.call("turn.retry", {"message": block}, "Not asked again")
+        if result is not None and result.get("model") is None:
+            self._kernel.hint(self.nobody)
+        return result is not None and result.get("model") is not None
