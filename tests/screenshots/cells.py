@@ -315,7 +315,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
 
     app.area.leave()
     middle = text.index("Whoever")
-    labels = author_labels({"aria", "you", "benedict"}, cells.columns)
+    labels = author_labels({"aria", "you", "benedict"}, cells.looks.columns)
     runs = (
         (0, middle, 3, labels["aria"]),
         (middle, middle + 40, 0, labels["you"]),

@@ -508,7 +508,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
             cursor,
             anchor,
             Activity.TYPING if is_typing else Activity.IDLE,
-            view=self.cells.first_place(),
+            view=self.cells.shown.first_place(),
             pointer=self._following.pointer,
             gathers=self._following.gathers,
         )

@@ -100,7 +100,7 @@ class BlameView:
             if block not in self._stale:
                 self._tints[block] = tuple(self._merge(runs))
         names = {tint.label for tints in self._tints.values() for tint in tints}
-        labels = author_labels(names, self._cells.columns)
+        labels = author_labels(names, self._cells.looks.columns)
         if labels != self._labels:
             self._labels, due = labels, [*self._tints]
         for block in due:

@@ -137,7 +137,7 @@ class CellActions(BaseScreen):
         for direction in (1, -1):
             found: str | None = block
             while found in blocks:
-                found = self.cells.neighbour(found, direction)
+                found = self.cells.order.neighbour(found, direction)
             if found is not None:
                 return found
         return None
@@ -240,7 +240,10 @@ class CellActions(BaseScreen):
         block = self._chosen_cell("move")
         if block is None:
             return
-        if self.cells.neighbour(block, 1) is None and self.cells.neighbour(block, -1) is None:
+        if (
+            self.cells.order.neighbour(block, 1) is None
+            and self.cells.order.neighbour(block, -1) is None
+        ):
             self.hint("It is the only cell.")
             return
         self._moving = block

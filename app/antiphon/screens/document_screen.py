@@ -177,7 +177,7 @@ class DocumentScreen(DocumentActions):
             query=self._frame.find.input.value if self._find.is_open and not editor else None,
             hit=self._find.place,
             finds_from_message=self._focused_before_find is self.composer.editor,
-            goes_first=self._goes_first and self.cells.is_first(block),
+            goes_first=self._goes_first and self.cells.order.is_first(block),
             moving=self._moving,
             followed=self._following.followed,
             pending=self._submitter.hand_over(),
@@ -603,4 +603,4 @@ class DocumentScreen(DocumentActions):
                 view = self.source.view(text.block)
                 typo = self._tour.model_wrote(text.block, view.author, view.text)
                 if typo is not None:
-                    self.cells.hold(text.block, typo)
+                    self.cells.anchoring.hold(text.block, typo)

@@ -144,7 +144,7 @@ class Following:
         if block is None or not is_cell or self._source.is_hidden(block):
             return
         cells.focus_cell(block, reveal=False)
-        if cursor is not None and not cells.shows_place(block, cursor):
+        if cursor is not None and not cells.shown.is_shown(block, cursor):
             cells.go_to(TextPlace(block, cursor, cursor))
 
     # Pointing and gathering
@@ -152,8 +152,8 @@ class Following:
     def point(self) -> bool:
         """Point at a line of the focused cell, the next one each time; False if there is none."""
         cells, block = self._cells, self._cells.focused_cell
-        lines = cells.lines_seen(block) if block is not None else []
-        places = [(line, text) for line in lines if (text := cells.text_of(line)) is not None]
+        lines = cells.shown.lines(block) if block is not None else []
+        places = [(line, text) for line in lines if (text := cells.shown.text_of(line)) is not None]
         if not places:
             return False
         chosen = next((text for line, text in places if line == cells.clicked), places[0][1])
@@ -198,7 +198,7 @@ class Following:
                 if place.block not in self._source.document:
                     self._read_all()
                 is_there = self._cells.has_cell(place.block)
-                if is_there and not self._cells.shows_place(place.block, place.start):
+                if is_there and not self._cells.shown.is_shown(place.block, place.start):
                     self._pointed = (name, place)
                     self._hint(f"{name} points at a line out of sight: <key:to_writer> goes there.")
         self._pointers = {

@@ -86,7 +86,7 @@ class LiveWriters:
         away = [
             one
             for one in self._source.writers()
-            if not self._cells.shows_place(one.block, one.cursor.offset)
+            if not self._cells.shown.is_shown(one.block, one.cursor.offset)
             and self._source.text(one.block).strip()
         ]
         if away:
@@ -108,7 +108,7 @@ class LiveWriters:
             self._strip.live is None
             or left <= 0
             or last.block not in self._source.document
-            or self._cells.shows_place(last.block, last.cursor.offset)
+            or self._cells.shown.is_shown(last.block, last.cursor.offset)
         ):
             return False
         self._frames.request(left)

@@ -63,7 +63,7 @@ class OutlineView:
         if not cells.has_cell(block) or self._source.is_hidden(block):
             return
         offset = min(entry.offset, len(self._source.text(block)))
-        line = cells.place_of(block, offset).line
+        line = cells.shown.line_of(block, offset).line
         cells.restore_view(Anchor(block, line, 1, offset))
 
     def _changed(self, change: CellChange) -> None:
@@ -119,18 +119,18 @@ class OutlineView:
         editor = self._area.editor
         if editor is not None and editor.block == block:
             return editor.offset_at_row(max(line, 0))
-        return self._cells.rendering(block).offset_at(max(line, 0), 0) or 0
+        return self._cells.shown.rendering(block).offset_at(max(line, 0), 0) or 0
 
     def _near(self, block: str, direction: int, room: int) -> Iterator[OutlineEntry]:
         """Yield entries beyond a cell, the nearest first."""
-        count, at = 0, self._cells.neighbour(block, direction)
+        count, at = 0, self._cells.order.neighbour(block, direction)
         for _ in range(_FARTHEST):
             if at is None or count >= room:
                 return
             found = self._entries(at)
             count += len(found)
             yield from found if direction > 0 else reversed(found)
-            at = self._cells.neighbour(at, direction)
+            at = self._cells.order.neighbour(at, direction)
 
     def _entries(self, block: str) -> Sequence[OutlineEntry]:
         self.cells_visited += 1

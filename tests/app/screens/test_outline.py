@@ -54,8 +54,8 @@ async def test_click_on_an_entry_shows_its_place_at_the_top(here: World) -> None
         await there.pilot.click(Outline, offset=(8, y))
         cells = there.screen.cells
         offset = there.screen.source.text(block).index("## Further")
-        await until(lambda: cells.shows_place(block, offset), "the place")
-        assert cells.viewport.row_of(block, cells.place_of(block, offset).line) == 1
+        await until(lambda: cells.shown.is_shown(block, offset), "the place")
+        assert cells.viewport.row_of(block, cells.shown.line_of(block, offset).line) == 1
         await until(lambda: "┃     Further" in rows_of(there), "marked")
 
 

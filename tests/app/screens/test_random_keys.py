@@ -601,7 +601,7 @@ def check_drawing(there: Opened) -> None:
     cells = there.screen.cells
     cells.draw()
     shown = [cells.render_line(row).text for row in range(cells.size.height)]
-    cells._looks.pictures.clear()  # noqa: SLF001
+    cells.looks.pictures.clear()
     cells.draw()
     again = [cells.render_line(row).text for row in range(cells.size.height)]
     assert shown == again, "\n".join(["", *shown, "drawn again:", *again])

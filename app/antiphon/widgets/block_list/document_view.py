@@ -9,8 +9,9 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
+from antiphon.widgets.block_list.block_list import BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon.widgets.block_list.row_scroll_view import WHEEL_ROWS
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -98,7 +99,7 @@ class DocumentView(Widget):
             is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
         )
         self.editor = editor
-        self.cells.attach_editor(editor)
+        self.cells.editing.attach(editor)
         self.cells.pin(block, offset, row)
         self._show_cursors()
         self.mount(editor)
@@ -118,7 +119,7 @@ class DocumentView(Widget):
         row = self.cells.viewport.row_of(editor.block, editor.cursor_row)
         self._last_places[editor.block] = (editor.cursor_offset, editor.anchor_offset)
         self.editor = None
-        self.cells.attach_editor(None)
+        self.cells.editing.attach(None)
         if row is not None:
             self.cells.pin(editor.block, editor.cursor_offset, row)
         self.cells.draw()
@@ -127,7 +128,7 @@ class DocumentView(Widget):
     def _row_for(self, block: str, offset: int) -> int:
         """The screen row that shows a place now, else the one nearest to where it is."""
         cells = self.cells
-        line = cells.place_of(block, offset).line
+        line = cells.shown.line_of(block, offset).line
         row = cells.viewport.row_of(block, line)
         if row is None:
             cells.reveal(block, offset)
@@ -143,7 +144,7 @@ class DocumentView(Widget):
             end = text.rfind("\n", 0, end) + 1
         if header.kind == BlockKind.THINKING and self.source.is_folded(block):
             return 0
-        picture = self.cells.rendering(block)
+        picture = self.cells.shown.rendering(block)
         first = None
         for row in self.cells.viewport.seen_rows(block):
             place = self.cells.viewport.places[row]
@@ -191,9 +192,9 @@ class DocumentView(Widget):
 
     @on(CellEditor.NeighbourRequested)
     def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
-        block = self.cells.neighbour(event.editor.block, event.direction)
+        block = self.cells.order.neighbour(event.editor.block, event.direction)
         while block is not None and self.source.edit_denied_reason(block) is not None:
-            block = self.cells.neighbour(block, event.direction)
+            block = self.cells.order.neighbour(block, event.direction)
         if block is not None:
             self.cells.reveal(block)
             self.edit(block)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
-from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.anchor import Anchor, LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.document.changes import TextChange
+
+HELD_ROW: Final = 3
+"""The row of the view that a held place stays in."""
 
 
 class ScrollAnchor:
@@ -21,11 +25,35 @@ class ScrollAnchor:
         self._looks = looks
         self._viewport = viewport
         self._is_on_cursor = False
+        self._held: Anchor | None = None
+        """A place that the view does not follow the tail away from."""
 
     def follow_texts(self, changes: Sequence[TextChange]) -> None:
         """Carry the anchor along with text that changed in its cell."""
         if self._viewport.anchor is not None:
             self._viewport.anchor = self._viewport.anchor.carried(changes)
+        self._held = self._held and self._held.carried(changes)
+
+    def hold(self, block: str, offset: int) -> None:
+        """Leave the tail rather than lose sight of a place, until `release`."""
+        self._held = Anchor(block, 0, HELD_ROW, offset)
+
+    def release(self) -> None:
+        self._held = None
+
+    def keep_held(self) -> None:
+        """Lay out a view that shows the held place, if following the tail would not."""
+        held, viewport = self._held, self._viewport
+        if held is None or held.offset is None or not viewport.following:
+            return
+        if held.block not in self._source.document or self._source.is_hidden(held.block):
+            return
+        line = self._looks.pictures.line_at(held.block, held.offset, viewport.margin)
+        row, wanted = viewport.row_of(held.block, line), min(held.row, viewport.height - 1)
+        if row is None or row < wanted:
+            self._held = None
+            viewport.anchor_on(held.block, line, wanted, held.offset)
+            viewport.layout()
 
     def resolve(self) -> None:
         """The anchor's line is where its text is now."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.cell_model import CellChange
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.viewport import Viewport
 
@@ -23,6 +26,22 @@ class Unread:
     def cells(self) -> list[str]:
         start = [] if self.start is None else [self.start.block]
         return [*self.blocks, *start]
+
+    def mark(
+        self,
+        change: CellChange,
+        is_shown: Callable[[str], bool],
+        is_hidden: Callable[[str], bool],
+    ) -> None:
+        """Note cells that changed out of sight; what a context is opened with is not new."""
+        is_opening = len(change.added) == len(self._heights)
+        for block in change.changed:
+            if is_shown(block) or block not in self._heights:
+                continue
+            if is_hidden(block):
+                self._heights.set(block, 0)
+            elif (change.texts or change.added) and not is_opening:
+                self.blocks[block] = None
 
     def grown_by_person(self, block: str, rows: int) -> None:
         """Count rows that the person's own edit has added to a cell as seen."""

@@ -74,7 +74,7 @@ class Watcher:
         if editor is not None and editor.block == block:
             line = editor.row_of(offset)
         else:
-            line = self.app.cells.rendering(block).place_of(offset)[0]
+            line = self.app.cells.shown.rendering(block).place_of(offset)[0]
         viewport = self.app.cells.viewport
         now = viewport.row_of(block, line)
         assert now is not None

@@ -296,20 +296,20 @@ async def test_stream_is_drawn_thirty_times_a_second_and_a_person_at_once(sample
     block = sample.add("", status=Status.RUNNING)
     async with on_screen(sample) as (app, pilot):
         drawn = -1
-        while drawn != app.cells.frames:
-            drawn = app.cells.frames
+        while drawn != app.cells.clock.frames:
+            drawn = app.cells.clock.frames
             await pilot.pause(0.1)
-        start, frames = asyncio.get_running_loop().time(), app.cells.frames
+        start, frames = asyncio.get_running_loop().time(), app.cells.clock.frames
         for _ in range(60):
             sample.peer.append(block, "token ")
             await asyncio.sleep(0.005)
         elapsed = asyncio.get_running_loop().time() - start
-        assert app.cells.frames - frames <= elapsed * 30 + 2
+        assert app.cells.clock.frames - frames <= elapsed * 30 + 2
         sample.peer.append(block, "token ")
-        frames = app.cells.frames
+        frames = app.cells.clock.frames
         sample.peer.splice(words, 5, 0, "!")
         await pilot.pause()
-        assert app.cells.frames > frames
+        assert app.cells.clock.frames > frames
 
 
 async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows(sample: Sample) -> None:

@@ -28,14 +28,14 @@ async def costs(turns: int) -> tuple[dict[str, float], dict[str, int]]:
 
         def measure(name: str, act: Callable[[int], object]) -> None:
             best = float("inf")
-            before = cells.renderings_drawn
+            before = cells.looks.pictures.drawn
             for number in range(ROUNDS):
                 start = time.process_time()
                 act(number)
                 cells.draw()
                 best = min(best, time.process_time() - start)
             seconds[name] = best
-            drawn[name] = cells.renderings_drawn - before
+            drawn[name] = cells.looks.pictures.drawn - before
 
         measure("scroll up", lambda _: cells.scroll_rows(-3))
         measure("scroll down", lambda _: cells.scroll_rows(3))

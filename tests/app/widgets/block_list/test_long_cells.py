@@ -45,12 +45,12 @@ async def test_long_cell_draws_what_is_seen(name: str) -> None:
     async with opened(name) as (app, pilot, block):
         cells, source = app.cells, app.source
         length = len(source.text(block))
-        drawn = [cells.lines_drawn]
+        drawn = [cells.looks.pictures.lines_drawn]
 
         async def settle(what: str) -> None:
             cells.draw()
             await pilot.pause()
-            drawn.append(cells.lines_drawn)
+            drawn.append(cells.looks.pictures.lines_drawn)
             assert drawn[-1] - drawn[-2] <= MOST, what
 
         await settle("opening")
@@ -120,14 +120,14 @@ async def test_model_that_writes_a_long_cell_is_followed() -> None:
         sample, cells = app.sample, app.cells
         running = sample.add("", kind=BlockKind.TEXT)
         cells.to_tail()
-        drawn = cells.lines_drawn
+        drawn = cells.looks.pictures.lines_drawn
         for number in range(300):
             sample.peer.append(running, f"Paragraph {number} of some length.\n\n" * 4)
             if number % 10 == 0:
                 cells.draw()
                 await pilot.pause()
                 assert f"Paragraph {number} of" in "\n".join(shown(cells))
-        assert cells.lines_drawn - drawn < 300 * 40
+        assert cells.looks.pictures.lines_drawn - drawn < 300 * 40
 
 
 async def test_place_far_down_a_long_cell_is_revealed() -> None:

@@ -53,7 +53,7 @@ async def test_cursor_in_the_text_has_name_in_row_above(
         before = [gutter_of(row, size[0]) for row in app.screen_text()]
         app.set_present(6, ben_at(block, 120))
         await pilot.pause()
-        picture = app.cells.rendering(block)
+        picture = app.cells.shown.rendering(block)
         line, column = picture.place_of(120)
         column += Columns.of(size[0] - 1).gutter
         row = app.cells.viewport.row_of(block, line)
@@ -70,7 +70,7 @@ async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         first = app.cells.viewport.places[0]
         assert first is not None
-        offset = app.cells.rendering(block).offset_at(first.line, 10)
+        offset = app.cells.shown.rendering(block).offset_at(first.line, 10)
         assert offset is not None
         app.set_present(6, ben_at(block, offset))
         await pilot.pause()
@@ -167,7 +167,7 @@ async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
         assert app.area.edit(block, 10)
         app.set_present(6, ben_at(block, 120))
         await pilot.pause()
-        picture = app.cells.rendering(block)
+        picture = app.cells.shown.rendering(block)
         line, column = picture.place_of(120)
         row = app.cells.viewport.row_of(block, line)
         assert row is not None and line == 1
