@@ -501,8 +501,10 @@ class BaseScreen(BackgroundTaskMixin[None]):
         cursor, anchor = None, None
         if editor is not None and block is not None:
             cursor, anchor = editor.cursor_offset, editor.anchor_offset
-        is_seen = self.mode is not Mode.WRITE or not self.composer.draft.is_private
-        is_typing = self._typing is not None and is_seen
+        draft = self.composer.draft
+        is_seen = bool(draft.text) and not draft.is_private
+        may_type = self.mode is Mode.EDIT or (self.mode is Mode.WRITE and is_seen)
+        is_typing = self._typing is not None and may_type
         self._session.replica.set_presence(
             block,
             cursor,

@@ -407,10 +407,9 @@ class DocumentScreen(DocumentActions):
 
     @on(CellEditor.Edited)
     def _edited(self, message: CellEditor.Edited) -> None:
-        if self._typing is None:
-            self._typing = self.set_timer(TYPING_SECONDS, self._typing_ended)
-        else:
-            self._typing.reset()
+        if self._typing is not None:
+            self._typing.stop()  # its `reset` would let it go on to its end first
+        self._typing = self.set_timer(TYPING_SECONDS, self._typing_ended)
         self._publish_presence()
         self._undone_theirs = None
         self._arranged.clear()

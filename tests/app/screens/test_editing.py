@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from antiphon.actions import Mode
 from antiphon.running_blocks import RunningBlocks
+from antiphon.screens import document_screen
 from antiphon.screens.blame_view import REFRESH_SECONDS
 from antiphon.widgets.status import DraftPreview, HintBar, LiveStrip
 from antiphon_kernel.types.enums import Status
@@ -94,11 +97,30 @@ async def test_editor_cursor_is_published_to_others(here: World, there: Opened) 
         lambda: any((one.block, one.cursor) == (block, 2) for one in presence.states().values()),
         "the cursor",
     )
-    await there.type("x")
-    await until(
-        lambda: any(one.activity == "typing" for one in presence.states().values()),
-        "typing",
-    )
+
+
+@pytest.mark.parametrize("then", ["sends", "deletes", "leaves", "pauses"])
+async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    present = (await here.context()).presence.states
+
+    def is_typing() -> bool:
+        return any(one.activity == "typing" for one in present().values())
+
+    monkeypatch.setattr(document_screen, "TYPING_SECONDS", 3_600.0)
+    await there.type("a")
+    await until(is_typing, "typing")
+    if then == "sends":
+        await there.press("enter")
+    elif then == "deletes":
+        await there.press("backspace")
+    elif then == "leaves":
+        await there.press("escape")
+    else:
+        monkeypatch.setattr(document_screen, "TYPING_SECONDS", 0.01)
+        await there.type("b")
+    await until(lambda: not is_typing(), "no typing")
 
 
 async def test_ctrl_c_stops_the_model_of_the_focused_cell(here: World, there: Opened) -> None:
