@@ -18,20 +18,16 @@ from antiphon_kernel.access import (
     WriteGuard,
     check_tool,
 )
-from antiphon_kernel.contexts import (
-    BlockOwners,
-    Context,
+from antiphon_kernel.contexts import BlockOwners, Context, Submission, UseScope
+from antiphon_kernel.contexts.opening import (
     ContextPage,
     ContextRegistry,
-    ConversationTrees,
     First,
     OpenContexts,
     Quarantine,
     SearchIndex,
-    Submission,
-    UsageSums,
-    UseScope,
 )
+from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
@@ -396,8 +392,8 @@ class Kernel:
             if one is None:
                 continue  # closed while another was being read
             await one.whole()
-            await one.layout.load()
-            block = one.layout.find(path)
+            await layout_of(one).load()
+            block = layout_of(one).find(path)
             if block is not None:
                 return one, block
         raise AntiphonError(

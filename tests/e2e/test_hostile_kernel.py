@@ -14,7 +14,7 @@ import pytest
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon_kernel.access import members
-from antiphon_kernel.contexts import context_registry
+from antiphon_kernel.contexts.opening import context_registry
 from antiphon_kernel.server import authentication
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.roles import AccessRole

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar, cast
 
 from antiphon_kernel.access import WriteGuard, check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
@@ -26,10 +26,9 @@ from antiphon_kernel.contexts.commit_types import (
     CommitHandle,
     PendingCommit,
 )
-from antiphon_kernel.contexts.context_layout import ContextLayout
 from antiphon_kernel.contexts.context_users import ContextUsers
 from antiphon_kernel.contexts.header_rules import complete_drafts, follow_change
-from antiphon_kernel.contexts.history_cache import HistoryCache
+from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.presence import Presence
@@ -46,7 +45,6 @@ from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.document.state_parts import state_parts
-from antiphon_kernel.layout import Layout
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -81,6 +79,8 @@ from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _ORDER: Final = frozenset({"order"})
+
+R = TypeVar("R")
 
 
 class Context:
@@ -160,8 +160,7 @@ class Context:
         self.document = document
         self.structure = structure
         self.block_tree = BlockTree(document)
-        self.layout = ContextLayout(document)
-        """Turns and rounds as models read them."""
+        self._readings: dict[Callable[[Document], object], object] = {}
         self.histories = HistoryCache(
             self._journal,
             stored.row,
@@ -260,11 +259,14 @@ class Context:
     def epoch(self) -> str:
         return self.row.epoch
 
-    async def current_layout(self) -> Layout:
-        """Return turns and rounds with all that has been written, streamed appends included."""
-        await self.layout.load()
-        self.appends.flush_all()
-        return self.layout.arranged()
+    def reading(self, make: Callable[[Document], R]) -> R:
+        """Return what `make` makes of the document, once for each document that the context has.
+
+        So packages above this one keep their own view of a document for as long as it is open.
+        """
+        if make not in self._readings:
+            self._readings[make] = make(self.document)
+        return cast(R, self._readings[make])
 
     def username(self, principal: str) -> str:
         """Return the name of a principal who has been here; the id of anybody else."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon_kernel.contexts import open_document
+from antiphon_kernel.contexts.opening import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import (
     AUTH_FILE,

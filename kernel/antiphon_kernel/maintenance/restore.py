@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from antiphon_kernel.contexts import open_document
+from antiphon_kernel.contexts.opening import open_document
 from antiphon_kernel.document.genesis import new_epoch_update
 from antiphon_kernel.storage import (
     JOURNAL_FILE,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from antiphon_kernel.contexts import CommitHandle, Context, NewFile, UndoKind
+from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
+from antiphon_kernel.conversation import NewFile, layout_of
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.item_defaults import added_by_defaults
 from antiphon_kernel.document.schema import (
@@ -91,7 +92,7 @@ def check_hiding(context: Context, block: str, principal: Principal) -> None:
     """
     if principal.kind is not PrincipalKind.MODEL or context.document.header(block).excluded:
         return
-    items = visible(context.layout.arranged()).items
+    items = visible(layout_of(context).arranged()).items
     reason = why_not_hidden(items, cache_points(items), block)
     if reason is not None:
         raise AntiphonError(

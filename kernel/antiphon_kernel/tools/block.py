@@ -17,6 +17,7 @@ from antiphon_kernel.contexts import (
     order_before,
     orders_at_end,
 )
+from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.item_defaults import fill_items
@@ -430,7 +431,7 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind is PrincipalKind.MODEL:
-        await context.layout.load()
+        await layout_of(context).load()
         check_hiding(context, block, call.actor.principal)
     metadata = dict(context.document.header(block).metadata)
     if params.excluded and params.cut_out:

@@ -10,6 +10,7 @@ from functools import partial
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, order_after, order_before
+from antiphon_kernel.conversation import current_layout, layout_of
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.layout import (
     WHOLE_TURNS,
@@ -172,7 +173,7 @@ async def write_summary(
     written = context.write(
         actor, "compact", lambda: context.document.create_block(header, new.text), blocks=()
     )
-    path = next(item.path for item in context.layout.arranged().items if item.block.id == block)
+    path = next(item.path for item in layout_of(context).arranged().items if item.block.id == block)
     await written.saved()
     return WrittenSummary(new, block, str(path), written.seq)
 
@@ -185,11 +186,11 @@ async def _planned(
     A long context takes a while, in which others write: then once more, at last without a break.
     """
     for _ in range(2):
-        layout = await context.current_layout()
+        layout = await current_layout(context)
         new = await asyncio.to_thread(plan(layout))
-        if context.layout.arranged() is layout:
+        if layout_of(context).arranged() is layout:
             return new
-    return plan(await context.current_layout())()
+    return plan(await current_layout(context))()
 
 
 def _header(context: Context, actor: Actor, block: str, new: NewSummary, now: int) -> BlockHeader:
@@ -227,7 +228,7 @@ async def expand(call: Call, params: ContextExpandParams) -> ContextExpandResult
     `block.exclude` with `excluded: false` puts it back.
     """
     context = await call.context(params.context)
-    await context.current_layout()
+    await current_layout(context)
     call.check()
     block = await _summary(call, context, params.summary)
     if not context.document.header(block).excluded:
@@ -249,7 +250,7 @@ async def expand(call: Call, params: ContextExpandParams) -> ContextExpandResult
 
 
 def _read_from(context: Context) -> LayoutItem | None:
-    return visible(context.layout.arranged()).summary
+    return visible(layout_of(context).arranged()).summary
 
 
 async def _summary(call: Call, context: Context, reference: str | None) -> str:
@@ -263,7 +264,7 @@ async def _summary(call: Call, context: Context, reference: str | None) -> str:
             )
         return found.block.id
     block = await block_in(call, context, reference)
-    items = context.layout.arranged().items
+    items = layout_of(context).arranged().items
     if not any(item.block.id == block and item.type is ItemType.SUMMARY for item in items):
         raise invalid_params(
             f"Block {quote(reference)} is no summary that context.compact has written: leave"

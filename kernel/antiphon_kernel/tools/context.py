@@ -9,19 +9,16 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import (
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import (
     FORK,
-    Context,
-    ContextPage,
     Fork,
-    InitialContent,
-    has_page,
     read_now,
-    read_page,
     read_version,
     split_surrogates,
     start_fork,
 )
+from antiphon_kernel.contexts.opening import ContextPage, InitialContent, has_page, read_page
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageShape

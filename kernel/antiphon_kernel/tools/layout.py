@@ -8,11 +8,13 @@ from typing import Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import (
-    Context,
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import read_version
+from antiphon_kernel.conversation import (
     ContextLayout,
+    current_layout,
+    layout_of,
     read_announcement,
-    read_version,
     shown_sources,
 )
 from antiphon_kernel.kernel import Call
@@ -141,11 +143,11 @@ READING: Final = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode
 async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult:
     """Show what a model reads of a context: turns and rounds, each item with path and text."""
     context = await call.context(params.context)
-    now = await context.current_layout()
+    now = await current_layout(context)
     call.check()
     version = context.seq
     model = _reading_model(call, now, params.model)
-    reading = context.layout.read(_id_of(model), params.admitted, exact=params.exact)
+    reading = layout_of(context).read(_id_of(model), params.admitted, exact=params.exact)
     reading = await _with_tail(call, context, params, reading)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
@@ -272,7 +274,7 @@ async def read_for_model(
         AntiphonError: invalid_params, if several have written and none is named.
     """
     context = await call.context(params.context)
-    now = await context.current_layout()
+    now = await current_layout(context)
     call.check()
     model = _reading_model(call, now, params.model)
     if model is None and len(models := _models(now)) > 1:
@@ -282,7 +284,7 @@ async def read_for_model(
             field="model",
             allowed=[one.name for one in models][:LISTED],
         )
-    reading = context.layout.read(_id_of(model), params.admitted)
+    reading = layout_of(context).read(_id_of(model), params.admitted)
     return context, model, await _with_tail(call, context, params, reading)
 
 

@@ -13,28 +13,26 @@ from typing import Any, Final
 from pydantic import Field
 
 from antiphon_kernel.access import check_arrange, check_draft, check_speaker
-from antiphon_kernel.contexts import (
+from antiphon_kernel.contexts import Context, UndoKind
+from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now
+from antiphon_kernel.contexts.ordering import order_after
+from antiphon_kernel.conversation import (
     Branch,
-    Context,
     ConversationEnd,
-    Fork,
-    InitialChange,
     MessagePath,
     MessageWriter,
     NewFile,
     NewMessage,
     PathMessage,
     TreeNode,
-    UndoKind,
     check_message,
     count_kept,
     group_of,
+    layout_of,
     message_headers,
-    read_now,
     role_of,
 )
-from antiphon_kernel.contexts.message_path import MESSAGE
-from antiphon_kernel.contexts.ordering import order_after
+from antiphon_kernel.conversation.message_path import MESSAGE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Call
@@ -617,7 +615,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                     raise
                 missing.append(reference)
         for context, _ in found:
-            await context.layout.load()
+            await layout_of(context).load()
         firsts = [(await trees.branch(context), block) for context, block in found]
         for first, block in firsts:
             at = first.path.index(block)

@@ -10,11 +10,11 @@ from typing import Any, Final
 from pydantic import Field
 
 from antiphon_kernel.access import check_speaker
-from antiphon_kernel.contexts import (
+from antiphon_kernel.contexts.opening import InitialContent
+from antiphon_kernel.conversation import (
     BRANCH_SUFFIX,
     CONVERSATION,
     IMPORTED,
-    InitialContent,
     MessageChain,
     NewConversation,
     NewFile,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import add_sources, read_sources
+from antiphon_kernel.conversation import add_sources, read_sources
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
     PathError,

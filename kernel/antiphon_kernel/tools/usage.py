@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antiphon_kernel.contexts import UsageSum
+from antiphon_kernel.conversation import UsageSum
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.registry import Params, Result, tool

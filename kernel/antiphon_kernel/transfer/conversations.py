@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
-from antiphon_kernel.contexts import (
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.conversation import (
     CONVERSATION,
     IMPORTED,
-    Context,
     PathMessage,
     PlacedInstructions,
     read_instructions,

@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.contexts import InitialContent, copied_names
+from antiphon_kernel.contexts.lineage import copied_names
+from antiphon_kernel.contexts.opening import InitialContent
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.providers.provider import ToolDefinition
@@ -202,8 +203,8 @@ class ModelTools:
     async def _numbered_text(self, read: Mapping[str, Any]) -> str:
         """Return lines of a block behind its path and version."""
         context, block = await self._kernel.find_block(read["block_id"])
-        await context.layout.load()
-        items = context.layout.arranged().items
+        await layout_of(context).load()
+        items = layout_of(context).arranged().items
         paths = (one.path for one in items if one.path is not None and one.block.id == block)
         path = next(paths, None)
         prefix = "" if context is self._context else f"{context.label}/"

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final
 
-from antiphon_kernel.contexts import (
-    Context,
-    read_announcement,
-    shown_sources,
-)
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.conversation import current_layout, layout_of, read_announcement, shown_sources
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import (
     Announcement,
@@ -161,9 +158,9 @@ class PromptReader:
             announced: completes the announcement.
         """
         context = self._context
-        await context.current_layout()
+        await current_layout(context)
         version, is_plain = context.seq, not self._tools
-        reading = context.layout.read(self._principal, live=self._live(), is_plain=is_plain)
+        reading = layout_of(context).read(self._principal, live=self._live(), is_plain=is_plain)
         if not is_plain:
             reading = replace(reading, tail=await self._tail(reading, announced))
         with without_collection():
@@ -263,7 +260,7 @@ class PromptReader:
 
     def _live(self) -> str | None:
         """Return the turn of the block that is answered; None if the last message is."""
-        return self._context.layout.turn_of(self._prompt) if self._prompt is not None else None
+        return layout_of(self._context).turn_of(self._prompt) if self._prompt is not None else None
 
     def _too_long(self, read: ReadPrompt) -> AntiphonError:
         """Return the error of a prompt that is not sent."""

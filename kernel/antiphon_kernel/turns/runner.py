@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
+from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, PermissionPolicy, ToolDefinition
@@ -477,7 +478,7 @@ class TurnRunner:
         names = config.tools if config is not None else None
         tools = ModelTools(self._kernel, context, None, names)
         definitions = await asyncio.to_thread(lambda: tools.definitions)
-        await context.layout.prepare(principal.id, is_plain=not definitions)
+        await layout_of(context).prepare(principal.id, is_plain=not definitions)
 
     async def _register(self) -> None:
         """Make every model known by its name before it has said anything."""

@@ -7,7 +7,8 @@ from enum import StrEnum
 from pydantic import Field
 
 from antiphon_kernel.access import check_interrupt, check_role, check_shell
-from antiphon_kernel.contexts import Branch, Context
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.conversation import Branch
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole

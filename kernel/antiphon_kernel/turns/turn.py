@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from antiphon_kernel.contexts import WriterPresence
+from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.layout import Announcement, BudgetShare
 from antiphon_kernel.providers.events import (
     End,
@@ -361,7 +362,7 @@ class Turn:
     def _call_ids(self) -> set[str]:
         """Return the ids of all calls of the context; read when the first call comes."""
         if self._taken is None:
-            turns = self._writer.context.layout.arranged().turns
+            turns = layout_of(self._writer.context).arranged().turns
             ids = {block.tool_call_id for turn in turns for block in turn.blocks}
             self._taken = {one for one in ids if one is not None}
         return self._taken

@@ -67,6 +67,14 @@ def moment_of(text: str) -> int:
     return ms
 
 
+def moment_or_start(text: str) -> int:
+    """Return what `moment_of` does; 0 if what is stored is no time."""
+    try:
+        return moment_of(text)
+    except ValueError:
+        return 0
+
+
 _WRITTEN: Final = re.compile(
     r"(?:19[7-9]|[2-9][0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"\.[0-9]{3}Z"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.history_cache import HistoryCache
+from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode

@@ -15,7 +15,8 @@ from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.contexts import Context, RecentBlocks, recent_blocks
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.opening import RecentBlocks, recent_blocks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.storage import StoredOp

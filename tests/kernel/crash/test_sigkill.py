@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.client.discovery import kernel_at
-from antiphon_kernel.contexts import open_document
+from antiphon_kernel.contexts.opening import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import Journal, copy_pages

@@ -6,7 +6,7 @@ import gc
 import tracemalloc
 from collections.abc import Awaitable
 
-from antiphon_kernel.contexts import ContextLayout
+from antiphon_kernel.conversation import ContextLayout
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.validation import LazyItemIndex

@@ -18,8 +18,8 @@ from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.contexts import (
-    Context,
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.opening import (
     OpenContexts,
     loader,
     open_contexts,

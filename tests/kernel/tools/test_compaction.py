@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
@@ -244,7 +245,7 @@ async def test_fork_of_a_compacted_context_reads_from_the_summary_of_its_own_tur
     second = await talk.call("context.compact")
     await talk.call("context.fork", context="default", label="copy")
     copy = await kernel.context("copy")
-    turns = [turn.id for turn in copy.layout.arranged().turns]
+    turns = [turn.id for turn in layout_of(copy).arranged().turns]
     summaries = [
         copy.document.header(block).metadata
         for block in copy.document.block_ids()
@@ -306,7 +307,7 @@ async def test_import_of_a_compacted_context_reads_from_the_summary_of_its_own_t
     exported = await talk.call("context.export")
     await talk.call("context.import", text=exported["text"], label="imported")
     imported = await kernel.context("imported")
-    turns = [turn.id for turn in imported.layout.arranged().turns]
+    turns = [turn.id for turn in layout_of(imported).arranged().turns]
     read = await talk.read("imported")
     assert read[0].startswith("[CONVERSATION SUMMARY]")
     assert len(read) == len(await talk.read())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -402,7 +403,7 @@ async def test_path_of_no_block_is_refused(talk: Conversation, reference: str) -
 async def test_layout_after_an_edit_reads_that_block_anew_and_no_other(talk: Conversation) -> None:
     prompt = await talk.ask("Hello")
     await talk.ask("More")
-    layout = (await talk.kernel.context()).layout
+    layout = layout_of(await talk.kernel.context())
     before = [item.block for item in layout.arranged().items]
     edit = {"block_id": prompt, "offset": 0, "insert": "!"}
     await talk.kernel.call(talk.person, "block.splice", edit)

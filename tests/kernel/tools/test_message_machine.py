@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Branch, MessagePath
+from antiphon_kernel.conversation import Branch, MessagePath
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.messages import ToolMessage, open_tool_uses, tool_uses

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import MessagePath, tree
+from antiphon_kernel.conversation import MessagePath, tree
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import ErrorCode

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.contexts import read_sources
+from antiphon_kernel.conversation import read_sources
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.run_checks import run_checks

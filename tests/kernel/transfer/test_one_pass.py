@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context, history_cache, journal_index
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.history import history_cache, journal_index
 from antiphon_kernel.document.schema import each_part, is_text, path_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.transfer import export_lines

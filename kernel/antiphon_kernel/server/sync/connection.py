@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.contexts import RecentState
+from antiphon_kernel.contexts.opening import RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
 from antiphon_kernel.server.scope import Deliver

@@ -15,13 +15,8 @@ from typing import Final
 
 from pycrdt import Channel
 
-from antiphon_kernel.contexts import (
-    Applied,
-    Context,
-    PartialContextError,
-    RecentBlocks,
-    RecentState,
-)
+from antiphon_kernel.contexts import Applied, Context, PartialContextError
+from antiphon_kernel.contexts.opening import RecentBlocks, RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster

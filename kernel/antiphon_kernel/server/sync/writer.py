@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from logging import Logger
 
-from antiphon_kernel.contexts import Context, RecentBlocks
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.opening import RecentBlocks
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection
 from antiphon_kernel.server.sync.send_queue import StateRequest

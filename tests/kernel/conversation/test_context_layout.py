@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import ContextLayout
-from antiphon_kernel.contexts.context_layout import READERS_KEPT
+from antiphon_kernel.conversation import ContextLayout, current_layout, layout_of
+from antiphon_kernel.conversation.context_layout import READERS_KEPT
 from antiphon_kernel.layout import read_layout
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
@@ -25,13 +25,13 @@ async def test_layout_that_is_loaded_while_somebody_writes_is_up_to_date(tmp_pat
     async with filled(tmp_path) as kernel:
         first, *_, last = await kernel.add_blocks(3_000, "Hello")
         context = kernel.context
-        loading = asyncio.create_task(context.current_layout())
+        loading = asyncio.create_task(current_layout(context))
         await asyncio.sleep(0)
         for block in (first, last):
             await kernel.call("block.splice", block_id=block, offset=0, insert="Well. ")
         await loading
-        assert context.layout.arranged() == ContextLayout(context.document).arranged()
-        texts = [turn.items[1].block.text for turn in context.layout.arranged().turns]
+        assert layout_of(context).arranged() == ContextLayout(context.document).arranged()
+        texts = [turn.items[1].block.text for turn in layout_of(context).arranged().turns]
         assert texts[0] == texts[-1] == "Well. Hello"
 
 
@@ -120,10 +120,10 @@ async def test_reading_after_each_edit_is_that_of_a_layout_read_anew(
         edits = Edits(kernel, random.Random(seed), [kernel.owner, *sessions])
         for _ in range(STEPS):
             await edits.step()
-            await context.current_layout()
+            await current_layout(context)
             for model in (opus.id, kernel.kernel.owner.id, None):
                 anew = read_layout(ContextLayout(document).arranged(), model)
-                reading = context.layout.read(model)
+                reading = layout_of(context).read(model)
                 assert reading.items == anew.items
                 assert reading.request() == anew.request()
                 assert reading.message_tokens() == anew.message_tokens()
@@ -135,7 +135,7 @@ async def test_readings_of_the_readers_that_read_last_are_kept_and_no_others(
 ) -> None:
     async with filled(tmp_path) as kernel:
         await kernel.add_blocks(3, "Hello")
-        layout = kernel.context.layout
+        layout = layout_of(kernel.context)
         models = [f"{number:032}" for number in range(READERS_KEPT + 1)]
         parts = [layout.read(model).parts for model in models]
         again = [layout.read(model).parts for model in reversed(models)]
@@ -146,7 +146,7 @@ async def test_readings_of_the_readers_that_read_last_are_kept_and_no_others(
 async def test_path_and_turn_of_a_block_are_found(tmp_path: Path) -> None:
     async with filled(tmp_path) as kernel:
         blocks = await kernel.add_blocks(3, "Hello")
-        layout = kernel.context.layout
+        layout = layout_of(kernel.context)
         for turn in layout.arranged().turns:
             item = turn.items[1]
             assert item.path is not None

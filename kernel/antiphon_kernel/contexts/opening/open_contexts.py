@@ -12,11 +12,11 @@ from weakref import WeakValueDictionary
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_registry import ContextRegistry
-from antiphon_kernel.contexts.loader import open_document, open_recent
-from antiphon_kernel.contexts.page import ContextPage, stored_page
-from antiphon_kernel.contexts.quarantine import Quarantine
-from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
+from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
+from antiphon_kernel.contexts.opening.loader import open_document, open_recent
+from antiphon_kernel.contexts.opening.page import ContextPage, stored_page
+from antiphon_kernel.contexts.opening.quarantine import Quarantine
+from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext

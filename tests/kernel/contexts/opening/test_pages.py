@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.page import PAGE_BLOCKS, PAGE_CHARACTERS
+from antiphon_kernel.contexts.opening.page import PAGE_BLOCKS, PAGE_CHARACTERS
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

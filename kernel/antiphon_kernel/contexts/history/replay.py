@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, ItemOwners
+from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, ItemOwners
 from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import Schema, each_part, is_counter, is_text, path_of

@@ -12,14 +12,13 @@ from typing import Final
 
 from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_layout import copied_names
-from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
+from antiphon_kernel.contexts.opening.context_registry import InitialContent
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.layout import moved_metadata, rename_derived
+from antiphon_kernel.layout import copied_ids, moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     BlockRow,
@@ -32,6 +31,7 @@ from antiphon_kernel.storage import (
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.clock import moment_or_start
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader, TextSplice
@@ -168,6 +168,11 @@ async def start_fork(
         snapshot = Snapshot(commits[-1].seq, vector, (state,))
         commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits, origin)
+
+
+def copied_names(header: BlockHeader, copy: str) -> dict[str, str]:
+    """Return what is derived from the id of a block, by that which is from the id of its copy."""
+    return copied_ids(header.id, copy, moment_or_start(header.created))
 
 
 def _rename(

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from antiphon_kernel.contexts.message_path import (
+from antiphon_kernel.contexts.ordering import order_after, order_at_end
+from antiphon_kernel.conversation.message_path import (
     CONTENT_BLOCK,
     MESSAGE,
     is_attached_file,
     stored_content,
 )
-from antiphon_kernel.contexts.ordering import order_after, order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.layout import SIGNATURE, SIGNED_TEXT, signature_metadata
 from antiphon_kernel.limits import Limits

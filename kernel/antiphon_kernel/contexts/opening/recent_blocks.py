@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.loader import encode_beginning
+from antiphon_kernel.contexts.opening.loader import encode_beginning
 from antiphon_kernel.storage import StoredRecentState
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import snapshot_writer
+from antiphon_kernel.contexts.opening import snapshot_writer
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits

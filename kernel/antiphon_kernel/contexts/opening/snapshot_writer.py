@@ -8,8 +8,8 @@ from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.page import store_page
-from antiphon_kernel.contexts.recent_blocks import read_recent
+from antiphon_kernel.contexts.opening.page import store_page
+from antiphon_kernel.contexts.opening.recent_blocks import read_recent
 from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, Journal, Snapshot, StoredContext

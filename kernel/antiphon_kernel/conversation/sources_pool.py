@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.ordering import order_at_end
-from antiphon_kernel.contexts.pool_block import (
+from antiphon_kernel.conversation.pool_block import (
     POOL_SCHEMA,
     POOL_SECTION,
     POOL_TYPE,

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context, UseScope, open_contexts
+from antiphon_kernel.contexts import Context, UseScope
+from antiphon_kernel.contexts.opening import open_contexts
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.maintenance.run_checks import run_checks

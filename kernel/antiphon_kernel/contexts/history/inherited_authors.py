@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from antiphon_kernel.contexts.journal_index import NO_BLOCK, JournalIndex
-from antiphon_kernel.contexts.replay import (
+from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, JournalIndex
+from antiphon_kernel.contexts.history.replay import (
     CopiedText,
     Inherited,
     Replay,

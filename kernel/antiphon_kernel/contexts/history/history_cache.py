@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from typing import Final, NoReturn, TypeVar
 
-from antiphon_kernel.contexts.inherited_authors import InheritedAuthors
-from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, JournalIndex
-from antiphon_kernel.contexts.replay import (
+from antiphon_kernel.contexts.history.inherited_authors import InheritedAuthors
+from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, JournalIndex
+from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
     Inherited,
     Replay,

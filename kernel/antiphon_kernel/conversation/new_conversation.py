@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from antiphon_kernel.contexts.context_registry import InitialContent
-from antiphon_kernel.contexts.forking import Fork, InitialChange, load, start_fork, start_with
-from antiphon_kernel.contexts.message_blocks import (
+from antiphon_kernel.contexts.lineage.forking import (
+    Fork,
+    InitialChange,
+    load,
+    start_fork,
+    start_with,
+)
+from antiphon_kernel.contexts.opening.context_registry import InitialContent
+from antiphon_kernel.conversation.message_blocks import (
     ConversationEnd,
     MessageWriter,
     NewFile,

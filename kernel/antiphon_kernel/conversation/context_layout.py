@@ -8,7 +8,8 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Final
 
-from antiphon_kernel.contexts.pool_block import find_pool, is_pool
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.conversation.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import json_object
@@ -25,12 +26,11 @@ from antiphon_kernel.layout import (
     LayoutReading,
     SourcesPath,
     arrange,
-    copied_ids,
     read_layout,
 )
 from antiphon_kernel.messages import CorrelationError
 from antiphon_kernel.time_slice import TimeSlice
-from antiphon_kernel.types.clock import moment_of
+from antiphon_kernel.types.clock import moment_or_start
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
@@ -53,6 +53,18 @@ _taken_over: Final = attrgetter(
 
 _TOGETHER: Final = 50
 """Blocks that are read between two looks at the time."""
+
+
+def layout_of(context: Context) -> ContextLayout:
+    """Return the layout of an open context."""
+    return context.reading(ContextLayout)
+
+
+async def current_layout(context: Context) -> Layout:
+    """Return turns and rounds with all that has been written, streamed appends included."""
+    await layout_of(context).load()
+    context.appends.flush_all()
+    return layout_of(context).arranged()
 
 
 class ContextLayout:
@@ -186,7 +198,7 @@ def _block(
     return LayoutBlock(
         header.id,
         author,
-        _created(header),
+        moment_or_start(header.created),
         text if text is not None else render(document, header.id),
         JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
         *_taken_over(header),
@@ -203,16 +215,3 @@ def _author(document: Document, header: BlockHeader) -> BlockAuthor:
     is_model = header.role == Role.MODEL
     kind = PrincipalKind.MODEL if is_model else PrincipalKind.HUMAN
     return BlockAuthor(header.author, header.author, kind)
-
-
-def copied_names(header: BlockHeader, copy: str) -> dict[str, str]:
-    """Return what is derived from the id of a block, by that which is from the id of its copy."""
-    return copied_ids(header.id, copy, _created(header))
-
-
-def _created(header: BlockHeader) -> int:
-    """Return the time of creation in milliseconds; the beginning if what is stored is no time."""
-    try:
-        return moment_of(header.created)
-    except ValueError:
-        return 0

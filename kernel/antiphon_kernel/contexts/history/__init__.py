@@ -1,0 +1,1 @@
+"""Authors and versions of the characters of blocks, read from the journal."""

@@ -1,0 +1,12 @@
+"""Forks of contexts."""
+
+from antiphon_kernel.contexts.lineage.forking import (
+    FORK,
+    Fork,
+    InitialChange,
+    copied_names,
+    read_now,
+    read_version,
+    split_surrogates,
+    start_fork,
+)

@@ -1,0 +1,28 @@
+"""Conversations in contexts: messages, their tree, what models read of them, sources, usage."""
+
+from antiphon_kernel.conversation.announcing import read_announcement
+from antiphon_kernel.conversation.context_layout import ContextLayout, current_layout, layout_of
+from antiphon_kernel.conversation.message_blocks import (
+    CONVERSATION,
+    IMPORTED,
+    ConversationEnd,
+    MessageWriter,
+    NewFile,
+    NewMessage,
+    check_message,
+    count_kept,
+    group_of,
+    message_headers,
+    role_of,
+)
+from antiphon_kernel.conversation.message_path import (
+    MessagePath,
+    PathMessage,
+    PlacedInstructions,
+    read_instructions,
+)
+from antiphon_kernel.conversation.new_conversation import MessageChain, NewConversation
+from antiphon_kernel.conversation.pool_block import read_sources, shown_sources
+from antiphon_kernel.conversation.sources_pool import add_sources
+from antiphon_kernel.conversation.tree import BRANCH_SUFFIX, Branch, ConversationTrees, TreeNode
+from antiphon_kernel.conversation.usage_sums import UsageSum, UsageSums
