@@ -12,6 +12,7 @@ from antiphon.attention import AWAY_SECONDS, Attention
 from antiphon.locations import config_folder
 from antiphon.settings import SETTINGS_FILE
 from tests.app.opened import Opened, World, opened, world
+from tests.clocks import ManualClock
 from tests.waiting import until
 
 
@@ -105,11 +106,13 @@ async def test_nobody_is_called_without_notifications(
     asking: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (config_folder() / SETTINGS_FILE).write_text("notifications = false\n")
-    async with opened(asking) as there:
+    clock = ManualClock()
+    async with opened(asking, clock=clock) as there:
         sent = sent_by(there, monkeypatch)
         await ask_behind_the_back(asking, there)
         await there.press("escape")
         await until(lambda: there.screen.situation.asks, "the call is chosen")
+        clock.ms += 1_000
         await there.press("o")
         asking.aria.end()
         await until(lambda: not there.shows("aria asks"), "the end of the turn")

@@ -14,6 +14,7 @@ from textual.strip import Strip
 
 from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
+from antiphon.screens.base_screen import READ_SECONDS
 from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.contexts import Context
@@ -258,17 +259,17 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         bela.say(ThinkingDelta("What is there that nobody needs?\nLook before you throw away.\n"))
         bela.write("I look first.")
         bela.run("ls -1 drafts")
-        await decide(app, pilot, "o")
+        await decide(scene, app, pilot, "o")
         bela.write("Nobody has read them for a year: they can go.")
         bela.run("rm -rf drafts")
-        await decide(app, pilot, "n")
+        await decide(scene, app, pilot, "n")
         await sees(app, "Enter")
         await pilot.press(*keys_of("We sing them tomorrow."), "enter")
         bela.write("They stay. I only want to say above what I do.")
         edit = {"block_id": "tidy.bela.2", "operations": [EDIT]}
         bela.say(ToolCallEvent("call-3", "block_edit", edit))
         bela.say(End("tool_use"))
-        await decide(app, pilot, None)
+        await decide(scene, app, pilot, None)
         tidy = await scene.kernel.context("tidy")
         await cursors_shown(tidy, app)
         await passes(scene, app, 10, tidy)
@@ -277,13 +278,14 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         return take(app)
 
 
-async def decide(app: AntiphonApp, pilot: Pilot[None], key: str | None) -> None:
+async def decide(scene: Scene, app: AntiphonApp, pilot: Pilot[None], key: str | None) -> None:
     """Choose the call that waits, if the last decision has not led there, and press a key."""
     await sees(app, "Run this with your rights?")
     if app.document_screen.mode is Mode.WRITE:
         await pilot.press("escape")
     await until(lambda: app.document_screen.situation.asks, "the call is chosen")
     if key is not None:
+        scene.clock.seconds += READ_SECONDS
         await pilot.press(key)
 
 

@@ -81,12 +81,16 @@ def end_note(view: CellView) -> str:
     return f"■ {cut}" if cut else ""
 
 
-def permission_question(asker: str, *, is_own: bool, may_decide: bool) -> str:
-    """Return the words below a call that waits: whose rights it has, and which actions decide."""
+def permission_question(asker: str, *, is_own: bool, may_decide: bool, before: str = "") -> str:
+    """Return the words below a call that waits: whose rights it has, and which actions decide.
+
+    Args:
+        before: what is to be done before the keys of these actions mean them.
+    """
     rights = "your rights" if is_own else f"the rights of {asker}"
     if may_decide:
         answers = "<key:allow_once> once · <key:allow_always> always · <key:deny> no"
-        return f"Run this with {rights}?  {answers}"
+        return f"Run this with {rights}?  {before}{answers}"
     return f"Waits until {asker} or an owner decides; it would have {rights}."
 
 

@@ -54,7 +54,7 @@ from antiphon.widgets.sidebar import ContextName, participant_rows
 from antiphon.widgets.status import HintLog, Participant
 from antiphon.widgets.status.participants import participants
 from antiphon_kernel.client.rejected_edits import Rejection
-from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.quoting import join_names
@@ -70,6 +70,9 @@ READING: Final = "READ"
 
 FIRST_PAGE_CONTEXTS: Final = 3
 """Other contexts that the page of an empty one names."""
+
+READ_SECONDS: Final = 0.5
+"""How long a question has been on the screen at least when a key answers it."""
 
 PRIVATE: Final = "PRIVATE"
 """In the place of WRITE when nobody else sees what is written."""
@@ -150,6 +153,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self.source.ink.is_shown = self.settings.ink
         self.source.gutter = self.settings.gutter
         self.source.name_keys = self.keymap.name_keys
+        self.source.before_answer = self._before_answer
         self.composer = Composer(draft, session.user)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
@@ -231,8 +235,12 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
         asked = session.document.headers(session.document.open_blocks())
-        self._asked: dict[str, None] = {one.id: None for one in asked if one.is_undecided}
-        """Calls that have begun to wait for somebody's decision, in that order."""
+        self._asked: dict[str, float | None] = {one.id: None for one in asked if one.is_undecided}
+        """Calls that have begun to wait for somebody's decision, in that order, and when each was
+        first on the screen."""
+        self._answered_at: tuple[Mode, str | None, str | None] | None = None
+        """The place of the person on which the keys depend that decide about calls."""
+        self._clock = clock or SystemClock()
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
         self._arranged: list[Arrangement] = []
@@ -382,6 +390,31 @@ class BaseScreen(BackgroundTaskMixin[None]):
         document = self._session.document
         headers = (document.header(block) for block in self._asked if block in document)
         return (one for one in headers if one.is_undecided)
+
+    def _before_answer(self, block: str) -> str:
+        """Return what leads to where keys decide about a call: elsewhere they are text."""
+        if self.mode is Mode.NAVIGATE and self.cells.focused_cell == block:
+            return ""
+        is_next = self.mode is Mode.WRITE and block == self.asked_call
+        return "Esc, then " if is_next else "In this cell: "
+
+    def _show_answer_keys(self) -> None:
+        """Say below the calls that wait which keys decide about them from here."""
+        place = (self.mode, self.cells.focused_cell, self.asked_call)
+        if place != self._answered_at:
+            self._answered_at = place
+            self.source.redraw_questions(self._asked)
+
+    def _note_questions(self) -> None:
+        """Remember when the calls that wait were first on the screen."""
+        for block, since in self._asked.items():
+            if since is None and self.cells.viewport.seen_rows(block):
+                self._asked[block] = self._clock.monotonic()
+
+    def _has_just_appeared(self, question: str) -> bool:
+        """Return whether the person cannot have read a question: a key of theirs is no answer."""
+        since = self._asked.get(question)
+        return since is None or self._clock.monotonic() - since < READ_SECONDS
 
     def _choose_next_asked(self) -> None:
         """Go from a call that was decided about to the next one that waits."""

@@ -64,6 +64,8 @@ EARLIER_OFFLINE: Final = "Offline: earlier cells are read when the kernel is bac
 
 LAST_CELL: Final = "This is the last cell."
 
+JUST_APPEARED: Final = "This question has only just appeared: read it, then press the key again."
+
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
@@ -369,6 +371,9 @@ class DocumentActions(CellActions):
         block = self.cells.focused_cell
         if block is None or not self.situation.asks:
             self.hint(NOTHING_TO_DECIDE)
+            return
+        if self._has_just_appeared(block):
+            self.hint(JUST_APPEARED)
             return
         decide = partial(self._tell_decision, block, decision)
         if decision == "no":

@@ -123,6 +123,7 @@ class DocumentScreen(DocumentActions):
             *self.outline.start(),
             self.cells.drawn.listen(self._publish_presence),
             self.cells.drawn.listen(self._look_for_earlier),
+            self.cells.drawn.listen(self._note_questions),
             self.source.changed.listen(self._following.text_changed),
             self._live.changed.listen(self._update),
             self._blame.changed.listen(self._suggest),
@@ -392,6 +393,7 @@ class DocumentScreen(DocumentActions):
         if self.mode is not Mode.NAVIGATE:
             self._moving = None
         self._publish_presence()
+        self._show_answer_keys()
         self._update_participants()
         self._update()
 
@@ -424,6 +426,7 @@ class DocumentScreen(DocumentActions):
 
     def _view_changed(self) -> None:
         self._show_moving()
+        self._show_answer_keys()
         if self.mode is Mode.NAVIGATE:
             self._publish_presence()
         self._update_participants()
@@ -510,7 +513,7 @@ class DocumentScreen(DocumentActions):
     def _role_changed(self) -> None:
         """The person may write now, or may not any more."""
         self.composer.show_role()
-        self.source.role_changed()
+        self.source.redraw_questions(self._asked)
         if self.user.refusal is not None:
             # The composer is of no use, unless there is something in it to be copied. An editor
             # that has just been opened gets the focus only now.
@@ -591,6 +594,7 @@ class DocumentScreen(DocumentActions):
                 self.post_message(self.Happened(f"{name} asks to run a tool · {self.label}"))
         if not change.changed.isdisjoint(self._asked):
             self._choose_next_asked()
+            self._show_answer_keys()
             self._update()
             self._update_participants()
 

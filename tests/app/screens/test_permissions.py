@@ -10,14 +10,23 @@ import pytest
 from antiphon.actions import ACTIONS, Mode
 from antiphon.keymap import KeyMap
 from antiphon.render.status_label import permission_question
-from antiphon.screens.document_actions import NOTHING_TO_DECIDE
+from antiphon.screens.base_screen import READ_SECONDS
+from antiphon.screens.document_actions import JUST_APPEARED, NOTHING_TO_DECIDE
 from antiphon.screens.modals import REASON_ASKED
 from antiphon_kernel.providers.events import End, ToolCallEvent
 from antiphon_kernel.types.roles import AccessRole
 from tests.app.opened import Opened, World, opened, world
+from tests.clocks import ManualClock
 from tests.waiting import until
 
 ASKED = "Run this with your rights?  o once · O always · n no"
+
+ASKED_BESIDE_MESSAGE = "Run this with your rights?  Esc, then o once · O always · n no"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -26,15 +35,57 @@ async def here(tmp_path: Path) -> AsyncIterator[World]:
         yield one
 
 
+@pytest.fixture
+async def there(here: World, clock: ManualClock) -> AsyncIterator[Opened]:
+    async with opened(here, clock=clock) as one:
+        yield one
+
+
 async def ask(here: World, there: Opened) -> None:
     """Let aria call the shell in answer to a message of amy, and choose the call."""
     await there.type("Touch it.")
     await there.press("enter")
     here.aria.run("touch ran")
-    await there.sees(ASKED)
+    await there.sees(ASKED_BESIDE_MESSAGE)
     await there.press("escape")
     await there.mode(Mode.NAVIGATE)
     await until(lambda: there.screen.situation.asks, "the call is chosen")
+    await there.sees(ASKED)
+
+
+async def decide(there: Opened, clock: ManualClock, key: str) -> None:
+    """Press a key when the question has been there for long enough to be read."""
+    clock.ms += round(1_000 * READ_SECONDS)
+    await there.press(key)
+
+
+async def test_key_in_the_moment_in_which_a_question_appears_decides_nothing(
+    here: World, there: Opened, clock: ManualClock
+) -> None:
+    await ask(here, there)
+    clock.ms += round(1_000 * READ_SECONDS) - 1
+    await there.press("o", "O", "n")
+    await until(lambda: there.screen.hint_shown == JUST_APPEARED, "a hint")
+    assert here.kernel.tool_permissions.undecided()
+    clock.ms += 1
+    await there.press("o")
+    await until(lambda: has_run(here), "it has run")
+    await go_on(here)
+
+
+async def test_question_says_from_each_place_what_leads_to_its_keys(
+    here: World, there: Opened
+) -> None:
+    cell = await here.cell("another cell")
+    await ask(here, there)
+    await there.press("k")
+    await there.sees("your rights?  In this cell: o once")
+    there.screen.area.edit(cell)
+    await there.mode(Mode.EDIT)
+    await there.sees("your rights?  In this cell: o once")
+    await there.press("escape", "i")
+    await there.mode(Mode.WRITE)
+    await there.sees(ASKED_BESIDE_MESSAGE)
 
 
 async def go_on(here: World) -> None:
@@ -54,66 +105,72 @@ def test_words_below_a_call_name_the_keys_of_the_actions() -> None:
 
 
 async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
-    here: World, there: Opened
+    here: World, there: Opened, clock: ManualClock
 ) -> None:
     await ask(here, there)
     assert there.shows("$ touch ran")
     assert any(line.rstrip().endswith("asks") for line in there.lines)
     assert "aria asks" in there.lines[0]
     assert not has_run(here)
-    await there.press("o")
+    await decide(there, clock, "o")
     await until(lambda: has_run(here), "it has run")
     await go_on(here)
     assert not there.shows(ASKED)
     assert not here.kernel.tool_permissions.rules()
 
 
-async def test_up_from_the_composer_goes_to_the_call_that_waits(here: World, there: Opened) -> None:
+async def test_up_from_the_composer_goes_to_the_call_that_waits(
+    here: World, there: Opened, clock: ManualClock
+) -> None:
     await there.type("Touch it.")
     await there.press("enter")
     here.aria.run("touch ran")
-    await there.sees(ASKED)
+    await there.sees(ASKED_BESIDE_MESSAGE)
     await there.sees("↑ decide")
     await there.type("!true")
     await there.press("enter")
     await there.sees("$ true")
     await there.press("up")
     await until(lambda: there.screen.situation.asks, "the call is chosen")
-    await there.press("o")
+    await decide(there, clock, "o")
     await until(lambda: has_run(here), "it has run")
     await go_on(here)
     await there.press("i")
     await there.sees("↑ navigate")
 
 
-async def test_decision_leads_to_the_next_call_that_waits(here: World, there: Opened) -> None:
+async def test_decision_leads_to_the_next_call_that_waits(
+    here: World, there: Opened, clock: ManualClock
+) -> None:
     await there.type("Touch both.")
     await there.press("enter")
     for name in ("ran", "also"):
         here.aria.say(ToolCallEvent(f"call-{name}", "shell", {"command": f"touch {name}"}))
     here.aria.say(End("tool_use"))
-    await there.sees(ASKED)
+    await there.sees(ASKED_BESIDE_MESSAGE)
     await there.press("escape")
     await until(lambda: there.screen.situation.asks, "a call is chosen")
-    await there.press("o")
+    await decide(there, clock, "o")
     await until(lambda: has_run(here), "it has run")
     await until(lambda: there.screen.situation.asks, "the other one is chosen")
-    await there.press("o")
+    await decide(there, clock, "o")
     await until((here.folder / "also").exists, "it has run")
     await go_on(here)
 
 
-async def test_always_is_a_rule(here: World, there: Opened) -> None:
+async def test_always_is_a_rule(here: World, there: Opened, clock: ManualClock) -> None:
     await ask(here, there)
-    await there.press("O")
+    await decide(there, clock, "O")
     await until(here.kernel.tool_permissions.rules, "there is a rule")
     await go_on(here)
     assert has_run(here)
 
 
-async def test_no_asks_why_and_the_model_is_told(here: World, there: Opened) -> None:
+async def test_no_asks_why_and_the_model_is_told(
+    here: World, there: Opened, clock: ManualClock
+) -> None:
     await ask(here, there)
-    await there.press("n")
+    await decide(there, clock, "n")
     await there.sees(REASON_ASKED)
     await there.type("Not there.")
     await there.sees("Enter say no")
@@ -124,9 +181,11 @@ async def test_no_asks_why_and_the_model_is_told(here: World, there: Opened) -> 
     assert not has_run(here)
 
 
-async def test_no_that_is_escaped_decides_nothing(here: World, there: Opened) -> None:
+async def test_no_that_is_escaped_decides_nothing(
+    here: World, there: Opened, clock: ManualClock
+) -> None:
     await ask(here, there)
-    await there.press("n")
+    await decide(there, clock, "n")
     await there.sees(REASON_ASKED)
     await there.press("escape")
     await until(lambda: not there.shows(REASON_ASKED), "the question is gone")

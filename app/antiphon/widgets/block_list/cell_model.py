@@ -93,6 +93,8 @@ class CellModel:
         """Width of the gutter beside the cells."""
         self.name_keys: Callable[[str], str] = str
         """Writes the keys of actions where a text names these."""
+        self.before_answer: Callable[[str], str] = lambda _: ""
+        """Says what is to be done before keys decide about a call."""
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
@@ -489,7 +491,12 @@ class CellModel:
             return ""
         asker = displayable_in_a_row(self._stopper(header.runs_for) or "somebody")
         may = self.may_decide(header)
-        question = permission_question(asker, is_own=asker == OWN_NAME, may_decide=may)
+        question = permission_question(
+            asker,
+            is_own=asker == OWN_NAME,
+            may_decide=may,
+            before=self.before_answer(header.id),
+        )
         return self.name_keys(question)
 
     def may_decide(self, header: BlockHeader) -> bool:
@@ -498,9 +505,10 @@ class CellModel:
             return False
         return self.user.may_decide(is_asker=self._stopper(header.runs_for) == OWN_NAME)
 
-    def role_changed(self) -> None:
-        """The person here may decide about other calls than before."""
-        self._redraw(block for block, view in self._views.items() if view.question)
+    def redraw_questions(self, blocks: Iterable[str]) -> None:
+        """Draw calls that wait again: the person decides about others, or by other keys."""
+        views = ((block, self._views.get(block)) for block in blocks)
+        self._redraw([block for block, view in views if view is not None and view.question])
 
     def _stopper(self, username: str | None) -> str | None:
         own = self.document.member(self.me) if self.me is not None else None
