@@ -119,7 +119,7 @@ async def _append_behind_a_deletion(kernel: Filled, block: str) -> None:
 
 async def _edit(kernel: Filled, block: str) -> None:
     """Each another content: an edit that changes nothing costs nothing."""
-    version = kernel.context.version(block)
+    version = kernel.context.blocks.version(block)
     change = {"op": "replace", "start_line": 1, "end_line": 2, "content": f"{version}"}
     await kernel.call("block.edit", block_id=block, operations=[change])
 

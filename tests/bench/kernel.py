@@ -27,6 +27,7 @@ from websockets.asyncio.client import connect
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.contexts import apply_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
@@ -150,7 +151,7 @@ async def check_microseconds(folder: Path) -> list[float]:
         start = time.perf_counter()
         validate(context.document, me, update, owners, item_index, DEFAULT_LIMITS)
         took.append((time.perf_counter() - start) * 1e6)
-        await context.apply_update(me, update, "bench")
+        await apply_update(context, me, update, "bench")
     await kernel.close()
     return took
 

@@ -97,7 +97,7 @@ def header_values(context: Context, block: str) -> dict[str, Any]:
         "username": context.username(header.author),
         "parent_id": header.parent,
         "parent_name": _parent_name(context, header.parent),
-        "version": context.version(block),
+        "version": context.blocks.version(block),
     }
 
 

@@ -60,7 +60,7 @@ class BlockOwners:
     def watch(self, context: Context) -> None:
         """A context has been opened: what nobody writes in any more is interrupted."""
         context.applied.listen(lambda applied: self._keep_alive(context, applied))
-        if context.is_writable:
+        if context.journal.is_writable:
             self.interrupt(context, self._is_left)
 
     def _is_left(self, block: str) -> bool:

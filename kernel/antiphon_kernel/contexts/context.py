@@ -9,32 +9,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Final, NoReturn, TypeVar, cast
 
 from antiphon_kernel.access import WriteGuard, check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
 from antiphon_kernel.contexts.block_ids import BlockIds
+from antiphon_kernel.contexts.block_rows import BlockRows
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.contexts.commit_types import (
     Applied,
     Broadcast,
-    ClientOrigin,
     CommitHandle,
     PendingCommit,
 )
+from antiphon_kernel.contexts.context_journal import ContextJournal
 from antiphon_kernel.contexts.context_users import ContextUsers
-from antiphon_kernel.contexts.header_rules import complete_drafts, follow_change
+from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.undo_stack import (
     NOTHING_RECORDED,
-    Keystroke,
     StackChange,
     UndoKind,
     UndoStacks,
@@ -48,35 +46,24 @@ from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
-    BlockChangeRow,
-    BlockRow,
     Commit,
-    ContextChangeRow,
     ContextRow,
     Journal,
     SessionRow,
     StoredContext,
-    StoredOp,
     StoredRecentState,
     UndoRow,
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
-from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.validation import (
-    Chunk,
-    ItemIndex,
     LazyItemIndex,
-    ValidatedUpdate,
-    validate,
-    validate_incrementally,
 )
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _ORDER: Final = frozenset({"order"})
 
@@ -137,11 +124,13 @@ class Context:
         """Each draft that a raw update has submitted, once that is on disk."""
         self._journal = journal
         self._clock = clock
-        self._client_owners = dict(stored.clients)
+        self.client_owners = dict(stored.clients)
         """Principal of each CRDT client id that has written so far."""
         self._generation = stored.generation
-        self._blocks: dict[str, BlockRow] = {}
-        self._persisted: dict[str, int] = {}
+        self.blocks = BlockRows()
+        """Numbers and versions of its blocks."""
+        self.journal = ContextJournal(journal, stored.row, self.blocks)
+        """Its changes that are on disk."""
         self._changes: list[DocumentChange] = []
         self._read_whole = read_whole
         self._reading_whole = asyncio.Lock()
@@ -166,14 +155,13 @@ class Context:
             stored.row,
             document,
             seq=lambda: self.seq,
-            number_of=self.number,
+            number_of=self.blocks.number,
             settled=self.wait_persisted,
         )
         """Content histories of the blocks."""
-        self._members = MemberRegistry(document)
+        self.members = MemberRegistry(document)
         self._numbering = BlockIds(stored.row.id, document.block_ids())
-        self._blocks = {row.id: row for row in stored.blocks} | self._blocks
-        self._persisted = {row.id: row.version for row in stored.blocks} | self._persisted
+        self.blocks.add_stored(stored.blocks)
         document.watch(self._changes.append)
 
     @property
@@ -218,7 +206,7 @@ class Context:
         finally:
             self._later = None
         # From here on nothing may come between.
-        self._raise_if_stopped()
+        self.raise_if_stopped()
         for seq, update in later:
             if seq > stored.seq:
                 document.apply_update(update)
@@ -229,8 +217,7 @@ class Context:
         self, stored: StoredContext, document: Document, cut: StoredRecentState
     ) -> None:
         """Hold the last blocks only, until somebody needs the others again; see `whole`."""
-        self._blocks.clear()
-        self._persisted.clear()
+        self.blocks.clear()
         self._replace(cut, stored, document, LazyItemIndex(document))
 
     def _replace(
@@ -278,51 +265,9 @@ class Context:
         _, principal, seq = block.split(".")
         return f"{self.label}.{self.username(principal)}.{seq}"
 
-    def number(self, block: str) -> int:
-        """Return the journal's number of a block."""
-        return self._blocks[block].number
-
-    def version(self, block: str) -> int:
-        """Return the change count of a block; 1 at creation, 0 if there is no such block."""
-        row = self._blocks.get(block)
-        return row.version if row is not None else 0
-
-    def persisted_version(self, block: str) -> int:
-        """The last version of a block that is on disk; 0 if there is none yet."""
-        return self._persisted.get(block, 0)
-
     async def history(self, block: str) -> BlockHistory:
         """The history of a block's content, up to date with the document until the next await."""
         return (await self.histories.open([block]))[0]
-
-    async def changes(self, block: str) -> list[BlockChangeRow]:
-        """Every change of a block that is on disk, in order."""
-        return await self._journal.changes_of(self.row, self.number(block))
-
-    async def ops(self, after: int, upto: int) -> list[StoredOp]:
-        """Return the transactions behind `after` up to `upto` that are on disk, in order."""
-        return await self._journal.ops(self.row, after=after, upto=upto)
-
-    async def changes_after(
-        self, seq: int, limit: int
-    ) -> list[tuple[ContextChangeRow, dict[str, int]]]:
-        """Return the first changes after a version that are on disk, in order.
-
-        With each comes, by the id of each block that changed, the version that it made.
-        """
-        found = await self._journal.changes(self.row, seq, limit=limit)
-        ids = {row.number: block for block, row in self._blocks.items()}
-        return [
-            (one, {ids[number]: to for number, to in one.versions.items() if number in ids})
-            for one in found
-        ]
-
-    async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
-        """Every change after a version of the context that is on disk, by block."""
-        found = await self._journal.changes_since(self.row, seq)
-        return {
-            block: found[row.number] for block, row in self._blocks.items() if row.number in found
-        }
 
     async def wait_persisted(self) -> None:
         """Wait until everything that has been applied so far is on disk."""
@@ -379,11 +324,6 @@ class Context:
 
     # Writing of tools
 
-    @property
-    def is_writable(self) -> bool:
-        """False once the kernel cannot save anything more."""
-        return self._journal.lost is None
-
     def write(
         self,
         actor: Actor,
@@ -433,7 +373,7 @@ class Context:
         """
         self._check_writer(actor, (row.block,))
         clock, transaction, update = self._execute(actor, row.stack, plan, (row.block,))
-        return self._commit(
+        return self.commit(
             PendingCommit(
                 actor,
                 row.stack,
@@ -448,24 +388,24 @@ class Context:
         """Give a text back what it was, as its history says: an edit like any other."""
         self._check_writer(actor, (block,))
         _, transaction, update = self._execute(actor, "restore", plan, (block,))
-        return self._commit(PendingCommit(actor, "restore", transaction, update, UndoKind.CALL))
+        return self.commit(PendingCommit(actor, "restore", transaction, update, UndoKind.CALL))
 
     def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
         """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
-        with self._failing, self.document.transaction(operation) as transaction:
-            self._members.ensure_member(actor)
+        with self.failing, self.document.transaction(operation) as transaction:
+            self.members.ensure_member(actor)
             self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
         self.row = row
-        return self._commit(
+        return self.commit(
             PendingCommit(actor, operation, transaction, transaction.update, restated=True)
         )
 
     def ensure_member(self, actor: Actor) -> Member:
         """Make a principal, who may be a reader, known to the document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
-            self._raise_if_stopped()
-            self._write(actor, "join", lambda: self._members.ensure_member(actor), (), None)
+            self.raise_if_stopped()
+            self._write(actor, "join", lambda: self.members.ensure_member(actor), (), None)
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member
@@ -482,7 +422,7 @@ class Context:
         waited for, its caller has the right to write now.
         """
         self.guard.check_writer(actor)
-        self._raise_if_stopped()
+        self.raise_if_stopped()
         for block in blocks:
             check_draft(self.document, block, actor.principal)
 
@@ -495,13 +435,13 @@ class Context:
         undo: UndoKind | None,
         blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
-        with self._failing:
+        with self.failing:
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
-            update = self._members.with_member(actor, transaction)
+            update = self.members.with_member(actor, transaction)
         pending = PendingCommit(actor, operation, transaction, update, undo, blobs=tuple(blobs))
-        return self._commit(pending)
+        return self.commit(pending)
 
     def _append(
         self,
@@ -512,7 +452,7 @@ class Context:
         undo: UndoKind = UndoKind.STREAM,
     ) -> CommitHandle:
         """Write at the end of a text; text that was buffered is accepted, whatever has changed."""
-        self._raise_if_stopped()
+        self.raise_if_stopped()
         known = self.histories.opened([block])
         if known is None or not text or self.document.tail_is_live(block, section):
             return self._write(
@@ -524,7 +464,7 @@ class Context:
             )
         plan = known[0].plan_append(section, text)
         _, transaction, update = self._execute(actor, "append", plan, (block,))
-        written = self._commit(PendingCommit(actor, "append", transaction, update, undo))
+        written = self.commit(PendingCommit(actor, "append", transaction, update, undo))
         self.document.restore_live_tail(block, section)
         return written
 
@@ -538,171 +478,15 @@ class Context:
         """
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        with self._failing:
+        with self.failing:
             transaction = self.document.apply_update(plan.update(client, clock), operation)
             _check_stated(transaction, blocks)
-            update = self._members.with_member(actor, transaction)
+            update = self.members.with_member(actor, transaction)
         return clock, transaction, update
-
-    # Raw updates of connected clients
-
-    def apply_update(
-        self,
-        actor: Actor,
-        update: bytes,
-        source: object,
-        *,
-        decoded: DecodedUpdate | None = None,
-        catching_up: bool = False,
-    ) -> asyncio.Future[None]:
-        """Check and apply a raw update of a connected client; the future ends when it is on disk.
-
-        Whoever waits for it has to shield it: others wait for the same.
-
-        Args:
-            decoded: what it says, if that is known.
-
-        Raises:
-            AntiphonError: what `validate` refuses; permission_denied, if the session has been
-                dismissed; storage_failed; gap, while an accepted update of the same principal is
-                going in, which it might build on.
-            PartialContextError: if it can concern more than the texts of blocks that are here.
-        """
-        self.guard.check_session(actor)
-        self._raise_if_stopped()
-        self.in_flight.reject_overtaking(actor)
-        if self.is_partial:
-            decoded = self._decode_text_edit(update, decoded)
-        validated = validate(
-            self.document,
-            actor,
-            update,
-            self._client_owners,
-            self.structure.item_index,
-            self.limits,
-            decoded=decoded,
-            catching_up=catching_up,
-        )
-        if validated.placed is None:
-            return asyncio.ensure_future(self.wait_persisted())
-        return self._apply(actor, validated, validated.placed, source)
-
-    async def apply_large_update(
-        self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
-    ) -> asyncio.Future[None]:
-        """The same for an update that may be large: others work while it is checked and applied.
-
-        It is accepted or refused whole, at one moment. Once accepted it goes in, also if this is
-        cancelled, and raw updates of the same principal have to wait for that; see `in_flight`.
-
-        Raises:
-            AntiphonError: what `validate` refuses; permission_denied, if the session has been
-                dismissed while the update was checked; storage_failed.
-        """
-        async with self.in_flight.turn(actor):
-            await self.whole()
-            await self.read_structure()
-            self._raise_if_stopped()
-            large = await validate_incrementally(
-                self.document,
-                actor,
-                update,
-                self._client_owners,
-                self.structure.item_index,
-                self.limits,
-                catching_up=catching_up,
-            )
-            if large is None:
-                return self.apply_update(actor, update, source, catching_up=catching_up)
-            self.guard.check_session(actor)
-            self._raise_if_stopped()
-            parts = large.accept()
-            if not parts:
-                return asyncio.ensure_future(self.wait_persisted())
-            for client in chain.from_iterable(part.validated.clients for part in parts):
-                self._client_owners[client] = actor.principal.id
-            arrival = self.in_flight.start(actor, parts, partial(self._apply_chunk, actor, source))
-        return await asyncio.shield(arrival)
-
-    def _decode_text_edit(self, update: bytes, decoded: DecodedUpdate | None) -> DecodedUpdate:
-        """Return what an update says that edits texts which are here, and does nothing else."""
-        with suppress(ValueError):
-            decoded = decoded or decode_update(update)
-            if self.structure.item_index.edits_texts(decoded):
-                return decoded
-        raise PartialContextError
-
-    def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[None]:
-        self._raise_if_stopped()
-        placed = part.placed(self.structure.item_index)
-        return self._apply(actor, part.validated, placed, source)
-
-    def _apply(
-        self, actor: Actor, validated: ValidatedUpdate, placed: ItemIndex, source: object
-    ) -> asyncio.Future[None]:
-        """Apply what may be applied; the future ends when it is on disk."""
-        document = self.document
-        if not validated.is_text:
-            # What it removes is behind what has been appended before.
-            self.appends.flush_all()
-        update = validated.update
-        known = [block for block in validated.submitted if block not in validated.drafts]
-        before = {block: document.header(block).status for block in known}
-        with self._failing:
-            transaction = document.apply_update(update, source, is_text=validated.is_text)
-            self.structure.commit(update, placed, transaction.deleted)
-            for client in validated.clients:
-                self._client_owners[client] = actor.principal.id
-            raw = update if transaction.update is not None else None
-            added, submitted = self._complete(actor, validated, before)
-        if raw is not None and added is not None:
-            raw = merge((raw, added))
-        written = self._commit(
-            PendingCommit(
-                actor,
-                "sync",
-                transaction,
-                raw if raw is not None else added,
-                UndoKind.TYPING,
-                keystroke=Keystroke.of(placed.staged, placed.deletions),
-                client_origin=ClientOrigin(source, validated.clients, added, submitted),
-            )
-        )
-        for block in submitted:
-            submission = Submission(self, block, document.text(block), actor)
-            written.on_disk.add_done_callback(partial(self._notify_submitted, submission))
-        return written.on_disk
-
-    def _complete(
-        self, actor: Actor, validated: ValidatedUpdate, before: Mapping[str, Status | str]
-    ) -> tuple[bytes | None, tuple[str, ...]]:
-        """Add to a client's update who it is, and what its drafts must say.
-
-        Args:
-            before: the status that submitted drafts had.
-
-        Returns the update with it, and the drafts that are submitted.
-        """
-        document, drafts = self.document, validated.drafts
-        due = [
-            block
-            for block in validated.submitted
-            if block in before or document.header(block).status == Status.DONE
-        ]
-        if not due and not drafts and self._members.knows(actor):
-            return None, ()
-        with document.transaction("draft") as completed:
-            self._members.ensure_member(actor)
-            done = complete_drafts(document, actor, drafts, due, before)
-        return completed.update, done
-
-    def _notify_submitted(self, submission: Submission, on_disk: asyncio.Future[None]) -> None:
-        if on_disk.exception() is None:
-            self.submitted.notify(submission)
 
     # The way of every change to disk
 
-    def _commit(self, change: PendingCommit) -> CommitHandle:
+    def commit(self, change: PendingCommit) -> CommitHandle:
         """Number a change that the document has taken in, and send it on its way to disk."""
         if change.update is None:
             return CommitHandle(self.seq, {}, self._last or _done())
@@ -759,7 +543,7 @@ class Context:
             principal=change.actor.principal,
             session=SessionRow.of(change.actor),
             operation=change.operation,
-            blocks=tuple(map(self._next_version, touched)),
+            blocks=tuple(map(self.blocks.advance, touched)),
             update=update,
             unit=stacks.unit,
             undo=stacks.kept,
@@ -787,15 +571,6 @@ class Context:
             change.actor, change.undo, sorted(written), change.keystroke, self.seq, time
         )
 
-    def _next_version(self, block: str) -> BlockRow:
-        row = self._blocks.get(block)
-        if row is None:
-            row = BlockRow(len(self._blocks) + 1, block, 1)
-        else:
-            row = BlockRow(row.number, block, row.version + 1)
-        self._blocks[block] = row
-        return row
-
     def _after_commit(
         self,
         broadcasts: Sequence[Broadcast],
@@ -807,7 +582,7 @@ class Context:
             assert isinstance(error, AntiphonError)
             self._stop(error)
             return
-        self._persisted.update(versions)
+        self.blocks.persist(versions)
         for broadcast in broadcasts:
             self.committed.notify(broadcast)
 
@@ -818,7 +593,7 @@ class Context:
             self.failed.notify(error)
 
     @property
-    def _failing(self) -> _OnFailure:
+    def failing(self) -> _OnFailure:
         """Stops the context if what is done within it fails."""
         return _OnFailure(self._stop_half_way)
 
@@ -832,15 +607,22 @@ class Context:
             )
         )
 
-    def _raise_if_stopped(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
         if self._failure is not None:
             raise self._failure
         self._journal.refuse_if_broken()
 
 
-class PartialContextError(Exception):
-    """A context holds its last blocks only, and more is needed: see `Context.whole`."""
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A person's draft has become part of the conversation."""
+
+    context: Context
+    block: str
+    text: str
+    """Its text at that moment; others may have edited it since."""
+    actor: Actor
 
 
 class _OnFailure:
@@ -855,17 +637,6 @@ class _OnFailure:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._act()
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """A person's draft has become part of the conversation."""
-
-    context: Context
-    block: str
-    text: str
-    """Its text at that moment; others may have edited it since."""
-    actor: Actor
 
 
 def _done() -> asyncio.Future[None]:

@@ -50,7 +50,7 @@ async def read_announcement(
     await context.wait_persisted()
     others = {
         block: later
-        for block, changes in (await context.changes_since(since)).items()
+        for block, changes in (await context.journal.changes_since(since)).items()
         if block in places and (later := _by_others(changes, model)) and later[0].version > 1
     }
     latest = sorted(others, key=lambda block: others[block][-1].seq, reverse=True)

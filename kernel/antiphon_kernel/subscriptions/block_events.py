@@ -190,7 +190,7 @@ def _event_now(context: Context, block: str, kind: BlockEventKind, **fields: Any
         context_version=context.seq,
         block_id=block,
         name=context.block_name(block),
-        version=context.version(block),
+        version=context.blocks.version(block),
         kind=kind,
         header=BlockInfo(**header_values(context, block)),
         **fields,
@@ -216,10 +216,10 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
 
     Text is told as splices; a block of another schema, or a version that never was, as a resync.
     """
-    if version == context.version(block):
+    if version == context.blocks.version(block):
         await context.wait_persisted()
         return None
-    known = 1 <= version < context.version(block)
+    known = 1 <= version < context.blocks.version(block)
     if not known or not is_text(context.document.schema(block)):
         return await whole_block(context, block, BlockEventKind.RESYNC)
     before = (await context.history(block)).text(None, version)

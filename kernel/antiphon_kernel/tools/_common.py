@@ -228,13 +228,13 @@ async def write(
 async def wait_persisted(context: Context, block: str, written: CommitHandle) -> WriteResult:
     """The answer about one block, once a change is on disk."""
     await written.saved()
-    version = written.versions.get(block, context.version(block))
+    version = written.versions.get(block, context.blocks.version(block))
     return WriteResult(version=version, context_version=written.seq)
 
 
 def check_version(context: Context, block: str, version: int) -> None:
     """Raises AntiphonError invalid_params if a block has never had a version."""
-    now = context.version(block)
+    now = context.blocks.version(block)
     if not 1 <= version <= now:
         raise invalid_params(
             f"There is no version {quote(version)} of block {block}: it has had 1 to {now};"

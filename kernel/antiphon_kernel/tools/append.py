@@ -52,7 +52,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
             call, params.block_id, params.text, section
         )
         return AppendResult(
-            version=context.version(block), context_version=context.seq, unflushed=unflushed
+            version=context.blocks.version(block), context_version=context.seq, unflushed=unflushed
         )
     context, block = await _find_open_block(call, params.block_id, section)
     context.appends.flush(block)

@@ -293,7 +293,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         await context.wait_persisted()
     if submits:
         call.kernel.submissions.notify(Submission(context, block, said, call.actor))
-    return WriteResult(version=context.version(block), context_version=context.seq)
+    return WriteResult(version=context.blocks.version(block), context_version=context.seq)
 
 
 def _move_to_end(context: Context, draft: str) -> None:
@@ -471,5 +471,5 @@ async def _arrange(
         check_arrange(context.document.header(block), call.actor.principal, call.role)
     if change is None:
         await context.wait_persisted()
-        return WriteResult(version=context.version(block), context_version=context.seq)
+        return WriteResult(version=context.blocks.version(block), context_version=context.seq)
     return await write(call, context, block, operation, change, undo=None)

@@ -176,7 +176,7 @@ async def get(call: Call, params: GetParams) -> GetResult:
     context, block = await call.block(params.block_id)
     path = _path_to(params.section, params.field)
     content = read_content(context.document, block, path)
-    version = context.version(block)
+    version = context.blocks.version(block)
     if params.version is not None and params.version != version:
         check_version(context, block, params.version)
         part, history = part_of(context.document, block, path), await context.history(block)
@@ -222,7 +222,7 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     result = RenderResult(
         block_id=block,
         name=context.block_name(block),
-        version=context.version(block),
+        version=context.blocks.version(block),
         text=text,
     )
     await context.wait_persisted()
@@ -256,7 +256,7 @@ async def export_content(call: Call, params: ExportParams) -> ExportResult:
     result = ExportResult(
         block_id=block,
         name=context.block_name(block),
-        version=context.version(block),
+        version=context.blocks.version(block),
         schema=json.loads(encode_schema(context.document.schema(block))),
         content=read_content(context.document, block).value,
     )

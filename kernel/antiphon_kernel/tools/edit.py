@@ -107,9 +107,9 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     if carried is not None:
         with AntiphonError.with_details(version=params.base_version):
             plan_edit(carried.before, operations)
-        operations = _map_operations(carried, operations, context.version(block))
+        operations = _map_operations(carried, operations, context.blocks.version(block))
     text = context.document.text(block, section)
-    with AntiphonError.with_details(version=context.version(block)):
+    with AntiphonError.with_details(version=context.blocks.version(block)):
         splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
     reject_long_text(context.limits, len(text) + grown)
@@ -169,11 +169,11 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
             f" {length} code points: read the block again.",
             field="offset",
             length=length,
-            version=context.version(block),
+            version=context.blocks.version(block),
         )
     offset = params.offset
     if carried is not None:
-        offset = _map_splice(carried, offset, params.delete_count, context.version(block))
+        offset = _map_splice(carried, offset, params.delete_count, context.blocks.version(block))
         length = len(carried.now)
     reject_long_text(context.limits, length - params.delete_count + len(params.insert))
 
@@ -262,7 +262,7 @@ async def _map_to_current(
     Raises:
         AntiphonError: invalid_params if the block has never had this version; storage_failed.
     """
-    if version is None or version == context.version(block):
+    if version is None or version == context.blocks.version(block):
         return None
     check_version(context, block, version)
     history = await context.history(block)

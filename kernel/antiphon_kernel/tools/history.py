@@ -62,7 +62,7 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
     """
     context, block = await call.block(params.block_id)
     await context.wait_persisted()
-    found = await context.changes(block)
+    found = await context.journal.changes_of(block)
     later = [one for one in found if one.version > params.after_version]
     shown = later[: params.limit]
     truncated = len(later) > len(shown)
@@ -143,7 +143,7 @@ async def blame(call: Call, params: TextParams) -> BlameResult:
             )
         )
         at += run.length
-    result = BlameResult(runs=runs, version=context.version(block))
+    result = BlameResult(runs=runs, version=context.blocks.version(block))
     await context.wait_persisted()
     return result
 
@@ -387,7 +387,7 @@ async def timeline(call: Call, params: TextParams) -> TimelineResult:
     context, block = await call.block(params.block_id)
     check_text(context.document, block, params.section)
     history = await context.history(block)
-    found, version = history.timeline(params.section), context.version(block)
+    found, version = history.timeline(params.section), context.blocks.version(block)
     names = {one: call.kernel.members.find(one).username for one in {t.principal for t in found}}
     await context.wait_persisted()
     return TimelineResult(
@@ -448,7 +448,7 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
     await context.wait_persisted()
     before = context.seq - params.last if params.last is not None else 0
     after = min(max(params.after_version, before), context.seq)
-    found = await context.changes_after(after, params.limit)
+    found = await context.journal.changes_after(after, params.limit)
     truncated = bool(found) and found[-1][0].seq < context.seq
     return ContextHistoryResult(
         versions=[

@@ -229,7 +229,7 @@ async def _changed(
     if found is None:
         return None
     for item in found.items:
-        cause = _cause(found, await context.changes(item.block.id), since)
+        cause = _cause(found, await context.journal.changes_of(item.block.id), since)
         if cause is not None:
             return _prefix_change(call, found, item, cause)
     return _prefix_change(call, found, found.items[0], None)

@@ -67,7 +67,7 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     context, block = await call.block(params.block_id)
     section = params.section
     check_text(context.document, block, section)
-    if params.version is not None and params.version != context.version(block):
+    if params.version is not None and params.version != context.blocks.version(block):
         check_version(context, block, params.version)
         text = (await context.history(block)).text(section, params.version)
     else:
@@ -76,7 +76,7 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     first = 0
     if params.range is not None:
         first = params.range.start
-        version = params.version or context.version(block)
+        version = params.version or context.blocks.version(block)
         with AntiphonError.with_details(version=version):
             content = lines_between(text, first, params.range.end)
     if params.line_numbers:
@@ -161,7 +161,9 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
     values = [{**_summary(context, one), **header_values(context, one)} for one in page]
     await context.wait_persisted()
     blocks = [
-        BlockSummary(**one, dirty=context.version(block) > context.persisted_version(block))
+        BlockSummary(
+            **one, dirty=context.blocks.version(block) > context.blocks.persisted_version(block)
+        )
         for block, one in zip(page, values, strict=True)
     ]
     if len(blocks) <= params.limit:

@@ -107,7 +107,7 @@ async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResu
     query = _query(params.query, params.regex, call.kernel.limits)
     context, block = await call.block(params.block_id)
     check_text(context.document, block, params.section)
-    text, version = context.document.text(block, params.section), context.version(block)
+    text, version = context.document.text(block, params.section), context.blocks.version(block)
     found = await asyncio.to_thread(
         search_text,
         text,

@@ -111,7 +111,7 @@ async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
         for context in contexts:
             for block in context.document.block_ids():
                 version = known.get(block)
-                if made.follows(block) and version != context.version(block):
+                if made.follows(block) and version != context.blocks.version(block):
                     made.resume(block, version)
     return SubscribeResult(subscription=made.id, context_version=contexts[0].seq)
 
@@ -135,7 +135,7 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
     seq, truncated = context.seq, False
     for block in list(context.document.block_ids()):
         version = known.get(block)
-        if version == context.version(block):
+        if version == context.blocks.version(block):
             continue
         if len(patches) + len(new_blocks) == params.limit:
             truncated = True

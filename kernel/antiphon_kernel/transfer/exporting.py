@@ -122,7 +122,7 @@ def _block(
         structured["content"] = read_value(document, block)
     return BlockLine(
         id=block,
-        version=context.version(block),
+        version=context.blocks.version(block),
         header=header_fields(header),
         text=history.text() if schema == TEXT else "",
         authors=[*_authors(history, schema)],

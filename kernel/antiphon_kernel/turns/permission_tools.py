@@ -183,7 +183,7 @@ async def decide(call: Call, params: DecideParams) -> DecideResult:
         block_id=block,
         name=context.block_name(block),
         permission=decision,
-        version=context.version(block),
+        version=context.blocks.version(block),
         context_version=context.seq,
     )
 

@@ -361,7 +361,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
         name=context.block_name(blocks.call),
         result_id=blocks.result,
         result_name=context.block_name(blocks.result),
-        version=context.version(blocks.call),
+        version=context.blocks.version(blocks.call),
         context_version=context.seq,
         exit_code=context.document.header(blocks.call).exit_code,
     )

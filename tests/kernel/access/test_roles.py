@@ -17,7 +17,7 @@ from antiphon_kernel.access import (
     check_status,
     check_undo_of,
 )
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
@@ -188,10 +188,10 @@ async def test_viewers_raw_update_is_refused_and_an_editors_is_not(
     update = write(context.document, block)
     viewer = await somebody(kernel, AccessRole.VIEWER)
     with raises(ErrorCode.PERMISSION_DENIED):
-        context.apply_update(viewer, update, object())
+        apply_update(context, viewer, update, object())
     assert context.document.text(block) == "text"
     editor = await somebody(kernel, AccessRole.EDITOR)
-    await context.apply_update(editor, update, object())
+    await apply_update(context, editor, update, object())
     assert context.document.text(block) != "text"
 
 
@@ -201,7 +201,7 @@ async def test_viewer_update_without_news_is_accepted_and_not_committed(
     await make("text")
     viewer = await somebody(kernel, AccessRole.VIEWER)
     before = context.seq
-    await context.apply_update(viewer, context.document.update_since(), object())
+    await apply_update(context, viewer, context.document.update_since(), object())
     assert context.seq == before
 
 

@@ -15,7 +15,7 @@ from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.context_journal import ContextJournal
 from antiphon_kernel.contexts.opening import RecentBlocks, recent_blocks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
@@ -377,14 +377,14 @@ async def test_state_is_whole_where_recent_blocks_begin_too_far_back(
 async def test_block_that_is_moved_while_the_state_is_looked_for_is_in_it(
     served: ServedKernel, blocks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = Context.ops
+    read = ContextJournal.ops
 
-    async def ops(context: Context, after: int, upto: int) -> list[StoredOp]:
+    async def ops(journal: ContextJournal, after: int, upto: int) -> list[StoredOp]:
         monkeypatch.undo()
         await served.call("block.move", block_id=blocks[0], after=blocks[-1])
-        return await read(context, after, upto)
+        return await read(journal, after, upto)
 
-    monkeypatch.setattr(Context, "ops", ops)
+    monkeypatch.setattr(ContextJournal, "ops", ops)
     assert (await RecentBlocks(await served.context()).state(RECENT)).omitted == 0
 
 
@@ -395,7 +395,7 @@ async def test_point_that_is_too_far_back_is_looked_for_once(
     monkeypatch.setattr(recent_blocks, "_MOST_OPS", 3)
     recent = RecentBlocks(await served.context())
     assert (await recent.state(RECENT)).omitted == 0
-    monkeypatch.setattr(Context, "ops", None)
+    monkeypatch.setattr(ContextJournal, "ops", None)
     assert (await recent.state(RECENT)).omitted == 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.block_text import RUN_BYTES
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
@@ -54,7 +54,7 @@ class Streamed:
         before = editor.state_vector()
         editor.splice(self.block, offset, deleted, text, self.section)
         update = editor.update_since(before)
-        await (await self.context()).apply_update(self.bo, update, "client")
+        await apply_update(await self.context(), self.bo, update, "client")
 
     async def begin(self) -> Document:
         """Text that bo typed offline stands between two appends, outside of the first's run."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_large_update
 from antiphon_kernel.contexts.undo_stack import StackChange, UndoStacks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.undo_units import UndoDirection
@@ -49,7 +49,7 @@ class Offline:
 
     async def send(self, context: Context, actor: Actor) -> None:
         update = self.document.update_since(context.document.state_vector())
-        await (await context.apply_large_update(actor, update, "client", catching_up=True))
+        await (await apply_large_update(context, actor, update, "client", catching_up=True))
         self.hear(context)
         if self.has_typed:
             self.undone_for_good |= self.undone

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Broadcast, Context
+from antiphon_kernel.contexts import Broadcast, Context, apply_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.kernel import Kernel
@@ -45,7 +45,7 @@ class Typist:
         self.clock.ms += pause
         update = self.document.update_since(self._sent)
         self._sent = self.document.state_vector()
-        await self.context.apply_update(self.bo, update, "client")
+        await apply_update(self.context, self.bo, update, "client")
 
     async def undo(self, **params: Any) -> str | None:
         """Undo once and return the block that was changed; None if there is nothing to undo."""

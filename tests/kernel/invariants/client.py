@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pycrdt import Doc, Map, Text, merge_updates
 
-from antiphon_kernel.contexts import Broadcast, Context
+from antiphon_kernel.contexts import Broadcast, Context, apply_update
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.invariants.causal import deliver
@@ -91,7 +91,7 @@ class Client:
             self.doc.apply_update(part)
         missing = self.doc.get_update(context.document.state_vector())
         self.online = True
-        await context.apply_update(self.actor, missing, self)
+        await apply_update(context, self.actor, missing, self)
 
     def disconnect(self) -> None:
         for end in self._ends:
@@ -125,12 +125,12 @@ class Client:
             updates = [merge_updates(*updates)] if len(updates) > 1 else updates
         for update in updates:
             for _ in range(rng.choice((1, 1, 1, 2))):
-                await context.apply_update(self.actor, update, self)
+                await apply_update(context, self.actor, update, self)
 
     async def _too_early(self, context: Context, update: bytes) -> None:
         before = context.document.state_vector()
         try:
-            await context.apply_update(self.actor, update, self)
+            await apply_update(context, self.actor, update, self)
         except AntiphonError as error:
             if error.code is not ErrorCode.GAP:
                 raise

@@ -17,7 +17,7 @@ class EarlierSteps(ToolSteps):
     """Edits that mean an earlier version, and looks at one."""
 
     def version(self, block: str) -> int:
-        now = self.world.context.version(block)
+        now = self.world.context.blocks.version(block)
         return self.rng.choice((max(now - 1, 1), self.rng.randint(1, now)))
 
     def carrying(self, block: str, version: int) -> Carrying:
@@ -77,7 +77,9 @@ class EarlierSteps(ToolSteps):
             block = params["block_id"]
             told = error.details
             lines = split_lines(self.text(block))[told["start_line"] : told["end_line"]]
-            if told["lines"] != lines or told["version"] != self.world.context.version(block):
+            if told["lines"] != lines or told["version"] != self.world.context.blocks.version(
+                block
+            ):
                 raise Violation(f"{told} is not what {block} is now: {lines}") from error
             return
         raise Violation(f"{tool} {params} has changed text that is not what it meant")

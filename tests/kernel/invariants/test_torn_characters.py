@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from antiphon_kernel.contexts import apply_update
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.validation import ItemIndex
 from antiphon_kernel.yjs.id_set import IdRange, encode_id_set, normalise
@@ -106,7 +107,7 @@ async def tear(world: World, block: str, rng: random.Random) -> None:
         tears = any(is_inside(found, border) for border in borders)
     before = world.context.document.state_vector()
     try:
-        await world.context.apply_update(world.actors["bo"], update, "client")
+        await apply_update(world.context, world.actors["bo"], update, "client")
     except AntiphonError as error:
         if not tears:
             raise Violation(f"an update that tears nothing was refused: {error}") from error

@@ -270,7 +270,7 @@ class World:
             self.compare(self.context.document.text(block), block, "the kernel")
         for op in ops:
             for block, version in op.versions.items():
-                if version > self.context.version(block):
+                if version > self.context.blocks.version(block):
                     raise Violation(f"version {version} on disk is ahead of the block's")
 
     def compare(self, found: str, block: str, who: str) -> None:

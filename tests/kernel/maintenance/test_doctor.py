@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.clock import iso_time
@@ -208,9 +208,9 @@ async def test_item_that_a_client_repeats_with_other_neighbours_is_no_damage(
     (first, *_) = decode_update(context.document.update_since()).structs
     written = Struct(5, 0, 1, ContentKind.STRING, parent=content_of(context), content="x")
     repeated = written._replace(parent=None, origin=ItemId(first.client, 9_999))
-    await context.apply_update(amy, encode_update([written], ()), "client")
+    await apply_update(context, amy, encode_update([written], ()), "client")
     deleted = IdRange(5, 0, 1)
-    await context.apply_update(amy, encode_update([repeated], (deleted,)), "client")
+    await apply_update(context, amy, encode_update([repeated], (deleted,)), "client")
     await kernel.close()
     assert [str(finding) for finding in (await run_checks(sound)).all()] == []
 

@@ -50,12 +50,12 @@ async def test_burst_of_typing_takes_few_commits_and_every_update_is_acknowledge
     words = [f"word {number} é😀 " for number in range(300)]
     client, updates = await burst(served, block, words)
     context = await served.context()
-    before, version = context.seq, context.version(block)
+    before, version = context.seq, context.blocks.version(block)
     client.socket.transport.write(one_write(updates))
     await client.next(Ack, lambda ack: ack.count == 300)
     assert context.document.text(block) == "".join(words)
     assert 1 <= context.seq - before < 100
-    assert context.version(block) - version == context.seq - before
+    assert context.blocks.version(block) - version == context.seq - before
     history = await context.history(block)
     assert history.text() == "".join(words)
 

@@ -178,13 +178,13 @@ async def test_tool_call_finds_the_whole_context(
 ) -> None:
     replica.document.splice(blocks[-1], 0, 0, "my ")
     await replica.saved()
-    before = (await opened(served)).version(blocks[-1])
+    before = (await opened(served)).blocks.version(blocks[-1])
     await served.call("block.append", block_id=blocks[0], text="!")
     await served.call("block.append", block_id=blocks[-1], text="!")
     assert not (await opened(served)).is_partial
     await until(lambda: replica.document.text(blocks[-1]) == "my text 39!")
     assert (await texts(served))[blocks[0]] == "text 0!"
-    assert (await opened(served)).version(blocks[-1]) == before + 1
+    assert (await opened(served)).blocks.version(blocks[-1]) == before + 1
     runs = (await served.call("block.blame", block_id=blocks[-1]))["runs"]
     assert [(run["start"], run["end"]) for run in runs] == [(0, 3), (3, 10), (10, 11)]
     await served.call("block.undo", block_id=blocks[-1])

@@ -62,7 +62,7 @@ async def state_of(kernel: Kernel) -> tuple[dict[str, str], dict[str, int]]:
     blocks = context.document.block_ids()
     return (
         {block: context.document.text(block) for block in blocks},
-        {block: context.version(block) for block in blocks},
+        {block: context.blocks.version(block) for block in blocks},
     )
 
 

@@ -182,7 +182,7 @@ async def test_write_begins_a_pending_block_and_marks_a_finished_one(
         await call("block.push_item", block_id=block, value=1)
         context, found = await kernel.find_block(block)
         assert getattr(context.document.header(found), field) == expected
-        assert context.version(found) == 2
+        assert context.blocks.version(found) == 2
 
 
 async def test_set_text_keeps_what_others_write_in_it(call: Caller, report: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.contexts.history import history_cache, journal_index
 from antiphon_kernel.document.schema import each_part, is_text, path_of
 from antiphon_kernel.kernel import Kernel
@@ -121,7 +121,7 @@ class Story:
         return Offline(self.context, actor, self.clients, self.clients)
 
     async def hand_in(self, offline: Offline) -> None:
-        await self.context.apply_update(offline.actor, offline.update(), "client")
+        await apply_update(self.context, offline.actor, offline.update(), "client")
 
     async def read(self) -> None:
         await self.context.history(self.rng.choice(self.texts))
@@ -159,7 +159,7 @@ async def as_each_history_says(context: Context) -> list[dict[str, Any]]:
                 )
                 at = end
         header = json.loads(json.dumps(header_fields(document.header(block))))
-        line = {"id": block, "version": context.version(block), "header": header}
+        line = {"id": block, "version": context.blocks.version(block), "header": header}
         found.append({**line, "text": document.text(block), "authors": authors})
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pycrdt import Doc, Map
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.types.records import Actor
 
 
@@ -16,7 +16,7 @@ async def insert_raw(context: Context, actor: Actor, block: str, text: str) -> N
     replica.apply_update(context.document.update_since())
     before = replica.get_state()
     replica.get("blocks", type=Map)[block]["content"].insert(0, text)
-    await context.apply_update(actor, replica.get_update(before), object())
+    await apply_update(context, actor, replica.get_update(before), object())
 
 
 async def set_raw(context: Context, actor: Actor, block: str, **fields: Any) -> None:
@@ -26,4 +26,4 @@ async def set_raw(context: Context, actor: Actor, block: str, **fields: Any) -> 
     before = replica.get_state()
     for name, value in fields.items():
         replica.get("blocks", type=Map)[block][name] = value
-    await context.apply_update(actor, replica.get_update(before), object())
+    await apply_update(context, actor, replica.get_update(before), object())

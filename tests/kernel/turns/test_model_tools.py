@@ -84,7 +84,7 @@ async def test_block_is_read_with_path_version_and_line_numbers(
     path = await stage.path(note)
     provider.then([call("block_read", block_id=path, range={"start": 1, "end": 2})], DONE)
     await stage.play("Read.")
-    version = stage.context.version(note)
+    version = stage.context.blocks.version(note)
     assert stage.results() == [f"path: {path}\nversion: {version}\nlines: 2\n\n1\ttwo"]
 
 
@@ -92,7 +92,7 @@ async def test_block_is_edited_at_the_version_that_was_read(
     stage: Stage, provider: Replying
 ) -> None:
     note = await stage.play("a\nb\nc\n")
-    path, version = await stage.path(note), stage.context.version(note)
+    path, version = await stage.path(note), stage.context.blocks.version(note)
     await stage.call("block.splice", block_id=note, offset=0, insert="above\n")
     edit = {"block_id": path, "base_version": version, "operations": [replace_line("B")]}
     provider.then([call("block_edit", **edit)], DONE)
@@ -104,7 +104,7 @@ async def test_stale_edit_is_answered_with_the_lines_that_stand_there(
     stage: Stage, provider: Replying
 ) -> None:
     note = await stage.play("a\nb\nc\n")
-    path, version = await stage.path(note), stage.context.version(note)
+    path, version = await stage.path(note), stage.context.blocks.version(note)
     await stage.call("block.splice", block_id=note, offset=2, delete_count=1, insert="B by amy")
     edit = {"block_id": path, "base_version": version, "operations": [replace_line("X")]}
     provider.then([call("block_edit", **edit)], DONE)
@@ -112,7 +112,7 @@ async def test_stale_edit_is_answered_with_the_lines_that_stand_there(
     (result,) = stage.results()
     assert result.startswith("stale_version: ")
     assert "\n1\tB by amy\n" in result
-    assert f'"version": {stage.context.version(note)}' in result
+    assert f'"version": {stage.context.blocks.version(note)}' in result
     assert "B by amy" in stage.text(note)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.contexts import apply_update
 from antiphon_kernel.providers.events import TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import ScriptedProvider
@@ -55,7 +56,7 @@ async def submit_raw(stage: Stage, actor: Actor) -> None:
     blocks = replica.get("blocks", type=Map)
     blocks[draft] = Map(fields)
     blocks[draft]["status"] = "done"
-    await context.apply_update(actor, replica.get_update(before), object())
+    await apply_update(context, actor, replica.get_update(before), object())
 
 
 async def start(stage: Stage, actor: Actor) -> None:

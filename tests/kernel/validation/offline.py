@@ -12,7 +12,7 @@ from typing import Any
 from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.access import WriteGuard
-from antiphon_kernel.contexts import Applied, Context
+from antiphon_kernel.contexts import Applied, Context, apply_large_update
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.state_vector import decode_state_vector
@@ -120,7 +120,7 @@ async def take_in(
         guard = context.guard = _AcceptanceGuard(guard)
     guard.meanwhile[id(one)] = meanwhile
     try:
-        await (await context.apply_large_update(one, update, "client"))
+        await (await apply_large_update(context, one, update, "client"))
         return context.seq
     finally:
         del guard.meanwhile[id(one)]

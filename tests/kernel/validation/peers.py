@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
@@ -114,7 +114,7 @@ def value(context: Context, block: str, path: str) -> Any:
 async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonError:
     before = context.document.update_since()
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_update(actor, update, "client")
+        await apply_update(context, actor, update, "client")
     assert context.document.update_since() == before
     return caught.value
 

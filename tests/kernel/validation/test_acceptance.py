@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import Status
@@ -124,7 +124,7 @@ async def test_large_update_whose_draft_was_created_meanwhile_is_rejected_whole(
 ) -> None:
     twin = twin_draft(case)
     await case.refused(
-        lambda: void(case.context.apply_update(case.bo, twin, "twin")),
+        lambda: void(apply_update(case.context, case.bo, twin, "twin")),
         ErrorCode.PERMISSION_DENIED,
     )
     assert case.share() is Share.NOTHING
@@ -136,7 +136,7 @@ async def test_large_update_whose_client_id_was_taken_is_rejected_whole(
 ) -> None:
     theirs = text_of(case, SECOND)
     await case.refused(
-        lambda: void(case.context.apply_update(case.amy, theirs, "amy")),
+        lambda: void(apply_update(case.context, case.amy, theirs, "amy")),
         ErrorCode.PERMISSION_DENIED,
     )
     assert 4711 not in decode_state_vector(case.context.document.state_vector())
@@ -178,7 +178,7 @@ async def test_large_update_whose_items_came_by_another_connection_is_requested_
     """Whatever it says: the items may be others under the same numbers."""
     twin = text_of(case, 4711)
     await case.refused(
-        lambda: void(case.context.apply_update(case.bo, twin, "twin")), ErrorCode.GAP
+        lambda: void(apply_update(case.context, case.bo, twin, "twin")), ErrorCode.GAP
     )
     assert SECOND not in decode_state_vector(case.context.document.state_vector())
     await case.sound(data)
@@ -195,12 +195,12 @@ async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
 
     async def make_it_too() -> None:
         try:
-            await context.apply_update(case.bo, twin, "twin")
+            await apply_update(context, case.bo, twin, "twin")
         except AntiphonError as error:
             refused.append(error.code)
         await context.in_flight.wait_applied(case.bo)
         with pytest.raises(AntiphonError) as caught:
-            await context.apply_update(case.bo, twin, "twin")
+            await apply_update(context, case.bo, twin, "twin")
         refused.append(caught.value.code)
 
     between = BetweenParts(context, case.bo, make_it_too)
@@ -218,7 +218,7 @@ async def test_large_update_client_ids_belong_to_writer_once_accepted(
 
     async def write_with_it() -> None:
         with raises(ErrorCode.PERMISSION_DENIED):
-            await case.context.apply_update(case.amy, theirs, "amy")
+            await apply_update(case.context, case.amy, theirs, "amy")
 
     between = BetweenParts(case.context, case.bo, write_with_it)
     await take_in(case.context, case.bo, case.update)
@@ -228,7 +228,7 @@ async def test_large_update_client_ids_belong_to_writer_once_accepted(
     await case.sound(data)
     case.context = await (await open_kernel()).context()
     with pytest.raises(AntiphonError):
-        await case.context.apply_update(case.amy, text_of(case, SECOND), "amy")
+        await apply_update(case.context, case.amy, text_of(case, SECOND), "amy")
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])

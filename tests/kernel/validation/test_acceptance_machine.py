@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from antiphon_kernel.contexts import Context, Submission
+from antiphon_kernel.contexts import Context, Submission, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import Status
@@ -159,7 +159,7 @@ class Room:
                 self.drafts.append(writer.draft(DRAFT_SEQ_MIN + rng.randrange(5)))
             while self.context.in_flight.has(actor):
                 await self.context.in_flight.wait_applied(actor)
-            await self.context.apply_update(actor, writer.update(), "small")
+            await apply_update(self.context, actor, writer.update(), "small")
         except AntiphonError as error:
             self.errors.append(error.code)
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from pycrdt import Text
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
@@ -39,7 +39,7 @@ class Honest:
                 del text[0 : len(str(text)[0].encode())]
 
     async def send(self, context: Context, actor: Actor) -> None:
-        await context.apply_update(actor, self._peer.update(), self._peer)
+        await apply_update(context, actor, self._peer.update(), self._peer)
 
     def hear(self) -> None:
         self._peer.hear()

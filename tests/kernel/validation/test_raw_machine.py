@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.errors import AntiphonError
@@ -73,7 +73,7 @@ async def attack(context: Context, actor: Actor, block: str, seed: int) -> tuple
         update = attacker.update()
         before = context.document.update_since()
         try:
-            await context.apply_update(actor, update, "client")
+            await apply_update(context, actor, update, "client")
         except AntiphonError:
             refused += 1
             assert context.document.update_since() == before

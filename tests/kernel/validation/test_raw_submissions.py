@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.contexts import Context, Submission
+from antiphon_kernel.contexts import Context, Submission, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import PrincipalKind, Status
@@ -58,7 +58,7 @@ class Stock:
         return update
 
     async def send(self, actor: Actor) -> None:
-        await self.context.apply_update(actor, self.update(), "client")
+        await apply_update(self.context, actor, self.update(), "client")
 
 
 async def refused(stock: Stock, actor: Actor) -> None:
@@ -91,7 +91,7 @@ async def test_draft_that_its_author_calls_done_is_submitted(
     client.hear()
     client.blocks[block]["status"] = "done"
     update = client.update()
-    waiting = context.apply_update(bo, update, "client")
+    waiting = apply_update(context, bo, update, "client")
     assert submitted == []
     await waiting
     await asyncio.sleep(0)
@@ -100,10 +100,10 @@ async def test_draft_that_its_author_calls_done_is_submitted(
     assert header.status is Status.DONE
     assert not header.edited_after_done
     assert context.document.block_ids()[-2:] == [later, block]
-    version = context.version(block)
-    await context.apply_update(bo, update, "client")
+    version = context.blocks.version(block)
+    await apply_update(context, bo, update, "client")
     assert len(submitted) == 1
-    assert context.version(block) == version
+    assert context.blocks.version(block) == version
     await sound(kernel, data)
     again = (await (await open_kernel()).context()).document
     assert again.header(block).status is Status.DONE

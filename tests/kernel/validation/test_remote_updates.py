@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text, merge_updates
 
-from antiphon_kernel.contexts import Broadcast, Context
+from antiphon_kernel.contexts import Broadcast, Context, apply_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -53,7 +53,7 @@ def draft_header(context: Context, actor: Actor, number: int = DRAFT_SEQ_MIN + 7
 async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonError:
     before = context.document.state_vector()
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_update(actor, update, "client")
+        await apply_update(context, actor, update, "client")
     assert context.document.state_vector() == before
     return caught.value
 
@@ -66,17 +66,17 @@ async def test_text_typed_by_a_client_is_journaled_and_told_to_the_others(
     heard: list[Broadcast] = []
     context.committed.listen(heard.append)
     client.document.splice(block, 5, 0, " 😀")
-    await context.apply_update(bo, client.take(), "client")
+    await apply_update(context, bo, client.take(), "client")
     assert [one.seq for one in heard] == [context.seq, context.seq]
     assert [one.source for one in heard] == ["client", None]
     for one in heard:
         client.document.apply_update(one.update)
     assert client.document.header(block).edited_after_done
-    assert context.version(block) == 2
+    assert context.blocks.version(block) == 2
     await kernel.close()
     again = await (await open_kernel()).context()
     assert again.document.text(block) == "hello 😀"
-    assert again.version(block) == 2
+    assert again.blocks.version(block) == 2
     assert again.document.header(block).edited_after_done
 
 
@@ -85,11 +85,11 @@ async def test_same_update_again_changes_nothing(context: Context, bo: Actor, ma
     client = Client(context)
     client.document.splice(block, 0, 1, "J")
     update = client.take()
-    await context.apply_update(bo, update, "client")
+    await apply_update(context, bo, update, "client")
     first = context.seq
-    await context.apply_update(bo, update, "client")
+    await apply_update(context, bo, update, "client")
     assert context.seq == first
-    assert context.version(block) == 2
+    assert context.blocks.version(block) == 2
 
 
 async def test_draft_of_ones_own_comes_in_and_runs_with_its_first_character(
@@ -98,10 +98,10 @@ async def test_draft_of_ones_own_comes_in_and_runs_with_its_first_character(
     client = Client(context)
     header = draft_header(context, bo)
     client.document.create_block(header)
-    await context.apply_update(bo, client.take(), "client")
+    await apply_update(context, bo, client.take(), "client")
     assert context.document.header(header.id).status is Status.PENDING
     client.document.splice(header.id, 0, 0, "h")
-    await context.apply_update(bo, client.take(), "client")
+    await apply_update(context, bo, client.take(), "client")
     assert context.document.header(header.id).status is Status.RUNNING
     await kernel.call(bo, "block.status", {"block_id": header.id, "status": "done"})
     assert context.document.header(header.id).status is Status.DONE
@@ -118,7 +118,7 @@ async def test_draft_header_with_foreign_author_is_corrected(
         order="not an order key",
     )
     client.document.create_block(header, "hi")
-    await context.apply_update(bo, client.take(), "client")
+    await apply_update(context, bo, client.take(), "client")
     found = context.document.header(header.id)
     assert (found.kind, found.author) == (BlockKind.TEXT, bo.principal.id)
     assert found.status is Status.RUNNING
@@ -134,7 +134,7 @@ async def test_draft_that_cannot_answer_what_it_says_is_refused(
         block = await make("deeper", parent_id=block)
     fitting = Client(context)
     fitting.document.create_block(header._replace(parent=block))
-    await context.apply_update(bo, fitting.take(), "client")
+    await apply_update(context, bo, fitting.take(), "client")
     parents = {"itself": header.id, "nothing": header.id[:-1] + "9"}
     deeper = Client(context)
     number = BlockId.parse(header.id).seq + 1
@@ -188,7 +188,7 @@ async def test_draft_under_a_wrong_id_is_refused(
             Client(context, 12).document.create_block(header)
             rival = Client(context, 12)
             rival.document.create_block(header)
-            await context.apply_update(bo, rival.take(), "rival")
+            await apply_update(context, bo, rival.take(), "rival")
     client.document.create_block(header)
     error = await refused(context, bo, client.take())
     assert error.code is ErrorCode.PERMISSION_DENIED
@@ -250,7 +250,7 @@ async def test_update_with_a_gap_is_not_applied(context: Context, bo: Actor, mak
     error = await refused(context, bo, third)
     assert error.code is ErrorCode.GAP
     for update in (first, second, third):
-        await context.apply_update(bo, update, "client")
+        await apply_update(context, bo, update, "client")
     assert context.document.text(block) == client.document.text(block)
 
 
@@ -260,7 +260,7 @@ async def test_client_id_of_somebody_else_is_refused_also_after_a_restart(
     block = await make("hello", status="done")
     client = Client(context)
     client.document.splice(block, 0, 0, "x")
-    await context.apply_update(bo, client.take(), "client")
+    await apply_update(context, bo, client.take(), "client")
     await kernel.close()
     again = await open_kernel()
     cleo = again.open_session(await again.principal("cleo"), "test")
@@ -289,7 +289,7 @@ async def test_stock_document_without_our_classes_may_edit_text(
     content = doc.get("blocks", type=Map)[block]["content"]
     assert isinstance(content, Text)
     content.insert(5, "!")
-    await context.apply_update(bo, doc.get_update(before), "client")
+    await apply_update(context, bo, doc.get_update(before), "client")
     assert context.document.text(block) == "hello!"
 
 
@@ -312,7 +312,7 @@ async def test_everything_a_subscriber_hears_is_on_disk(
     waiting, before = [], context.seq
     for number in range(50):
         client.document.append(block, str(number))
-        waiting.append(context.apply_update(bo, client.take(), "client"))
+        waiting.append(apply_update(context, bo, client.take(), "client"))
     await asyncio.gather(*waiting)
     assert heard == sorted(heard)
     assert set(heard) == set(range(before + 1, context.seq + 1))

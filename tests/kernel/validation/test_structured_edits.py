@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -56,14 +56,14 @@ async def test_edits_of_structured_parts_are_refused_whole_and_name_the_tool(
     for number, (change, tools) in enumerate(EDITS.values()):
         client, other = Peer(context, 100 + number, keeps=keeps), Peer(context, 200 + number)
         client.content(block)["state"]["title"].insert(0, "b")
-        await context.apply_update(bo, client.update(), "client")
+        await apply_update(context, bo, client.update(), "client")
         with client.doc.transaction():
             change(client.content(block))
         await refused_for_tools(context, bo, client.update(), tools)
         other.content(block)["notes"].insert(0, "o")
-        await context.apply_update(amy, other.update(), "other")
+        await apply_update(context, amy, other.update(), "other")
         update = changed(context, block, type_into("title", "a"), 300 + number)
-        await context.apply_update(bo, update, "client")
+        await apply_update(context, bo, update, "client")
     assert value(context, block, "state/title") == "ab" * len(EDITS)
     assert value(context, block, "notes") == "o" * len(EDITS) + "a note"
 
@@ -76,7 +76,7 @@ async def test_edits_of_structured_parts_by_a_stock_client_are_refused_whole_and
     expected["embed"] = "a text takes characters and format marks."
     for edit, update in (await stock_updates(modules, context, block, expected)).items():
         await refused_for_tools(context, bo, update, expected[edit])
-    await context.apply_update(bo, changed(context, block, type_into("title", "after")), "client")
+    await apply_update(context, bo, changed(context, block, type_into("title", "after")), "client")
 
 
 async def test_edits_of_texts_by_a_stock_client_are_taken(
@@ -84,7 +84,7 @@ async def test_edits_of_texts_by_a_stock_client_are_taken(
 ) -> None:
     before = read_content(context.document, block).value
     for update in (await stock_updates(modules, context, block, OF_TEXTS)).values():
-        await context.apply_update(bo, update, "client")
+        await apply_update(context, bo, update, "client")
     found = read_content(context.document, block)
     assert not found.violations
     assert found.value["state"].pop("title") == "typed 😀bold "
@@ -101,5 +101,5 @@ async def test_repeated_deletion_in_a_list_changes_nothing(
     """A client that joins sends the deletions that it has been told of."""
     await call("block.delete_item", block_id=block, section="things", index=0)
     peer, seq = Peer(context), context.seq
-    await context.apply_update(bo, peer.doc.get_update(), "client")
+    await apply_update(context, bo, peer.doc.get_update(), "client")
     assert context.seq == seq

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -80,9 +80,9 @@ async def write(context: Context, actor: Actor, client: int, block: str) -> None
     peer = Peer(context, client, keeps=True)
     for at, text in ((0, "one😀"), (3, "two")):
         peer.content(block).insert(at, text)
-        await context.apply_update(actor, peer.update(), "client")
+        await apply_update(context, actor, peer.update(), "client")
     del peer.content(block)[1:3]
-    await context.apply_update(actor, peer.update(), "client")
+    await apply_update(context, actor, peer.update(), "client")
 
 
 def items(context: Context) -> Iterator[ItemId | None]:
@@ -168,7 +168,7 @@ async def test_short_check_of_many_items_decides_as_the_whole_check(
         other = chance.choice([one for one in items(context) if one is not None])
         spoilt[at] = spoilt[at]._replace(right_origin=other)
         checks.agree(*spoilt)
-        await context.apply_update(bo, update, "client")
+        await apply_update(context, bo, update, "client")
     assert agreed > 50
     rebuilt = Checks(context, bo)
     rebuilt.items = ItemIndex()

@@ -319,14 +319,14 @@ class OpenContexts:
             and min(replicas, default=0) > 0
             and self._open.get(context.id) is context
             and not self._is_ending
-            and context.is_writable
+            and context.journal.is_writable
             and context.is_settled
             and not self._writers.has_writers(context)
         )
 
     def _is_closable(self, context: Context) -> bool:
         is_open = self._open.get(context.id) is context and not self._is_ending
-        is_quiet = is_open and context.is_writable and context.is_quiet
+        is_quiet = is_open and context.journal.is_writable and context.is_quiet
         return is_quiet and not self._writers.has_writers(context)
 
     async def flush(self) -> None:

@@ -90,7 +90,7 @@ class RecentBlocks:
             return False
         if not applied.versions:
             return self._context.document.stated_values()[0] != state.meta
-        number = self._context.number
+        number = self._context.blocks.number
         return any(
             _ORDER in header.fields and number(header.block) <= state.omitted
             for change in applied.changes
@@ -116,7 +116,7 @@ class RecentBlocks:
             if document.is_draft(block) or document.header(block).is_written_by_program
         )
         last = document.block_ids()[-count:]
-        return min(map(self._context.number, (*last, *due)), default=0)
+        return min(map(self._context.blocks.number, (*last, *due)), default=0)
 
     def _oldest(self, count: int) -> int:
         """Return the number of the oldest of the last blocks; 0 if not much more is before it."""
@@ -142,7 +142,7 @@ class RecentBlocks:
         slices = TimeSlice()
         while end > max(0, last - _MOST_OPS):
             after = max(0, end - _OPS_READ)
-            for op in reversed(await context.ops(after, end)):
+            for op in reversed(await context.journal.ops(after, end)):
                 clocks |= first_clocks(op.update)
                 if op.versions.get(oldest) == 1:
                     made = (number for number, version in op.versions.items() if version == 1)
@@ -161,7 +161,7 @@ async def read_recent(context: Context, count: int) -> StoredRecentState | None:
     omitted, clocks = cut.omitted, cut.clocks
     if not clocks:
         return None
-    document, number = context.document, context.number
+    document, number = context.document, context.blocks.number
     if context.cut is not None:
         complete = context.cut.complete
     else:

@@ -146,7 +146,7 @@ class SearchIndex:
         size = 0
         for number, block in await self._table.changed(row.number):
             header, text = context.document.header(block), render(context.document, block)
-            version, kind = context.version(block), str(header.kind)
+            version, kind = context.blocks.version(block), str(header.kind)
             waiting.append(Indexed(row.number, number, version, kind, header.path, text))
             size += len(text)
             if len(waiting) >= _BLOCKS or size >= _CODE_POINTS:
@@ -190,5 +190,5 @@ def _read(changed: _ChangedBlocks, wanted: SearchFilter) -> tuple[Candidate, str
         return None
     if wanted.path_prefix is not None and not (path or "").startswith(wanted.path_prefix):
         return None
-    version = changed.context.version(changed.block)
+    version = changed.context.blocks.version(changed.block)
     return Candidate(changed.row, changed.block, version, kind, path, len(text)), text

@@ -15,7 +15,13 @@ from typing import Final
 
 from pycrdt import Channel
 
-from antiphon_kernel.contexts import Applied, Context, PartialContextError
+from antiphon_kernel.contexts import (
+    Applied,
+    Context,
+    PartialContextError,
+    apply_large_update,
+    apply_update,
+)
 from antiphon_kernel.contexts.opening import RecentBlocks, RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
@@ -219,7 +225,7 @@ class Room:
             return False
         try:
             update, _, decoded = bundle.merged
-            future = context.apply_update(client.actor, update, client, decoded=decoded)
+            future = apply_update(context, client.actor, update, client, decoded=decoded)
         except (AntiphonError, PartialContextError):
             return False
         client.caught_up = True
@@ -285,8 +291,8 @@ class Room:
                 settled = asyncio.ensure_future(self.context.wait_persisted())
                 receipts.applied(settled, complete=complete)
             else:
-                future = self.context.apply_update(
-                    client.actor, update, client, catching_up=not client.caught_up
+                future = apply_update(
+                    self.context, client.actor, update, client, catching_up=not client.caught_up
                 )
                 client.caught_up = True
                 receipts.applied(future, complete=complete)
@@ -315,8 +321,8 @@ class Room:
             self._apply(client, frame.update, complete=complete)
             return
         taking = asyncio.create_task(
-            context.apply_large_update(
-                actor, frame.update, client, catching_up=not client.caught_up
+            apply_large_update(
+                context, actor, frame.update, client, catching_up=not client.caught_up
             ),
             name="sync large update",
         )
