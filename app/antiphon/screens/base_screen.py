@@ -243,6 +243,8 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._clock = clock or SystemClock()
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
+        self._arranging = asyncio.Lock()
+        """Held while whole cells are changed: u, pressed before the kernel answers, waits."""
         self._arranged: list[Arrangement] = []
         """Changes of whole cells since the last letter, the last of which u takes back."""
         self._disarranged: list[Arrangement] = []

@@ -85,10 +85,11 @@ class CellActions(BaseScreen):
     # Undo
 
     async def _arrange(self, arrangement: Arrangement) -> bool:
-        is_done = await self._call_each(arrangement.calls)
-        if is_done:
-            self._arranged.append(arrangement)
-            self._disarranged.clear()
+        async with self._arranging:
+            is_done = await self._call_each(arrangement.calls)
+            if is_done:
+                self._arranged.append(arrangement)
+                self._disarranged.clear()
         return is_done
 
     async def _call_each(self, calls: Sequence[ToolCall], failed: str = "") -> bool:
@@ -100,36 +101,38 @@ class CellActions(BaseScreen):
 
     async def _undo_arrangement(self, block: str) -> bool:
         """Take the last change of whole cells back, if it was made here; whether it was."""
-        if self.mode is not Mode.NAVIGATE or not self._arranged:
+        if self.mode is not Mode.NAVIGATE:
             return False
-        last = self._arranged[-1]
-        if block not in last.blocks:
-            return False
-        self._arranged.pop()
-        if last.made is not None and self.source.text(last.made[0]) != last.made[1]:
-            self.hint("The new cell has been written in since: it stays one of its own.")
-            return True
-        if not await self._call_each(last.back, "Not taken back"):
-            return True
-        self._disarranged.append(last)
+        async with self._arranging:
+            if not self._arranged or block not in self._arranged[-1].blocks:
+                return False
+            last = self._arranged.pop()
+            if last.made is not None and self.source.text(last.made[0]) != last.made[1]:
+                self.hint("The new cell has been written in since: it stays one of its own.")
+                return True
+            if not await self._call_each(last.back, "Not taken back"):
+                return True
+            self._disarranged.append(last)
         if self.cells.has_cell(last.focus):
             self.cells.focus_cell(last.focus)
         self.hint(f"{last.undone} · <key:redo> does it again")
         return True
 
     async def _redo_arrangement(self, block: str) -> bool:
-        if self.mode is not Mode.NAVIGATE or not self._disarranged:
+        if self.mode is not Mode.NAVIGATE:
             return False
-        last = self._disarranged[-1]
-        if block not in last.blocks:
-            return False
-        self._disarranged.pop()
-        neighbour = self._beside(frozenset(call.params["block_id"] for call in last.calls), block)
-        if await self._call_each(last.calls):
+        async with self._arranging:
+            if not self._disarranged or block not in self._disarranged[-1].blocks:
+                return False
+            last = self._disarranged.pop()
+            changed = frozenset(call.params["block_id"] for call in last.calls)
+            neighbour = self._beside(changed, block)
+            if not await self._call_each(last.calls):
+                return True
             self._arranged.append(last)
-            if self.source.is_hidden(block):
-                self.cells.focus_cell(neighbour)
-            self.hint("Done again · <key:undo> takes it back")
+        if self.source.is_hidden(block):
+            self.cells.focus_cell(neighbour)
+        self.hint("Done again · <key:undo> takes it back")
         return True
 
     def _beside(self, blocks: frozenset[str], block: str) -> str | None:
@@ -290,8 +293,10 @@ class CellActions(BaseScreen):
         calls = _moves_below(blocks, target) if below else _moves(blocks, "before", target)
         back = _moves(blocks, *next(iter(home.items())))
         arrangement = Arrangement(calls, back, frozenset(blocks), block, f"{name} is back")
-        is_moved = await self._arrange(arrangement)
         self.cells.focus_cell(block)
+        is_moved = await self._arrange(arrangement)
+        if self.cells.focused_cell == block:
+            self.cells.focus_cell(block)  # at its new place
         if is_moved:
             self.hint(f"Moved {name} · <key:undo> puts it back")
 
@@ -320,22 +325,23 @@ class CellActions(BaseScreen):
         if not text[at:].strip():
             self.hint("No text stands from this line on: put the cursor on one above it.")
             return
-        split = await self._kernel.call("message.split", {"message": block, "at": at})
-        if split is None:
-            return
-        created = split["created"][0]
-        edit = {"block_id": block, "edit": split["context_version"]}
-        self._disarranged.clear()
-        self._arranged.append(
-            Arrangement(
-                (ToolCall("block.redo", edit), _excluding(created, False)),
-                (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
-                frozenset([block, created]),
-                block,
-                f"{self._cell_name(block)} is one cell again",
-                made=(created, text[at:]),
+        async with self._arranging:
+            split = await self._kernel.call("message.split", {"message": block, "at": at})
+            if split is None:
+                return
+            created = split["created"][0]
+            edit = {"block_id": block, "edit": split["context_version"]}
+            self._disarranged.clear()
+            self._arranged.append(
+                Arrangement(
+                    (ToolCall("block.redo", edit), _excluding(created, False)),
+                    (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
+                    frozenset([block, created]),
+                    block,
+                    f"{self._cell_name(block)} is one cell again",
+                    made=(created, text[at:]),
+                )
             )
-        )
         self.area.leave()
         await self._until_shown(created)
         self.cells.focus_cell(created)

@@ -91,6 +91,15 @@ async def test_cut_out_cell_is_not_shown_nor_read_and_u_brings_it_back(
     await cells_become(there, "one", "three")
 
 
+async def test_cut_out_cell_comes_back_also_before_the_kernel_has_answered(
+    there: Opened, three: tuple[str, str, str]
+) -> None:
+    there.burst("x", "u")
+    await hint(there, "Brought back ¶2")
+    await cells_become(there, "one", "two", "three")
+    assert focused(there) == three[1]
+
+
 async def test_cut_out_cell_is_brought_back_from_the_palette(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
@@ -161,9 +170,9 @@ async def test_moved_cell_stands_where_it_was_put_until_undone(
     await there.press("m")
     await hint(there, "Move ¶2")
     await there.press(*keys)
-    await cells_become(there, *texts)
     assert focused(there) == three[1]
     assert there.screen.mode is Mode.NAVIGATE
+    await cells_become(there, *texts)
     if texts != ["one", "two", "three"]:
         await hint(there, "Moved ¶2")
         await there.press("u")
@@ -232,7 +241,7 @@ async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
     here: World, there: Opened, text: str, cursor: str, words: str
 ) -> None:
     await here.cell(text)
-    await there.sees("one")
+    await cells_become(there, text)
     await there.edit()
     await there.press(cursor)
     there.screen.action_split()
@@ -481,7 +490,7 @@ async def test_editor_that_fails_changes_nothing_and_keeps_the_text(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     await here.cell("one\n")
-    await there.sees("one")
+    await cells_become(there, "one\n")
     monkeypatch.setenv("VISUAL", editor(tmp_path, 'echo more >> "$1"; exit 3'))
     await there.press("up", "E")
     await hint(there, "Nothing changed: the editor ended with 3")
@@ -494,7 +503,7 @@ async def test_editor_that_is_not_there_or_not_named_says_so(
     here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await here.cell("one\n")
-    await there.sees("one")
+    await cells_become(there, "one\n")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
     await there.press("up", "E")

@@ -7,7 +7,7 @@ from antiphon.running_blocks import RunningBlocks
 from antiphon.screens import document_screen
 from antiphon.screens.blame_view import REFRESH_SECONDS
 from antiphon.widgets.status import DraftPreview, HintBar, LiveStrip
-from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.enums import Activity, Status
 from tests.app.opened import Opened, World
 from tests.waiting import until
 
@@ -234,7 +234,8 @@ async def test_undo_theirs_asks_with_amount_and_author_and_can_be_redone(
     here.aria.write("".join(f"line {number}\n" for number in range(8)))
     here.aria.end()
     await there.sees("line 7")
-    await until(lambda: not there.shows("writing"), "the end of the turn")
+    presence = there.app.session.presence
+    await until(lambda: not any(one.activity == Activity.STREAMING for one in presence().values()))
     await there.press("up", "U")
     await there.sees("Take back 8 lines by aria, ")
     assert there.shows(" ago?") or there.shows("just now?")

@@ -235,6 +235,7 @@ async def test_end_of_every_connection_of_somebody_lets_them_come_again(here: Wo
         await there.press("enter")
         await there.sees("Ended every connection of bo")
         await other.sees("amy kicked bo")
+        await there.sees("○ bo")
         await there.press("d")
         await there.sees("bo is not here")
     assert "barred_until" not in (await here.call("kernel.members"))["members"][-1]

@@ -203,7 +203,7 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
 async def test_editor_typing_after_demotion_is_rejected_once(here: World) -> None:
     await here.cell("one")
     async with as_vera(here) as there:
-        await there.sees("one")
+        await there.sees("│ one")
         await there.edit()
         await there.type("first ")
         await until(lambda: not there.app.session.status.unsaved, "it arrives")
