@@ -49,6 +49,7 @@ from antiphon.textual_patches.driver import (
 )
 from antiphon.textual_patches.gone_widgets import forget_first_screen
 from antiphon.textual_patches.palette import LaidOutPalette
+from antiphon.textual_patches.screen_stacks import move_covers
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.toml_files import FileProblem
@@ -496,7 +497,7 @@ class AntiphonApp(App[None]):
 
     async def _show_document(self, same_context: DocumentScreen | None = None) -> None:
         """Show the session's document; the message of a screen of the `same_context` goes on."""
-        while len(self.screen_stack) > 1:
+        while same_context is None and len(self.screen_stack) > 1:
             await self.screen.dismiss(None)  # so that whoever has asked there goes on
         if same_context is not None:
             self._draft = self._new_draft(self.session.document)
@@ -506,7 +507,9 @@ class AntiphonApp(App[None]):
         before, mode_before = self.document_screen, self.current_mode
         mode = f"document-{next(self._mode_numbers)}"
         self.add_mode(mode, self.get_default_screen)
-        await self.switch_mode(mode)
+        mounted = self.switch_mode(mode)
+        move_covers(self, mode_before)
+        await mounted
         before.retire()
         removal = self._remove_screen(mode_before, before, same_context is not None)
         self.run_worker(removal, group="screens before")

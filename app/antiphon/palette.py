@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Final, NamedTuple
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -69,23 +68,24 @@ class PaletteCommands(Provider):
         return self._of(screen) if isinstance(screen, DocumentScreen) else iter(())
 
     def _of(self, screen: DocumentScreen) -> Iterator[PaletteEntry]:
+        def run(method: str, *args: str) -> Callable[[], object]:
+            return lambda: getattr(screen.shown_now, method)(*args)
+
         for action in screen.keymap.palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
-            perform = getattr(screen, f"action_{action.name}")
-            yield PaletteEntry(title, action.shown_keys(), perform)
+            yield PaletteEntry(title, action.shown_keys(), run(f"action_{action.name}"))
         doing = {one.principal: one.doing for one in screen.participants()}
         for one in screen.to_follow:
             name = displayable_in_a_row(one.username)
             words = doing.get(one.principal, "")
-            yield PaletteEntry(f"Follow {name}", words, partial(screen.follow, one.principal))
+            yield PaletteEntry(f"Follow {name}", words, run("follow", one.principal))
         for context in screen.contexts:
-            show = partial(screen.open_context, context.id)
             unread = f"●{context.unread}" if context.unread else ""
+            show = run("open_context", context.id)
             yield PaletteEntry(f"Context: {context.label}", unread, show)
         for name in screen.models.here.names:
             if name != screen.models.here.default:
-                answer = partial(screen.choose_model, name)
-                yield PaletteEntry(f"Model: {name} answers here", "", answer)
+                choose = run("choose_model", name)
+                yield PaletteEntry(f"Model: {name} answers here", "", choose)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
-            choose = partial(screen.choose_theme, name)
-            yield PaletteEntry(f"{_THEME}{name}", "", choose)
+            yield PaletteEntry(f"{_THEME}{name}", "", run("choose_theme", name))

@@ -263,7 +263,16 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     def hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the composer; no hint takes the place of a weighty one."""
-        self._frame.notice.show_hint(self.keymap.name_keys(text), weighty=weighty)
+        if (shown := self.shown_now) is not self:
+            shown.hint(text, weighty=weighty)
+        else:
+            self._frame.notice.show_hint(self.keymap.name_keys(text), weighty=weighty)
+
+    @property
+    def shown_now(self) -> BaseScreen:
+        """This screen, or the one that has taken its place below a page that was opened here."""
+        first = self.app.screen_stack[0] if self._retired else self
+        return first if isinstance(first, BaseScreen) else self
 
     @property
     def hint_shown(self) -> str | None:
@@ -558,8 +567,11 @@ class BaseScreen(BackgroundTaskMixin[None]):
 
     def follow(self, principal: str) -> None:
         """Keep the view at what somebody else sees or writes, until the first key."""
-        self._following.follow(principal)
-        self._update()
+        if (shown := self.shown_now) is not self:
+            shown.follow(principal)
+        else:
+            self._following.follow(principal)
+            self._update()
 
     def stop_following(self) -> bool:
         """Follow nobody any more, at each key; whether somebody was followed."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.await_complete import AwaitComplete
+from textual.widgets import Input
 
 from antiphon import session
 from antiphon.actions import Mode
@@ -102,6 +103,37 @@ async def test_replaced_screen_bears_a_person_in_a_cell_that_only_the_next_one_h
         await until(lambda: there.app.session.document is not screen.source.document)
         screen.set_focus(None)
         await until(lambda: there.screen is not screen, "another screen")
+
+
+@pytest.mark.parametrize("keys", [("f1",), ("ctrl+p",), ("f4", "n")])
+async def test_page_over_the_document_stays_with_its_text_when_earlier_cells_come(
+    recent: Opened, keys: tuple[str, ...]
+) -> None:
+    await recent.press("escape", *keys)
+    await recent.type("th")
+    covers, screen = recent.app.screen_stack[1:], recent.screen
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    await recent.type("eme")
+    assert covers and recent.app.screen_stack[1:] == covers
+    assert all(one.value == "theme" for one in recent.app.screen.query(Input))
+    await recent.press(*("escape" for _ in covers))
+    await until(lambda: recent.app.screen is recent.screen, "the document")
+
+
+async def test_question_is_answered_after_earlier_cells_have_come(
+    recent: Opened, cells: list[str], here: World
+) -> None:
+    await recent.press("escape", "U")
+    await recent.sees("Take back")
+    screen = recent.screen
+    await recent.app.session.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    assert recent.shows("Take back")
+    await recent.press("y")
+    document = (await here.context()).document
+    await until(lambda: not document.text(cells[-1]), "taken back")
+    await until(lambda: "Took back" in (recent.screen.hint_shown or ""), "a hint")
 
 
 async def test_message_and_folds_stay_when_earlier_cells_come(
