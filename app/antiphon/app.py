@@ -182,6 +182,7 @@ class AntiphonApp(App[None]):
             or DEFAULT_CONTEXT,
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
+            keys=self._keys,
             memory=self._memory,
             hints=self._hints,
             history=MessageHistory(state_folder(), kernel_name(self._options)),
@@ -302,10 +303,12 @@ class AntiphonApp(App[None]):
         return PrivateDraftFile(state_folder(), kernel_name(self._options))
 
     def _open_context(self, context: str, block: str | None = None, query: str = "") -> None:
-        work = self._show_context(context, block, query)
+        work = self._show_context(context, block, query, self._keys.hold())
         self.run_worker(work, name="another context", exclusive=True)
 
-    async def _show_context(self, context: str, block: str | None, query: str) -> None:
+    async def _show_context(
+        self, context: str, block: str | None, query: str, release_keys: Callable[[], None]
+    ) -> None:
         """Everything that was written in the one before is on the kernel's disk first."""
         before = self.session
         if before.is_live:
@@ -314,6 +317,7 @@ class AntiphonApp(App[None]):
             await self.document_screen.refresh_contexts()
         async with self._replacing:  # else the message goes on in the other context
             await self._switch_session(context, block, query)
+        release_keys()
 
     async def _switch_session(self, context: str, block: str | None, query: str) -> None:
         before = self.session

@@ -25,6 +25,9 @@ ROUNDS: Final = 2
 PATIENCE: Final = 2.0
 """Seconds after which a widget that does not get to its messages no longer holds keys back."""
 
+HELD_SECONDS: Final = 2.0
+"""How long keys wait at most for the context that the person goes to."""
+
 CHECK: Final = 0.02
 """Seconds between looks whether a widget still handles messages at all."""
 
@@ -43,6 +46,18 @@ class InputQueue:
     def pause(self) -> None:
         """From now on keys wait for as many `resume` as there were `pause`."""
         self._holds += 1
+
+    def hold(self) -> Callable[[], None]:
+        """Let keys wait, but not for more than HELD_SECONDS; what is returned hands them on."""
+        self.pause()
+        ends = [self.resume]
+
+        def release() -> None:
+            if ends:
+                ends.pop()()
+
+        asyncio.get_running_loop().call_later(HELD_SECONDS, release)
+        return release
 
     async def caught_up(self) -> None:
         """Wait until what has the focus has handled the keys that it was given."""

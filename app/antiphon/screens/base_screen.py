@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.worker import WorkType
 
 from antiphon.actions import ActionContext, Mode, shown_key
+from antiphon.input_queue import InputQueue
 from antiphon.join_watcher import JoinWatcher
 from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
 from antiphon.keymap import KeyMap
@@ -134,6 +135,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         context: str,
         tour: Tour | None,
         open_context: OpenContext,
+        keys: InputQueue,
         memory: ViewStateController,
         hints: HintLog,
         history: MessageHistory,
@@ -162,6 +164,7 @@ class BaseScreen(BackgroundTaskMixin[None]):
         self._tour = tour or Tour()
         self._asked_for = context
         self._switch_context = open_context
+        self._keys = keys
         self._running_blocks = RunningBlocks(session.document)
         self._hints = hints
         self._frame = DocumentLayout(

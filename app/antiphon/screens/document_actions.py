@@ -148,9 +148,18 @@ class DocumentActions(CellActions):
                 self.models.here.names,
             ),
             SlashCommand(
-                "context", "Open another context.", self._open_labelled, "a context", labels
+                "context",
+                "Open another context.",
+                partial(self._to_context, self._open_labelled),
+                "a context",
+                labels,
             ),
-            SlashCommand("new", "Make a context and open it.", self._create_context, "a name"),
+            SlashCommand(
+                "new",
+                "Make a context and open it.",
+                partial(self._to_context, self._create_context),
+                "a name",
+            ),
             SlashCommand("rename", "Rename this context.", self._rename, "a name"),
         )
         plain = (
@@ -166,6 +175,20 @@ class DocumentActions(CellActions):
     def _run_plain(self, action: str, _: str) -> None:
         """Do what a command without an argument does."""
         getattr(self, f"action_{action}")()
+
+    def _to_context(
+        self, command: Callable[[str], Coroutine[Any, Any, bool]], label: str
+    ) -> Coroutine[Any, Any, bool]:
+        """Let keys wait for the context that a command opens: what is typed next is for that."""
+        release = self._keys.hold()
+
+        async def held() -> bool:
+            is_opened = await command(label)
+            release()
+            await self._keys.handled()  # here, if nothing was opened
+            return is_opened
+
+        return held()
 
     async def _open_labelled(self, label: str) -> bool:
         await self.fetch_contexts()
