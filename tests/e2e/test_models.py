@@ -28,13 +28,16 @@ def test_kernel_without_a_model_says_what_to_do(machine: Machine) -> None:
 
 
 def test_models_and_problems_are_listed(machine: Machine) -> None:
-    configure(machine, scripted(machine, "robot", TEXT, END), '[models.bad]\nkind = "opnai"')
+    robot = scripted(machine, "robot", TEXT, END)
+    small = '[models.small]\nkind = "openai-chat"\nmodel = "x"\nwindow = 8000\nbase_url = "http://127.0.0.1:9/v1"'
+    configure(machine, robot, '[models.bad]\nkind = "opnai"', small)
     done = machine.succeed("models", env={"ANTHROPIC_API_KEY": "sk-x"})
     assert "robot*" in done.stdout and "claude " in done.stdout
     assert "$ANTHROPIC_API_KEY" in done.stdout
+    assert "\n    tools: block_read, block_edit, block_search, shell\n" in done.stdout
     assert "config.toml:7: [models.bad]" in done.stderr
     listed = json.loads(machine.succeed("models", "--json").stdout)
-    assert [one["name"] for one in listed["models"]] == ["robot", "claude"]
+    assert [one["name"] for one in listed["models"]] == ["robot", "small", "claude"]
     assert [one["line"] for one in listed["problems"]] == [7]
     log = (machine.project / ".antiphon" / "kernel.log").read_text("utf-8")
     assert "config.toml:7: [models.bad]" in log

@@ -14,7 +14,7 @@ from antiphon_kernel.types.constants import ExitCode
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
 
-_HEADINGS: Final = ("name", "kind", "model", "key", "window", "$/M in/out")
+_HEADINGS: Final = ("name", "kind", "model", "key", "window", "tools", "$/M in/out")
 
 
 @click.command()
@@ -63,6 +63,8 @@ def _lines(listed: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]]) 
         model = listed["models"][number - 1]
         if "base_url" in model:
             yield f"    at {model['base_url']}"
+        if model.get("tools"):
+            yield f"    tools: {', '.join(model['tools'])}"
         answer = answers.get(model["name"])
         if answer is not None:
             yield "    answers" if answer["ok"] else f"    {answer['error']}"
@@ -76,5 +78,6 @@ def _cells(model: Mapping[str, Any]) -> Sequence[str]:
         model.get("model", "-"),
         model.get("key", "-"),
         f"{window['input']:,}" if window else "-",
+        str(len(model["tools"])) if "tools" in model else "all",
         f"{price['input']:g}/{price['output']:g}" if price else "-",
     )

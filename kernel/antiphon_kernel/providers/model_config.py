@@ -67,6 +67,6 @@ class ModelConfig:
     system: str = ""
     """Instructions of the owner, behind the built-in ones."""
     tools: tuple[str, ...] | None = None
-    """Names of the tools it may call; all if absent."""
+    """Names of the tools it may call; those that its window has room for if absent."""
     price: ModelPrice | None = None
     """Price; the published one if absent, where it is known."""

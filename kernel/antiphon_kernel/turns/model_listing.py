@@ -22,6 +22,7 @@ from antiphon_kernel.providers import (
     RoundRequest,
 )
 from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.turns.model_tools import tools_of
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.ids import ContextId
@@ -63,7 +64,7 @@ class ModelInfo(Result):
     price: ModelPrice | None = None
     """Price for a million tokens, configured or published; absent where nobody knows."""
     tools: list[str] | None = None
-    """Names of the tools it may call; all if absent."""
+    """Names of the tools it may call, configured or for the size of its window; all if absent."""
 
 
 class ModelListResult(Result):
@@ -106,7 +107,7 @@ def _info(models: Models, name: str, config: ModelConfig | None, *, is_owner: bo
         key=config.key.source if is_owner and config.key is not None else None,
         window=config.window,
         price=config.price,
-        tools=None if config.tools is None else list(config.tools),
+        tools=None if (names := tools_of(config)) is None else list(names),
     )
 
 

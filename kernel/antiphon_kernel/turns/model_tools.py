@@ -12,6 +12,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
+from antiphon_kernel.providers import ModelConfig
 from antiphon_kernel.providers.provider import ToolDefinition
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.text.lines import number_lines
@@ -26,30 +27,58 @@ from antiphon_kernel.types.roles import Permission
 _REFERENCES: Final = ("block_id", "parent_id", "after", "before", "after_block")
 """Parameters that name a block."""
 
-_THIS_CONTEXT: Final = "Label or id of another context; this one if absent."
+_BLOCK: Final = "Path or id of the block."
+_CONTEXT: Final = "Another context, by label; this one if absent."
+_PLACE: Final = {"block_id": _BLOCK, "section": "Which text or list of it, if it has several."}
+
+_LEFT_OUT: Final = frozenset(
+    """title description default minimum maximum minLength maxLength minItems maxItems
+    additionalProperties""".split()
+)
+"""Keywords of schemas that a call is checked by, of which models are not told."""
 
 _SHELL_SCHEMA: Final = {
     "type": "object",
-    "properties": {
-        "command": {"type": "string", "description": "A line for the shell, in the project's root."}
-    },
+    "properties": {"command": {"type": "string"}},
     "required": ["command"],
-    "additionalProperties": False,
+}
+
+_RANGE_OF_LINES: Final = {
+    "type": "object",
+    "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}},
+    "required": ["start", "end"],
+}
+
+_LINES: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "start_line": {"type": "integer"},
+            "end_line": {"type": "integer"},
+            "content": {"type": "string"},
+            "expected_text": {"type": "string"},
+        },
+        "required": ["start_line", "end_line", "content"],
+    },
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Offer:
-    """A tool of the registry as models are offered it."""
+    """A tool of the registry as models are offered it: in few words, since every request has it."""
 
     tool: str
     """Name in the registry."""
-    left_out: tuple[str, ...] = ()
-    """Parameters that models are not told of."""
+    doc: str
+    params: Mapping[str, str]
+    """Parameters that models are told of, with what they are if their names do not say it."""
+    refused: tuple[str, ...] = ()
+    """Parameters that are not theirs to give."""
     preset: Mapping[str, Any] = field(default_factory=dict)
     """Values of parameters that a model leaves out."""
-    advice: str = ""
-    """Sentence behind the tool's own description."""
+    schemas: Mapping[str, Any] = field(default_factory=dict)
+    """Simpler schemas of parameters than the registry's."""
 
     @property
     def name(self) -> str:
@@ -58,42 +87,108 @@ class _Offer:
 
 
 _OFFERS: Final = (
-    _Offer("block.list", ("depth",)),
+    _Offer(
+        "block.list",
+        "List blocks of the context in order.",
+        {"context": _CONTEXT, "kind": "", "after_block": "Go on behind this one.", "limit": ""},
+        ("depth",),
+    ),
     _Offer(
         "block.read",
+        "Read a block, or some lines of it. Lines are numbered from 0, in front of a tab; the"
+        " version that is named is the base_version of an edit.",
+        {**_PLACE, "range": "Lines, the end exclusive.", "version": "An earlier one."},
         ("line_numbers",),
         {"line_numbers": True},
-        "Lines are numbered from 0 and stand behind a tab; give the version that is named as"
-        " base_version when you edit.",
+        {"range": _RANGE_OF_LINES},
     ),
-    _Offer("block.search"),
-    _Offer("block.get", ("version",)),
-    _Offer("block.history"),
+    _Offer(
+        "block.search",
+        "Find text in a block, with the numbers of its lines.",
+        {**_PLACE, "query": "", "regex": ""},
+    ),
+    _Offer("block.get", "Read fields and lists of a block as JSON.", {**_PLACE, "field": ""}),
+    _Offer(
+        "block.history", "List who changed a block, and when.", {"block_id": _BLOCK, "limit": ""}
+    ),
     _Offer(
         "block.create",
+        "Write a text that stays, such as a plan or a draft; an answer is simply said.",
+        {"content": "", "parent_id": "", "after": "Block that it stands behind."},
         ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},
-        "For a text that stays, such as a plan or a draft; an answer is simply said.",
+        {"content": {"type": "string"}},
     ),
     _Offer(
         "block.edit",
-        advice="If somebody has changed these lines since, the answer shows them as they are now.",
+        "Put content in the place of the lines from start_line to end_line (exclusive), all"
+        " operations or none. Equal numbers insert, empty content deletes. If somebody has changed"
+        " these lines since base_version, the answer shows them as they are now.",
+        {**_PLACE, "operations": "", "base_version": "The version that you read."},
+        schemas={"operations": _LINES},
     ),
-    _Offer("block.apply_patch"),
-    _Offer("block.set_field"),
-    _Offer("block.push_item"),
-    _Offer("block.insert_item"),
-    _Offer("block.delete_item"),
-    _Offer("block.append_log"),
-    _Offer("block.undo"),
-    _Offer("block.exclude"),
-    _Offer("source.list"),
-    _Offer("source.read"),
-    _Offer("source.add"),
-    _Offer("context.list"),
-    _Offer("context.usage", ("exclude_contributions", "include_only_contributions", "model")),
-    _Offer("kernel.search"),
+    _Offer("block.apply_patch", "Apply a unified diff to a block.", {**_PLACE, "patch": ""}),
+    _Offer("block.set_field", "Set a field.", {**_PLACE, "field": "", "value": ""}),
+    _Offer("block.push_item", "Add an item to a list.", {**_PLACE, "field": "", "value": ""}),
+    _Offer(
+        "block.insert_item",
+        "Put an item before another one of a list.",
+        {**_PLACE, "field": "", "index": "", "value": ""},
+    ),
+    _Offer(
+        "block.delete_item",
+        "Take an item out of a list.",
+        {**_PLACE, "field": "", "index": ""},
+    ),
+    _Offer("block.append_log", "Add an entry to a log.", {**_PLACE, "entry": ""}),
+    _Offer(
+        "block.undo",
+        "Take back your last edit.",
+        {"block_id": "Only edits of this block.", "preview": "Only say what would change."},
+    ),
+    _Offer(
+        "block.exclude",
+        "Leave a block out of what models read, or let them read it again.",
+        {"block_id": _BLOCK, "excluded": ""},
+    ),
+    _Offer("source.list", "List the sources of the context.", {}),
+    _Offer("source.read", "Read a source.", {"path": "As in [path: ...]."}),
+    _Offer("source.add", "Add sources to cite; each gets a number.", {"sources": ""}),
+    _Offer("context.list", "List the contexts.", {}),
+    _Offer(
+        "context.usage",
+        "Estimate how many tokens the context takes.",
+        {},
+        ("exclude_contributions", "include_only_contributions", "model"),
+    ),
+    _Offer(
+        "kernel.search",
+        "Find text in all contexts.",
+        {"query": "", "regex": "", "kinds": "Kinds of blocks; only files if absent."},
+    ),
 )
+
+SMALL_SET: Final = ("block_read", "block_edit", "block_search", SHELL)
+"""Tools of a model with a small window: to read, to edit, to search and to run."""
+
+_SMALL_WINDOW: Final = 16_000
+"""Tokens; a model that takes fewer is told of the small set."""
+_NO_TOOLS_WINDOW: Final = 4_000
+"""Tokens; a model that takes fewer is told of no tools."""
+
+
+def tools_of(config: ModelConfig | None) -> tuple[str, ...] | None:
+    """Return the names of the tools of a model: those that are configured, else by its window.
+
+    None stands for all.
+    """
+    if config is None or config.tools is not None or config.window is None:
+        return config.tools if config is not None else None
+    window = config.window
+    tokens = window.input if window.total is None else min(window.input, window.total)
+    if tokens < _NO_TOOLS_WINDOW:
+        return ()
+    return SMALL_SET if tokens < _SMALL_WINDOW else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +236,7 @@ class ModelTools:
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Return the tools as the model is told of them, always in the same order."""
         tools = [(one, self._kernel.registry[one.tool]) for one in self._offers.values()]
-        offered = [_definition(one, tool.doc, tool.params) for one, tool in tools]
+        offered = [_definition(one, tool.params) for one, tool in tools]
         return (*offered, _SHELL_DEFINITION) if self._has_shell else tuple(offered)
 
     def prepare(self, name: str, arguments: Mapping[str, Any] | str) -> PreparedCall:
@@ -170,7 +265,7 @@ class ModelTools:
         return self._prepare(offer, tool, arguments)
 
     def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
-        if hidden := [name for name in said if name in offer.left_out]:
+        if hidden := [name for name in said if name in offer.refused]:
             raise invalid_params(f"{offer.name} does not take {', '.join(hidden)}.")
         arguments = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
         for key in _REFERENCES:
@@ -180,6 +275,11 @@ class ModelTools:
             arguments.setdefault("parent_id", self._prompt)
         elif "context" in tool.params.model_fields:
             arguments.setdefault("context", self._context.id)
+        if offer.tool == "block.edit" and isinstance(arguments.get("operations"), list):
+            arguments["operations"] = [
+                {"op": "replace", **one} if isinstance(one, Mapping) else one
+                for one in arguments["operations"]
+            ]
         try:
             tool.parse(arguments)
         except AntiphonError as error:
@@ -242,62 +342,48 @@ def _prepare_shell(arguments: Mapping[str, Any]) -> PreparedCall:
 
 _SHELL_DEFINITION: Final = ToolDefinition(
     SHELL,
-    "Run a command in the project's root and return what it prints. Only the owner of the kernel"
-    " has commands run, so the call may be refused or has to be allowed first.",
+    "Run a command in the project's root and return what it prints. The owner may have to allow it"
+    " first.",
     JsonObject(_SHELL_SCHEMA),
 )
 
 
 @cache
-def _definition(offer: _Offer, doc: str, params: type) -> ToolDefinition:
-    description = " ".join(part for part in (doc, offer.advice) if part)
-    schema = _schema(described_schema(params), offer)
-    return ToolDefinition(offer.name, description, JsonObject(schema))
-
-
-def _schema(described: Mapping[str, Any], offer: _Offer) -> dict[str, Any]:
-    """Return the schema of the arguments as services take it: without references and nulls."""
+def _definition(offer: _Offer, params: type) -> ToolDefinition:
+    described = described_schema(params)
+    known, shared = described.get("properties", {}), described.get("$defs", {})
     properties = {
-        key: _plain(value, described.get("$defs", {}))
-        for key, value in described.get("properties", {}).items()
-        if key not in offer.left_out
+        key: {
+            **(offer.schemas.get(key) or _plain(known[key], shared)),
+            **({"description": text} if text else {}),
+        }
+        for key, text in offer.params.items()
     }
-    if "context" in properties:
-        properties["context"]["description"] = _THIS_CONTEXT
-    needed = [
+    required = [
         key
         for key in described.get("required", ())
-        if key not in offer.left_out and key not in offer.preset
+        if key in offer.params and key not in offer.preset
     ]
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": needed,
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": properties, "required": required}
+    return ToolDefinition(offer.name, offer.doc, JsonObject(schema))
 
 
 def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema as services take it, without references, nulls and descriptions."""
     if isinstance(schema, list):
         return [_plain(one, definitions) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        named = definitions[schema["$ref"].rpartition("/")[2]]
-        schema = {**named, **{key: one for key, one in schema.items() if key != "$ref"}}
-    plain: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("discriminator", "title") or (key == "default" and value is None):
-            continue
-        plain["anyOf" if key == "oneOf" else key] = (
-            {name: _plain(one, definitions) for name, one in value.items()}
-            if key == "properties"
-            else _plain(value, definitions)
-        )
-    options = [one for one in plain.get("anyOf", ()) if one != {"type": "null"}]
-    if len(options) == 1 and isinstance(options[0], dict):
-        del plain["anyOf"]
-        plain = {**options[0], **plain}
-    elif options:
-        plain["anyOf"] = options
-    return plain
+        return _plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    plain = {
+        key: {name: _plain(one, definitions) for name, one in value.items()}
+        if key == "properties"
+        else _plain(value, definitions)
+        for key, value in schema.items()
+        if key not in _LEFT_OUT
+    }
+    options = [one for one in plain.pop("anyOf", ()) if one != {"type": "null"}]
+    if len(options) == 1:
+        return {**options[0], **plain}
+    return {**plain, "anyOf": options} if options else plain

@@ -22,7 +22,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.brief import system_text
-from antiphon_kernel.turns.model_tools import ModelTools
+from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
@@ -254,7 +254,7 @@ class TurnRunner:
         self, context: Context, config: ModelConfig | None, prompt: str | None = None
     ) -> tuple[str, tuple[ToolDefinition, ...]]:
         instructions = await asyncio.to_thread(self._settings.instructions)
-        names = config.tools if config is not None else None
+        names = tools_of(config)
         own = config.system if config is not None else ""
         system = system_text(instructions, own, has_tools=names != ())
         return system, ModelTools(self._kernel, context, prompt, names).definitions
@@ -475,7 +475,7 @@ class TurnRunner:
         """Read a context that a model may answer in, so that its first turn need not."""
         principal = await self.principal(model)
         config = await asyncio.to_thread(self.models.as_configured, model)
-        names = config.tools if config is not None else None
+        names = tools_of(config)
         tools = ModelTools(self._kernel, context, None, names)
         definitions = await asyncio.to_thread(lambda: tools.definitions)
         await layout_of(context).prepare(principal.id, is_plain=not definitions)

@@ -30,7 +30,7 @@ from antiphon_kernel.providers.token_usage import TokenUsage
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.model_tools import ModelTools
+from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
 from antiphon_kernel.turns.retrying import RetryNotice, delay_before
@@ -147,8 +147,7 @@ class Turn:
         self._settings = settings
         self._limits = settings.limits
         config, kernel, context = model.config, writer.kernel, writer.context
-        names = config.tools if config is not None else None
-        tools = ModelTools(kernel, context, prompt, names)
+        tools = ModelTools(kernel, context, prompt, tools_of(config))
         self._calls = ToolCalls(writer, presence, asker, tools, desk, settings.limits)
         self._make_reader = make_reader
         self._reader: PromptReader | None = None

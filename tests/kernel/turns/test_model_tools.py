@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from antiphon_kernel.providers import End, TextDelta, ToolCallEvent
-from antiphon_kernel.turns.model_tools import ModelTools
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers import End, ModelConfig, ModelKind, TextDelta, ToolCallEvent
+from antiphon_kernel.turns.model_tools import SMALL_SET, ModelTools, tools_of
 from antiphon_kernel.turns.permission import PermissionDecision, PermissionDesk, PermissionRequest
+from antiphon_kernel.turns.prompt_reading import instruction_tokens
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.roles import AccessRole
@@ -59,8 +62,57 @@ async def test_definitions_have_names_and_schemas_that_services_take(stage: Stag
         assert not {"$ref", "$defs", "oneOf", "discriminator"} & set(every_key(schema))
     edit = next(thaw(one.parameters) for one in tools if one.name == "block_edit")
     assert edit["required"] == ["block_id", "operations"]
-    variants = edit["properties"]["operations"]["items"]["anyOf"]
-    assert [one["properties"]["op"]["const"] for one in variants] == ["insert", "delete", "replace"]
+    operation = edit["properties"]["operations"]["items"]
+    assert operation["required"] == ["start_line", "end_line", "content"]
+
+
+@pytest.mark.parametrize(
+    ("window", "expected", "most"),
+    [
+        (None, None, 2_500),
+        (ModelWindow(128_000, 4_096), None, 2_500),
+        (ModelWindow(16_000, 2_000), None, 2_500),
+        (ModelWindow(15_999, 2_000), SMALL_SET, 800),
+        (ModelWindow(200_000, 2_000, total=8_000), SMALL_SET, 800),
+        (ModelWindow(4_000, 1_000), SMALL_SET, 800),
+        (ModelWindow(3_999, 1_000), (), 0),
+    ],
+)
+def test_tools_of_a_model_fit_its_window(
+    stage: Stage, window: ModelWindow | None, expected: Sequence[str] | None, most: int
+) -> None:
+    config = ModelConfig("aria", ModelKind.OPENAI, "x", window=window)
+    assert tools_of(config) == expected
+    assert tools_of(replace(config, tools=("block_get",))) == ("block_get",)
+    definitions = ModelTools(stage.kernel, stage.context, None, expected).definitions
+    assert expected is None or {one.name for one in definitions} == set(expected)
+    assert instruction_tokens("", definitions) <= most
+
+
+@pytest.mark.parametrize(("window", "tools"), [(8_000, 4), (6_000, 4), (3_000, 0)])
+async def test_model_with_a_small_window_is_asked(
+    open_stage: OpenStage, window: int, tools: int
+) -> None:
+    provider = Replying(DONE)
+    stage = await open_stage(remote(provider, window=ModelWindow(window, 1_000)))
+    await stage.play("Hello")
+    assert not stage.of_kind(BlockKind.ERROR)
+    assert [len(prompt.tools) for prompt in provider.prompts] == [tools]
+
+
+async def test_operation_of_an_edit_inserts_deletes_and_replaces(
+    stage: Stage, provider: Replying
+) -> None:
+    note = await stage.play("a\nb\nc\n")
+    operations = [
+        {"start_line": 0, "end_line": 0, "content": "above"},
+        {"start_line": 0, "end_line": 1, "content": ""},
+        {"start_line": 2, "end_line": 3, "content": "C\nd", "expected_text": "c\n"},
+    ]
+    edit = {"block_id": await stage.path(note), "operations": operations}
+    provider.then([call("block_edit", **edit)], DONE)
+    await stage.play("Edit.")
+    assert stage.text(note) == "above\nb\nC\nd\n"
 
 
 async def test_definitions_are_those_that_the_model_may_call(stage: Stage) -> None:

@@ -130,6 +130,7 @@ async def test_list_says_to_the_owner_where_keys_are_and_to_others_not(
             "key": "$ANTHROPIC_API_KEY",
             "window": {"input": 1000, "output": 100, "separate": False},
             "price": {"input": 1.0, "output": 2.0},
+            "tools": [],
         },
         {"name": "mine", "kind": "local", "model": "/home/ada/m.gguf", "default": False},
     ]

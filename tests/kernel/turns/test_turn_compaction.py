@@ -49,19 +49,19 @@ async def test_request_that_is_larger_than_the_window_is_compacted_first(
     open_stage: OpenStage,
 ) -> None:
     provider = Replying(DONE)
-    window = ModelWindow(input=10_000, output=500)
+    window = ModelWindow(input=5_500, output=500)
     stage = await open_stage(remote(provider, window=window))
     await talked(stage, provider, words=700)
     assert summaries(stage)
     for prompt in provider.prompts:
         check_correlation(prompt.conversation.messages)
-        assert size(prompt) <= 10_000
+        assert size(prompt) <= 5_500
     assert not stage.of_kind(BlockKind.ERROR)
 
 
 async def test_budget_of_the_owner_counts_as_a_smaller_window(open_stage: OpenStage) -> None:
     provider = Replying(DONE)
-    settings = TurnSettings(limits=TurnLimits(request_tokens=9_000))
+    settings = TurnSettings(limits=TurnLimits(request_tokens=6_200))
     stage = await open_stage(remote(provider), settings=settings)
     await talked(stage, provider, words=700)
     assert summaries(stage)
