@@ -66,7 +66,7 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 
 DEMO = "demo"
 
-END_SECONDS = 2.0
+END_SECONDS = 1.5
 """How long what is to be sent, or to be written down, may take when a signal ends the app."""
 
 KNOWN_SECONDS = 1.0
@@ -568,10 +568,14 @@ class AntiphonApp(App[None]):
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
         self.document_screen.keep_view()
         unheard = bool(self._draft.unheard)
-        with suppress(AntiphonError, TimeoutError):  # there is nobody left to be told
-            kept = await asyncio.wait_for(close_session(self.session, self._draft), END_SECONDS)
-            refused = self.session.status.refused
-            file = kept if refused is None else refused.file
+        closing = asyncio.ensure_future(close_session(self.session, self._draft))
+        # What was typed is written down before the connection is closed, which may take longer.
+        await asyncio.wait({closing}, timeout=END_SECONDS)
+        refused = self.session.status.refused
+        file = None if refused is None else refused.file
+        with suppress(AntiphonError):  # there is nobody left to be told
+            if closing.done():
+                file = closing.result() or file
             if file is not None and (unheard or refused is not self.document_screen.looked_at):
                 mark_untold(file)
         signal.signal(number, signal.SIG_DFL)

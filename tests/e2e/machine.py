@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,11 @@ class Machine:
         rows: int = 24,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        program: Sequence[str] = (ANTIPHON,),
     ) -> Terminal:
-        """Run `antiphon ARGUMENTS` in a terminal of its own."""
+        """Run `antiphon ARGUMENTS`, or another program, in a terminal of its own."""
         terminal = Terminal(
-            [ANTIPHON, *arguments],
+            [*program, *arguments],
             env={**self.env, **(env or {})},
             cols=cols,
             rows=rows,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -86,6 +87,7 @@ class Terminal:
         self.output = bytearray()
         """Every byte that was written to the terminal."""
         self._master, slave = os.openpty()
+        self._wake, self._woken = os.pipe()
         self._set_size(cols, rows)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
@@ -181,21 +183,32 @@ class Terminal:
         """The connection is lost: the terminal goes away under the program."""
         os.killpg(self.process.pid, signal.SIGHUP)
 
+    def disconnect(self) -> None:
+        """Close the terminal as a window is closed: its leader is signalled, reading it ends."""
+        os.close(self._woken)
+        self._reader.join(10)
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         """End whatever still runs in this terminal."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
         self._reader.join(10)
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
+            os.close(self._woken)
+        os.close(self._wake)
 
     def _set_size(self, cols: int, rows: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
     def _read(self) -> None:
         while True:
+            ready, _, _ = select.select([self._master, self._wake], [], [])
             try:
-                data = os.read(self._master, 65536)
+                data = os.read(self._master, 65536) if self._wake not in ready else b""
             except OSError:  # Linux: the last program has closed its side.
                 data = b""
             with self._changed:

@@ -127,19 +127,6 @@ def test_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
     )
 
 
-def test_lost_connection_ends_the_app_and_leaves_the_kernel(
-    machine: Machine, recorded: Recorded
-) -> None:
-    first = machine.terminal("demo", "--play", str(recorded.path))
-    first.wait_for("word0005")
-    kernel = machine.kernel()
-    first.hang_up()
-    first.wait_for_end()
-    second = machine.terminal("join")
-    second.wait_for("word0030", what="the model goes on writing")
-    assert machine.kernel() == kernel
-
-
 def test_kernel_that_cannot_start_ends_the_app_with_its_log(
     machine: Machine, tmp_path: Path
 ) -> None:

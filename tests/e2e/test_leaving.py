@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.e2e.machine import Machine
+import pytest
+
+from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal
+from tests.recordings import numbered_recording
 from tests.waiting import wait_until
 
 
@@ -102,6 +107,72 @@ def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> Non
     read = machine.call(data, "block.read", block_id=block)
     assert read["content"] == "the last words of a long day, some text"
     assert kept_in(machine) == ""
+
+
+def under_make(machine: Machine, *arguments: str) -> Terminal:
+    """Run `antiphon` as a target of a Makefile does: make leads the session, and waits for it."""
+    makefile = machine.home / "Makefile"
+    makefile.write_text(f"start:\n\t@{shlex.join([ANTIPHON, *arguments])}\n")
+    return machine.terminal(program=["make", "-s", "-f", str(makefile), "start"])
+
+
+def descendants(pid: int) -> list[int]:
+    """Return a process and all that it and its children have started."""
+    found = [pid]
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [one for child in thread.read_text().split() for one in descendants(int(child))]
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill_leader(terminal: Terminal) -> None:
+    os.kill(terminal.process.pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="lists processes by /proc")
+@pytest.mark.parametrize(
+    ("is_made", "go"),
+    [
+        (False, Terminal.hang_up),
+        (False, Terminal.disconnect),
+        (True, Terminal.hang_up),
+        (True, Terminal.disconnect),
+        (True, kill_leader),
+    ],
+)
+def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
+    machine: Machine, tmp_path: Path, *, is_made: bool, go: Callable[[Terminal], None]
+) -> None:
+    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=900, pause_ms=60)
+    start = ["demo", "--play", str(recorded.path)]
+    terminal = under_make(machine, *start) if is_made else machine.terminal(*start)
+    terminal.wait_for("word0002")
+    started = [*descendants(terminal.process.pid), machine.kernel().pid]
+    go(terminal)
+    wait_until(lambda: not any(map(is_running, started)), "everything has ended")
+
+
+@pytest.mark.parametrize("go", [Terminal.disconnect, kill_leader])
+def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
+    machine: Machine, go: Callable[[Terminal], None]
+) -> None:
+    begin(machine)
+    terminal = under_make(machine, "join")
+    terminal.wait_for("live")
+    terminal.type("half a message")
+    terminal.wait_for("half a message")
+    started = descendants(terminal.process.pid)
+    go(terminal)
+    wait_until(lambda: not any(map(is_running, started)), "the app has ended")
+    assert is_running(machine.kernel().pid)
+    again = machine.terminal("join")
+    again.wait_for("half a message")
 
 
 FAULTY = """

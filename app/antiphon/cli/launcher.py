@@ -34,6 +34,7 @@ class KernelLauncher:
         self.data = data
         self._project = project
         self._arguments = tuple(arguments)
+        self._is_throw_away = "--exit-with-last-client" in self._arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._restarted = False
         self._ended: int | None = None
@@ -129,7 +130,8 @@ class KernelLauncher:
         with os.fdopen(log_file, "ab") as log:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                # A throw-away kernel ends when this process has ended, and so the pipe.
+                stdin=subprocess.PIPE if self._is_throw_away else subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 cwd=self._project,

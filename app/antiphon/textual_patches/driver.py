@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import signal
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
@@ -239,8 +240,10 @@ class TerminalDriver(LinuxDriver):
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
                 if selector.select(POLL_SECONDS):
-                    data = os.read(self.fileno, READ_BYTES)
+                    data = self._read()
                     if not data:
+                        # A session leader such as make may keep the signal to itself.
+                        os.kill(os.getpid(), signal.SIGHUP)
                         break
                     # Half a character makes no text yet, and an empty piece would end the parser.
                     if text := decoder.decode(data):
@@ -250,6 +253,13 @@ class TerminalDriver(LinuxDriver):
                     ahead = 0
                     self._wait_for_app()
         self._process(parser.feed(""))
+
+    def _read(self) -> bytes:
+        """Return what was typed; nothing if the terminal is gone."""
+        try:
+            return os.read(self.fileno, READ_BYTES)
+        except OSError:
+            return b""
 
     def _process(self, messages: Iterable[Message]) -> int:
         """Give messages to the app; return how many there were."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from pathlib import Path
 
@@ -27,6 +29,14 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 @click.group(cls=CommandGroup)
 def main() -> None:
     """The antiphon kernel, without the app."""
+
+
+def _pipe_of_starter() -> int | None:
+    """Return the descriptor of standard input if it is a pipe."""
+    try:
+        return 0 if stat.S_ISFIFO(os.fstat(0).st_mode) else None
+    except OSError:
+        return None
 
 
 for _command in (backup_command, restore_command, doctor_command, log_command, trust_command):
@@ -76,7 +86,8 @@ for _command in (backup_command, restore_command, doctor_command, log_command, t
     "--exit-with-last-client",
     "with_last_client",
     is_flag=True,
-    help="End shortly after the last client has left.",
+    help="End shortly after the last client has left; at once when standard input is a pipe that"
+    " whoever started the kernel has closed.",
 )
 def serve(
     data: Path | None,
@@ -105,6 +116,7 @@ def serve(
         local=local,
         speed=speed,
         idle_policy=IdlePolicy.with_last_client() if with_last_client else IdlePolicy(alone, alone),
+        starter=_pipe_of_starter() if with_last_client else None,
     )
 
     def ready(address: KernelAddress) -> None:

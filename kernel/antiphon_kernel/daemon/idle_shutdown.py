@@ -12,7 +12,7 @@ from antiphon_kernel.types.clock import Clock
 IDLE_SECONDS: Final = 30 * 60.0
 """A project's kernel ends after this long without a connection."""
 
-CHECK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,11 @@ class IdlePolicy:
         """End with the last client: long enough for a slow start, a reconnect, a restart."""
         return cls(before_first_client=60.0, after_last_client=10.0)
 
+    @classmethod
+    def without_starter(cls) -> IdlePolicy:
+        """End with the last client, at once: who would start it again has gone."""
+        return cls(before_first_client=0.0, after_last_client=0.0)
+
 
 class IdleShutdown:
     """Watches how long a kernel has been alone."""
@@ -39,6 +44,12 @@ class IdleShutdown:
         self._someone_came = False
         self._visits = 0
         self._alone_since = clock.monotonic()
+        self._has_starter = True
+
+    def lose_starter(self) -> None:
+        """Wait for nobody any more, nor for a turn: whoever started the process has gone."""
+        self._has_starter = False
+        self._idle_policy = IdlePolicy.without_starter()
 
     def observe(self, connections: int, *, visits: int = 0, busy: bool = False) -> bool:
         """Take note of what is going on now; whether it is time to end.
@@ -52,7 +63,7 @@ class IdleShutdown:
         came, self._visits = visits > self._visits, visits
         if connections or came:
             self._someone_came = True
-        if connections or came or busy:
+        if connections or (self._has_starter and (came or busy)):
             self._alone_since = now
         wait = (
             self._idle_policy.after_last_client

@@ -52,6 +52,9 @@ END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _log = logging.getLogger(__name__)
 
 
+_PIPE_BYTES: Final = 4_096
+
+
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
     """Settings of one kernel process."""
@@ -69,6 +72,8 @@ class DaemonSettings:
     local: bool = False
     """The small model that a package brings begins by itself, in place of recordings."""
     idle_policy: IdlePolicy = field(default_factory=IdlePolicy)
+    starter: int | None = None
+    """Descriptor of a pipe that whoever started the process holds open for as long as they run."""
 
 
 def run_kernel(
@@ -142,6 +147,8 @@ async def _run(
             gc.freeze()
             ready(address)
             idleness = IdleShutdown(settings.idle_policy, clock)
+            if settings.starter is not None:
+                _watch_end(settings.starter, idleness.lose_starter)
             alone = asyncio.create_task(
                 idleness.wait(
                     lambda: server.connections, lambda: server.visits, lambda: turns.busy
@@ -156,6 +163,18 @@ async def _run(
             _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
     if kernel.journal.lost is not None:
         raise kernel.journal.lost  # the exit code says that not all is as it was left
+
+
+def _watch_end(pipe: int, ended: Callable[[], None]) -> None:
+    """Call back when the other end of a pipe is closed; what is written to it is not read."""
+    loop = asyncio.get_running_loop()
+
+    def readable() -> None:
+        if not os.read(pipe, _PIPE_BYTES):
+            loop.remove_reader(pipe)
+            ended()
+
+    loop.add_reader(pipe, readable)
 
 
 def _end(ending: asyncio.Future[str], reason: str) -> None:
