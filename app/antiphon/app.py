@@ -45,6 +45,7 @@ from antiphon.textual_patches.driver import (
     InputPaused,
     PasteRefused,
     TerminalDriver,
+    TerminalLost,
     is_linux_console,
 )
 from antiphon.textual_patches.gone_widgets import forget_first_screen
@@ -372,6 +373,9 @@ class AntiphonApp(App[None]):
             f" {LONGEST_PASTE:,} that are taken at once."
         )
 
+    def on_terminal_lost(self, message: TerminalLost) -> None:
+        self._end_by(signal.SIGHUP)
+
     def on_input_paused(self, message: InputPaused) -> None:
         """Let the terminal be read on when the keys so far are handled."""
         self.run_worker(self._read_on(message.resume), name="input")
@@ -582,10 +586,10 @@ class AntiphonApp(App[None]):
         os.kill(os.getpid(), number)
 
     def _listen_to(self, number: signal.Signals) -> None:
-        def came() -> None:
-            self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
+        asyncio.get_running_loop().add_signal_handler(number, self._end_by, number)
 
-        asyncio.get_running_loop().add_signal_handler(number, came)
+    def _end_by(self, number: signal.Signals) -> None:
+        self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
 
     def _register_themes(self) -> tuple[FileProblem, ...]:
         loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import selectors
-import signal
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
@@ -67,6 +66,11 @@ class PasteRefused(Message):
     """A paste was longer than what is taken; nothing of it is there any more."""
 
     characters: int
+
+
+@dataclass
+class TerminalLost(Message):
+    """The terminal is gone; its session's leader, such as make, may have kept the signal."""
 
 
 @dataclass
@@ -242,8 +246,7 @@ class TerminalDriver(LinuxDriver):
                 if selector.select(POLL_SECONDS):
                     data = self._read()
                     if not data:
-                        # A session leader such as make may keep the signal to itself.
-                        os.kill(os.getpid(), signal.SIGHUP)
+                        self.process_message(TerminalLost())
                         break
                     # Half a character makes no text yet, and an empty piece would end the parser.
                     if text := decoder.decode(data):
