@@ -52,6 +52,17 @@ class Mode(StrEnum):
     """Typing what to look for."""
 
 
+class Owner(StrEnum):
+    """Class of the widget, or screen, with the method `action_<name>` of an action."""
+
+    SCREEN = "ConversationScreen"
+    PAGE = "DocumentPage"
+    CELLS = "CellList"
+    COMPOSER = "MessageComposer"
+    FIND = "FindBar"
+    SIDEBAR = "Sidebar"
+
+
 @dataclass(frozen=True, slots=True)
 class ActionContext:
     """Decides which keys work and what they are called."""
@@ -124,8 +135,8 @@ def _always_enabled(situation: ActionContext) -> bool:
 class Action:
     """One thing a person can do with a key.
 
-    The document screen has a method `action_<name>` for each, unless `typed` says that the key
-    only has its meaning as text.
+    Its owner has a method `action_<name>`, unless `typed` says that the key only has its meaning
+    as text.
     """
 
     name: str
@@ -133,6 +144,7 @@ class Action:
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode] = frozenset(Mode)
+    owner: Owner = Owner.SCREEN
     words: str = ""
     """Text of the footer, two or three words; an action without one is not in the footer. Names in
     braces like `{stoppable}` are filled in."""
@@ -188,18 +200,20 @@ _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
 _EDIT: Final = frozenset({Mode.EDIT})
 
-_write = partial(Action, modes=_WRITE)
-_navigate = partial(Action, modes=_NAVIGATE)
+_write = partial(Action, modes=_WRITE, owner=Owner.COMPOSER)
+_navigate = partial(Action, modes=_NAVIGATE, owner=Owner.PAGE)
+_in_list = partial(Action, modes=_NAVIGATE, owner=Owner.CELLS)
 _on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
 _asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
-_edit = partial(Action, modes=_EDIT)
+_edit = partial(Action, modes=_EDIT, owner=Owner.PAGE)
 _cell_command = partial(
     Action,
     modes=_EDIT | _NAVIGATE,
+    owner=Owner.PAGE,
     enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
 )
-_contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}))
-_find = partial(Action, modes=frozenset({Mode.FIND}))
+_contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}), owner=Owner.SIDEBAR)
+_find = partial(Action, modes=frozenset({Mode.FIND}), owner=Owner.FIND)
 
 
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -385,15 +399,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "To the hit before; before the first one to the last.",
         enabled=lambda now: now.finding,
     ),
-    _navigate(
+    Action(
         "write",
         ("i", "tab", "escape"),
         "To the composer.",
+        modes=_NAVIGATE,
         words="write",
         title="Write a message",
         enabled=lambda now: now.composing or not now.reading,
     ),
-    _navigate(
+    _in_list(
         "fold",
         ("space",),
         "Fold the cell to a line, or open it, of a call what it printed; a click on its ▸ or ▾ does"
@@ -619,6 +634,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         (),
         "Copy the cell with its author, a call and its output as code.",
         modes=_EDIT | _NAVIGATE,
+        owner=Owner.PAGE,
         title="Copy the cell as Markdown",
         enabled=lambda now: now.focused or now.mode is Mode.EDIT,
     ),
@@ -628,7 +644,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Copy the cell with everything that the kernel says of it.",
         title="Copy the cell as JSON",
     ),
-    _navigate(
+    _in_list(
         "next_unread",
         ("right_square_bracket",),
         "To the next cell that has not been read.",
@@ -636,30 +652,30 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Next unread",
         enabled=lambda now: now.unread,
     ),
-    _navigate(
+    _in_list(
         "previous_unread",
         ("left_square_bracket",),
         "To the previous cell that has not been read.",
         title="Previous unread",
         enabled=lambda now: now.unread,
     ),
-    _navigate(
+    _in_list(
         "fold_thinking",
         ("z",),
         "Fold all thinking, or open it.",
         words="thinking",
         title="Fold or open all thinking",
     ),
-    _navigate(
+    _in_list(
         "next_cell", ("down", "j"), "The next cell.", words="cell", footer=lambda now: now.reading
     ),
-    _navigate("previous_cell", ("up", "k"), "The cell before."),
-    _navigate("line_down", ("J",), "A line down; the cursor stays on the screen."),
-    _navigate("line_up", ("K",), "A line up."),
-    _navigate("half_page_down", ("ctrl+d",), "Half a page down."),
-    _navigate("half_page_up", ("ctrl+u",), "Half a page up."),
-    _navigate("first_cell", ("g", "home"), "The first cell.", title="First cell"),
-    _navigate("last_cell", ("G", "end"), "The last cell.", title="Last cell"),
+    _in_list("previous_cell", ("up", "k"), "The cell before."),
+    _in_list("line_down", ("J",), "A line down; the cursor stays on the screen."),
+    _in_list("line_up", ("K",), "A line up."),
+    _in_list("half_page_down", ("ctrl+d",), "Half a page down."),
+    _in_list("half_page_up", ("ctrl+u",), "Half a page up."),
+    _in_list("first_cell", ("g", "home"), "The first cell.", title="First cell"),
+    _in_list("last_cell", ("G", "end"), "The last cell.", title="Last cell"),
     _edit("edit_next", ("ctrl+down",), "Edit the next cell."),
     _edit("edit_previous", ("ctrl+up",), "Edit the cell before.", words="neighbour"),
     # Anywhere
@@ -673,7 +689,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("page_down", ("pagedown",), "A page down.", priority=True),
     Action("help", ("f1",), "This page.", words="help", title="Help", priority=True),
-    _navigate("show_help", ("question_mark",), "This page."),
+    Action("show_help", ("question_mark",), "This page.", modes=_NAVIGATE),
     Action(
         "palette",
         ("ctrl+p",),
@@ -712,7 +728,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Search in all contexts",
         enabled=lambda now: now.live,
     ),
-    _navigate("find_text", ("slash",), "Find a text in the context."),
+    Action("find_text", ("slash",), "Find a text in the context.", modes=_NAVIGATE),
     Action(
         "sidebar",
         ("f2",),

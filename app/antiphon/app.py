@@ -31,9 +31,10 @@ from antiphon.palette import PaletteCommands, shown_theme
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
-from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.document_screen import DocumentScreen, ScreenState
+from antiphon.screens.background_tasks import ReportsFailedTasks
+from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon.screens.modals import rejected_location
+from antiphon.screens.screen_state import ScreenState
 from antiphon.screens.text_merge import repeat_edits
 from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
@@ -172,8 +173,8 @@ class AntiphonApp(App[None]):
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)  # else it is never removed
         self._place = place or place_name(options)
 
-    def get_default_screen(self) -> DocumentScreen:
-        return DocumentScreen(
+    def get_default_screen(self) -> ConversationScreen:
+        return ConversationScreen(
             self.session,
             self._draft,
             place=self._place,
@@ -201,9 +202,9 @@ class AntiphonApp(App[None]):
         return (self._neutral_text,)
 
     @property
-    def document_screen(self) -> DocumentScreen:
+    def document_screen(self) -> ConversationScreen:
         screen = self.screen_stack[0]
-        assert isinstance(screen, DocumentScreen)
+        assert isinstance(screen, ConversationScreen)
         return screen
 
     async def on_event(self, event: events.Event) -> None:
@@ -221,7 +222,7 @@ class AntiphonApp(App[None]):
     async def _hand_on(self, event: events.Event) -> None:
         """Give a key to what has the focus, as what it means to the person."""
         screen = self.screen
-        if isinstance(event, events.Key) and isinstance(screen, DocumentScreen):
+        if isinstance(event, events.Key) and isinstance(screen, ConversationScreen):
             key = screen.keymap.translate(event.key, screen.mode)
             if key is None:
                 screen.hint(screen.keymap.explain(event.key, screen.mode))
@@ -233,7 +234,7 @@ class AntiphonApp(App[None]):
     def _ends_following(self, event: events.Event) -> bool:
         """Follow nobody any more; whether that is all that the person wanted by it."""
         first = self.screen_stack[0]
-        has_stopped = isinstance(first, DocumentScreen) and first.stop_following()
+        has_stopped = isinstance(first, ConversationScreen) and first.following.stop()
         return has_stopped and isinstance(event, events.Key) and event.key == "escape"
 
     def on_mount(self) -> None:
@@ -315,14 +316,14 @@ class AntiphonApp(App[None]):
         if before.is_live:
             with suppress(AntiphonError):  # leaving it writes down what was refused
                 await before.replica.saved()
-            await self.document_screen.refresh_contexts()
+            await self.document_screen.contexts.refresh()
         async with self._replacing:  # else the message goes on in the other context
             await self._switch_session(context, block, query)
         release_keys()
 
     async def _switch_session(self, context: str, block: str | None, query: str) -> None:
         before = self.session
-        self._label = self.document_screen.label_of(context)
+        self._label = self.document_screen.contexts.label_of(context)
         self._options = replace(self._options, context=context)
         self.session, draft = self._new_session(self._options), self._draft
         try:
@@ -343,14 +344,15 @@ class AntiphonApp(App[None]):
         if kept is not None:
             self.document_screen.hint(not_confirmed(kept), weighty=True)
 
-    def on_document_screen_happened(self, message: DocumentScreen.Happened) -> None:
+    @on(ConversationScreen.Happened)
+    def _happened(self, message: ConversationScreen.Happened) -> None:
         """Call the person back who looks elsewhere."""
         call = self._attention.call(message.text) if self.settings.notifications else ""
         if call and self._driver is not None:
             self._driver.write(call)
 
-    @on(BackgroundTaskMixin.TaskFailed)
-    def _task_failed(self, message: BackgroundTaskMixin.TaskFailed) -> None:
+    @on(ReportsFailedTasks.TaskFailed)
+    def _task_failed(self, message: ReportsFailedTasks.TaskFailed) -> None:
         self.document_screen.hint(f"Something went wrong: {message.error!r}")
 
     def watch_title(self, title: str) -> None:
@@ -409,8 +411,8 @@ class AntiphonApp(App[None]):
         if before is not None:
             self.theme = before
 
-    @on(DocumentScreen.SettingChosen)
-    def _setting_chosen(self, message: DocumentScreen.SettingChosen) -> None:
+    @on(ConversationScreen.SettingChosen)
+    def _setting_chosen(self, message: ConversationScreen.SettingChosen) -> None:
         """Keep a choice for later runs; a theme is shown from now on."""
         name, value = message.name, message.value
         if name == "theme":
@@ -503,7 +505,7 @@ class AntiphonApp(App[None]):
             for stop in stops:
                 stop()
 
-    async def _show_document(self, same_context: DocumentScreen | None = None) -> None:
+    async def _show_document(self, same_context: ConversationScreen | None = None) -> None:
         """Show the session's document; the message of a screen of the `same_context` goes on."""
         while same_context is None and len(self.screen_stack) > 1:
             await self.screen.dismiss(None)  # so that whoever has asked there goes on
@@ -525,13 +527,15 @@ class AntiphonApp(App[None]):
         if refused is not None:
             self.document_screen.hint(rejected_location(refused), weighty=True)
 
-    async def _remove_screen(self, mode: str, screen: DocumentScreen, is_replaced: bool) -> None:
+    async def _remove_screen(
+        self, mode: str, screen: ConversationScreen, is_replaced: bool
+    ) -> None:
         """Take away a screen that is not shown any more, when all is done that was begun there.
 
         Args:
             is_replaced: whether its session goes on, with another document.
         """
-        for work in [one for one in self.workers if one.node is screen]:
+        for work in [one for one in self.workers if screen in one.node.ancestors_with_self]:
             with suppress(WorkerError):  # which the screen has told of
                 await work.wait()
         if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
@@ -560,7 +564,7 @@ class AntiphonApp(App[None]):
                 " keeps what was written in a file."
             )
             return
-        await self.document_screen.refresh_contexts()
+        await self.document_screen.contexts.refresh()
         try:
             kept = await close_session(self.session, self._draft)
         except AntiphonError as error:
@@ -580,7 +584,9 @@ class AntiphonApp(App[None]):
         with suppress(AntiphonError):  # there is nobody left to be told
             if closing.done():
                 file = closing.result() or file
-            if file is not None and (unheard or refused is not self.document_screen.looked_at):
+            if file is not None and (
+                unheard or refused is not self.document_screen.people.looked_at
+            ):
                 mark_untold(file)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -17,7 +17,7 @@ from textual.keys import (
     key_to_character,
 )
 
-from antiphon.actions import ACTIONS, SHOWN_KEYS, Action, ActionContext, Mode, shown_key
+from antiphon.actions import ACTIONS, SHOWN_KEYS, Action, ActionContext, Mode, Owner, shown_key
 from antiphon_kernel.types.quoting import join_names, quote
 
 _ANYWHERE: Final = frozenset(Mode)
@@ -59,18 +59,16 @@ def takes_keys(name: str, situation: Callable[[], ActionContext]) -> bool:
     return takes is None or takes(situation())
 
 
-def bindings() -> list[Binding]:
-    """Return a binding for each key that is not text, and one for each action's chosen keys."""
+def bindings(owner: Owner) -> list[Binding]:
+    """Return a binding for each key of an owner's actions, and one for each one's chosen keys."""
+    actions = [one for one in ACTIONS if one.owner is owner and not one.typed]
     built_in = [
         Binding(key, action.name, show=False, priority=action.priority)
-        for action in ACTIONS
-        if not action.typed
+        for action in actions
         for key in action.keys
     ]
     chosen = [
-        Binding(_CHOSEN + action.name, action.name, show=False, priority=True)
-        for action in ACTIONS
-        if not action.typed
+        Binding(_CHOSEN + action.name, action.name, show=False, priority=True) for action in actions
     ]
     return built_in + chosen
 

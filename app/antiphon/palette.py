@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.conversation_screen import ConversationScreen
 
 _TITLE_COLUMNS: Final = 48
 
@@ -44,8 +44,8 @@ class PaletteCommands(Provider):
     """Request to the kernel for its contexts."""
 
     async def startup(self) -> None:
-        if isinstance(self.screen, DocumentScreen):
-            self._asked = asyncio.create_task(self.screen.refresh_contexts(), name="palette")
+        if isinstance(self.screen, ConversationScreen):
+            self._asked = asyncio.create_task(self.screen.contexts.refresh(), name="palette")
 
     async def discover(self) -> Hits:
         for entry in await self._entries():
@@ -65,21 +65,21 @@ class PaletteCommands(Provider):
             # Textual cancels a search when more is typed; the request goes on for the next one.
             await asyncio.wait({self._asked})
         screen = self.screen
-        return self._of(screen) if isinstance(screen, DocumentScreen) else iter(())
+        return self._of(screen) if isinstance(screen, ConversationScreen) else iter(())
 
-    def _of(self, screen: DocumentScreen) -> Iterator[PaletteEntry]:
+    def _of(self, screen: ConversationScreen) -> Iterator[PaletteEntry]:
         def run(method: str, *args: str) -> Callable[[], object]:
             return lambda: getattr(screen.shown_now, method)(*args)
 
         for action in screen.keymap.palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
-            yield PaletteEntry(title, action.shown_keys(), run(f"action_{action.name}"))
-        doing = {one.principal: one.doing for one in screen.participants()}
-        for one in screen.to_follow:
+            yield PaletteEntry(title, action.shown_keys(), run("perform", action.name))
+        doing = {one.principal: one.doing for one in screen.people.participants()}
+        for one in screen.following.others():
             name = displayable_in_a_row(one.username)
             words = doing.get(one.principal, "")
             yield PaletteEntry(f"Follow {name}", words, run("follow", one.principal))
-        for context in screen.contexts:
+        for context in screen.contexts.others:
             unread = f"●{context.unread}" if context.unread else ""
             show = run("open_context", context.id)
             yield PaletteEntry(f"Context: {context.label}", unread, show)

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from antiphon.actions import SHOWN_KEYS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
-from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import DataFolder
@@ -137,7 +137,7 @@ class Opened:
         self.pilot = pilot
 
     @property
-    def screen(self) -> DocumentScreen:
+    def screen(self) -> ConversationScreen:
         return self.app.document_screen
 
     @property

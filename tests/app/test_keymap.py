@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from textual.binding import Binding
 
-from antiphon.actions import ACTIONS, Action, ActionContext, Mode, shown_key
+from antiphon.actions import ACTIONS, Action, ActionContext, Mode, Owner, shown_key
 from antiphon.keymap import KeyMap, bindings, check_keys, parse_key, works_in
+from antiphon.local_user import requires_write
 from antiphon.locations import config_folder
 from antiphon.render.cell_theme import CellTheme
-from antiphon.screens.base_screen import requires_write
-from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.cell_list import CellList
+from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.document_page import DocumentPage
+from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import help_rows
 from antiphon.settings import SETTINGS_FILE
-from antiphon.widgets.status import HintBar
+from antiphon.widgets.sidebar import Sidebar
+from antiphon.widgets.status import FindBar, HintBar
 from tests.app.opened import World, opened
 from tests.app.render.notation import bundled_theme
 from tests.waiting import until
@@ -22,23 +27,31 @@ def test_named_actions_are_written_as_their_keys() -> None:
     assert keymap.name_keys(text) == "Ctrl+G or redo, <key:nothing> and <b>"
 
 
-def test_every_action_has_a_name_of_its_own_and_a_method() -> None:
+OWNERS = {
+    one.__name__: one
+    for one in (ConversationScreen, DocumentPage, CellList, MessageComposer, FindBar, Sidebar)
+}
+
+
+def method_of(action: Action) -> object:
+    return getattr(OWNERS[action.owner], f"action_{action.name}", None)
+
+
+def all_bindings() -> list[Binding]:
+    return [one for owner in Owner for one in bindings(owner)]
+
+
+def test_every_action_has_a_name_of_its_own_and_a_method_of_its_owner() -> None:
     names = [one.name for one in ACTIONS]
     assert len(names) == len(set(names))
-    missing = [
-        one.name
-        for one in ACTIONS
-        if not one.typed and not hasattr(DocumentScreen, f"action_{one.name}")
-    ]
-    assert missing == []
+    assert [one.name for one in ACTIONS if not one.typed and method_of(one) is None] == []
 
 
 def test_actions_that_change_what_others_see_are_those_that_require_write() -> None:
     guarded = {
         one.name
         for one in ACTIONS
-        if requires_write(lambda screen: None).__code__
-        is getattr(getattr(DocumentScreen, f"action_{one.name}", None), "__code__", None)
+        if requires_write(lambda screen: None).__code__ is getattr(method_of(one), "__code__", None)
     }
     assert guarded == {one.name for one in ACTIONS if one.mutates and not one.typed}
 
@@ -59,15 +72,15 @@ def test_key_that_is_taken_at_times_is_asked_about_first(mode: Mode) -> None:
 
 
 def test_keymap_uses_no_alt_and_no_tmux_key() -> None:
-    assert not {one.key for one in bindings() if one.key == "ctrl+b" or "alt" in one.key}
+    assert not {one.key for one in all_bindings() if one.key == "ctrl+b" or "alt" in one.key}
 
 
 def test_letters_are_never_taken_from_a_text() -> None:
-    assert not {one.key for one in bindings() if one.priority and len(one.key) == 1}
+    assert not {one.key for one in all_bindings() if one.priority and len(one.key) == 1}
 
 
 def test_keymap_text_input_has_no_binding() -> None:
-    assert "at" not in {one.key for one in bindings()}
+    assert "at" not in {one.key for one in all_bindings()}
 
 
 def test_key_works_in_the_modes_of_its_action_only() -> None:

@@ -77,7 +77,7 @@ async def test_title_counts_what_is_unread_in_the_context_before(
     await title_is(there, "antiphon: notes")
     await there.live()
     await here.cell("news")
-    await there.screen.fetch_contexts()
+    await there.screen.contexts.fetch()
     await title_is(there, "antiphon: notes · 1 unread elsewhere")
 
 

@@ -23,10 +23,10 @@ from antiphon.keymap import KeyMap
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
-from antiphon.screens.base_screen import PRIVATE
-from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon.screens.history import HistoryModal
 from antiphon.screens.history_source import HistorySource
+from antiphon.screens.input_focus import PRIVATE
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus
@@ -123,7 +123,7 @@ class CellsApp(App[None]):
     """The widgets of the document screen around a sample."""
 
     CSS = AntiphonApp.CSS
-    AUTO_FOCUS = DocumentScreen.AUTO_FOCUS
+    AUTO_FOCUS = ConversationScreen.AUTO_FOCUS
 
     def __init__(self, sample: Sample, theme: str) -> None:
         super().__init__()

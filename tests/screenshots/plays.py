@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
-from antiphon.screens.base_screen import READ_SECONDS
+from antiphon.screens.questions import READ_SECONDS
 from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.contexts import Context

@@ -1,10 +1,11 @@
-"""Work of a screen in the background, and its failures."""
+"""Work of screens and widgets in the background, and its failures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeVar
 
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, WorkType
@@ -12,14 +13,23 @@ from textual.worker import Worker, WorkerState, WorkType
 Result = TypeVar("Result")
 
 
-class BackgroundTaskMixin(Screen[Result]):
-    """Screen that tells the app of failed workers: Textual tells nobody but the screen."""
+class ReportsFailedTasks(DOMNode):
+    """Screen or widget that tells the app of its failed workers: Textual tells nobody else."""
 
     @dataclass
     class TaskFailed(Message):
-        """A worker of the screen has failed."""
+        """A worker has failed."""
 
         error: BaseException
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.log.error(event.worker.error)
+            self.post_message(ReportsFailedTasks.TaskFailed(event.worker.error))
+
+
+class BackgroundTaskMixin(Screen[Result], ReportsFailedTasks):
+    """Screen with work in the background."""
 
     def run_one_of(self, group: str, work: WorkType[None]) -> None:
         """Do this beside everything else, unless one of the group is being done.
@@ -29,7 +39,9 @@ class BackgroundTaskMixin(Screen[Result]):
         if not any(one.node is self and one.group == group for one in self.workers):
             self.run_worker(work, group=group, exit_on_error=False)
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.log.error(event.worker.error)
-            self.post_message(BackgroundTaskMixin.TaskFailed(event.worker.error))
+    def run_last_of(self, group: str, work: WorkType[None]) -> None:
+        """Do this beside everything else; of a group only the last one goes on.
+
+        It takes a function: of a coroutine that is dropped before it begins Python warns.
+        """
+        self.run_worker(work, group=group, exclusive=True, exit_on_error=False)

@@ -8,17 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon.widgets.block_list import (
-    Anchor,
-    CellChange,
-    CellModel,
-    DocumentView,
-    HitPlace,
-    TextFinder,
-)
+from textual.widget import Widget
+
+from antiphon.screens.cell_list import CellList
+from antiphon.widgets.block_list import Anchor, CellChange, DocumentView, HitPlace, TextFinder
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import FindBar
 from antiphon_kernel.text.transform import shift_through
+from antiphon_kernel.types.signal import Signal
 
 PAUSE_SECONDS: Final = 0.001
 """Between two slices of a search, for keys and frames."""
@@ -47,23 +44,30 @@ class _BeforeFind:
 class FindView:
     """Search for a text in the cells, or in the one that is edited.
 
-    It is open from `open` until `end` or `go_back`, also while the person does something else.
+    It is open from `open` until `end` or `leave`, also while the person does something else.
     """
 
     def __init__(
         self,
         area: DocumentView,
-        source: CellModel,
+        cells: CellList,
         bar: FindBar,
+        hint: Callable[[str], None],
         run: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
     ) -> None:
         """`run` does some work in the background; of a group, only the last one goes on."""
         self._area = area
-        self._cells = area.cells
-        self._source = source
+        self._cells = cells
+        self._source = cells.source
         self._bar = bar
+        bar.search = self
+        self._hint = hint
         self._run = run
-        self.finder = TextFinder(source)
+        self.focused_before: Widget | None = None
+        """Widget that had the focus before the search."""
+        self.changed = Signal[()]()
+        """The search has ended."""
+        self.finder = TextFinder(self._source)
         self.is_open = False
         self._origin: _BeforeFind | None = None
         self.place: HitPlace | None = None
@@ -73,7 +77,7 @@ class FindView:
         self._wake = asyncio.Event()
         self._typed = asyncio.Event()
         self.finder.changed.listen(lambda changed: self._wake.set())
-        source.changed.listen(self._cells_changed)
+        self._source.changed.listen(self._cells_changed)
 
     def close(self) -> None:
         self.is_open = False
@@ -159,9 +163,17 @@ class FindView:
         self._bar.hide()
         self._cells.show_hits(None)
         self._wake.set()
+        self.changed.notify()
 
-    def go_back(self) -> None:
+    def leave(self) -> None:
         """End the search and go to where the person was before it."""
+        self._go_back()
+        before: Widget | None = self._area.editor or self.focused_before
+        if before is None or not before.is_attached:
+            before = self._cells
+        before.focus(scroll_visible=False)
+
+    def _go_back(self) -> None:
         origin, opened = self._origin, [one for one in self._opened if self._cells.has_cell(one)]
         self.end()
         if opened:
@@ -217,8 +229,19 @@ class FindView:
         number = f"{finder.number(self.place):,} of " if self.place is not None else ""
         return f"{number}{total:,}{more}"
 
-    def go(self, direction: int) -> bool:
-        """Go to the next hit (1) or the one before (-1); False if there is none."""
+    def step(self, direction: int) -> None:
+        """Go to the next hit (1) or the one before (-1), or say why not."""
+        if not self.is_open:
+            self._hint("Nothing is searched for: / finds a text, then n and N go from hit to hit.")
+            return
+        before = self._cells.position(), self.place
+        if not self._go(direction):
+            self._hint("There is no hit to go to.")
+        elif (self._cells.position(), self.place) == before:
+            self._hint("This is the only hit.")
+
+    def _go(self, direction: int) -> bool:
+        """Go to a hit; False if there is none."""
         start = self.place or (self._origin.start if self._origin is not None else None)
         if start is None or not self._cells.has_cell(start.block):
             start = next((HitPlace(block, -1) for block, _ in self.finder), None)

@@ -8,11 +8,14 @@ from typing import Final
 from textual.timer import Timer
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.own_presence import OwnPresence
 from antiphon.session import Session
 from antiphon.widgets.block_list import CellChange, CellModel, DocumentView
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
+from antiphon_kernel.types.quoting import join_names
+from antiphon_kernel.types.signal import Signal
 
 SHOWN_SECONDS: Final = 5.0
 """How long others see that one points at something, or asks them to come."""
@@ -29,14 +32,14 @@ class Following:
         session: Session,
         area: DocumentView,
         hint: Callable[[str], None],
-        publish: Callable[[], None],
+        presence: OwnPresence,
         *,
         read_all: Callable[[], None],
         clock: Clock | None = None,
     ) -> None:
         """
         Args:
-            publish: tells the others what this says of the person here.
+            presence: tells the others that the person here points or gathers.
             read_all: asks for the earlier cells, if somebody is in one that is not here.
         """
         self._session = session
@@ -44,15 +47,15 @@ class Following:
         self._source: CellModel = area.source
         self._cells = area.cells
         self._hint = hint
-        self._publish = publish
+        self._presence = presence
         self._read_all = read_all
         self._clock = clock or SystemClock()
         self.followed: str | None = None
         """Principal id of who is followed."""
-        self.pointer: TextPlace | None = None
-        """The text that the person here points at."""
-        self.gathers = False
-        """The person here asks the others to come."""
+        self._has_just_stopped = False
+        """The last key has ended it."""
+        self.changed = Signal[()]()
+        """Somebody else is followed, or nobody."""
         self._timer: Timer | None = None
         self._called: dict[str, float] = {}
         """Times at which people have asked to come, by principal id."""
@@ -91,16 +94,33 @@ class Following:
         return None if state is None else displayable_in_a_row(state.username)
 
     def follow(self, principal: str) -> None:
+        """Keep the view at what somebody else sees or writes, until the first key."""
         self._area.leave()
         self.followed = principal
         self.update()
+        self.changed.notify()
+
+    def follow_who_is_in(self, block: str | None) -> None:
+        """Follow who is in a cell; say who could be followed if it is nobody."""
+        if self._has_just_stopped:
+            return
+        meant, others = self.in_cell(block), self.others()
+        if meant is not None:
+            self.follow(meant.principal)
+        elif others:
+            names = join_names([displayable_in_a_row(one.username) for one in others])
+            self._hint(f"Nobody is in this cell: Ctrl+P, Follow, for {names}.")
+        else:
+            self._hint("Nobody else is here to be followed.")
 
     def stop(self) -> bool:
-        """Follow nobody any more, and say so; whether somebody was followed."""
+        """Follow nobody any more, at each key, and say so; whether somebody was followed."""
+        self._has_just_stopped = self.followed is not None
         if self.followed is None:
             return False
         name, self.followed = self.name, None
         self._hint(f"You are on your own again{f', not with {name}' if name else ''}.")
+        self.changed.notify()
         return True
 
     def text_changed(self, change: CellChange) -> None:
@@ -149,32 +169,44 @@ class Following:
 
     # Pointing and gathering
 
-    def point(self) -> bool:
-        """Point at a line of the focused cell, the next one each time; False if there is none."""
+    def point(self) -> None:
+        """Point at a line of the focused cell, the next one each time."""
+        before = self._presence.pointer
+        chosen = self._next_line(before)
+        if chosen is None:
+            self._hint("There is no line to point at.")
+            return
+        self._say(chosen, gathers=self._presence.gathers)
+        if chosen == before:
+            self._hint("You point at it: there is no other line of the cell here.")
+
+    def _next_line(self, before: TextPlace | None) -> TextPlace | None:
+        """Return the line of the focused cell to point at after another one; None without one."""
         cells, block = self._cells, self._cells.focused_cell
         lines = cells.shown.lines(block) if block is not None else []
         places = [(line, text) for line in lines if (text := cells.shown.text_of(line)) is not None]
         if not places:
-            return False
+            return None
         chosen = next((text for line, text in places if line == cells.clicked), places[0][1])
-        if self.pointer is not None and self.pointer.block == block:
-            below = (text for _, text in places if text.start > self.pointer.start)
+        if before is not None and before.block == block:
+            below = (text for _, text in places if text.start > before.start)
             chosen = next(below, chosen)
-        self._say(chosen, gathers=self.gathers)
-        return True
+        return chosen
 
     def gather(self) -> None:
-        self._say(self.pointer, gathers=True)
+        """Ask the others to come to where the person is."""
+        self._say(self._presence.pointer, gathers=True)
+        self._hint("The others are asked to come here.")
 
     def _say(self, pointer: TextPlace | None, *, gathers: bool) -> None:
-        self.pointer, self.gathers = pointer, gathers
+        self._presence.pointer, self._presence.gathers = pointer, gathers
         self._source.point(pointer)
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         if pointer is not None or gathers:
             self._timer = self._cells.set_timer(SHOWN_SECONDS, self._over)
-        self._publish()
+        self._presence.publish()
 
     def _over(self) -> None:
         self._timer = None

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from antiphon.session import Session
 from antiphon_kernel.types.errors import AntiphonError
 
 
+class Hint(Protocol):
+    """Says one sentence to the person; no hint takes the place of a weighty one."""
+
+    def __call__(self, text: str, *, weighty: bool = False) -> None: ...
+
+
 class KernelCalls:
     """Calls whose failure is a hint, never an exception."""
 
-    def __init__(self, session: Session, hint: Callable[[str], None]) -> None:
+    def __init__(self, session: Session, hint: Hint) -> None:
         self.session = session
         self.hint = hint
 

@@ -2,12 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.view_state import ViewStateController
+from antiphon.widgets.block_list import CellModel, MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
+from antiphon_kernel.types.signal import Signal
+
+ANSWER_SECONDS: Final = 0.5
+"""How long is waited for the list of contexts before something else is done."""
+
+
+class KnownContexts:
+    """The contexts as the kernel listed them last, and which messages here branch."""
+
+    def __init__(
+        self, kernel: KernelCalls, memory: ViewStateController, source: CellModel, asked_for: str
+    ) -> None:
+        """`asked_for` is the name of the context here until the document says it."""
+        self._kernel = kernel
+        self._document = kernel.session.document
+        self._memory = memory
+        self._source = source
+        self._asked_for = asked_for
+        self._listed: Sequence[ContextName] = ()
+        self._branched_at: Sequence[tuple[str, int]] = ()
+        """Ids and versions of the contexts when it was last asked where they branch."""
+        self.changed = Signal[()]()
+
+    @property
+    def label(self) -> str:
+        """The name of the context here."""
+        return displayable_in_a_row(self._document.label or self._asked_for)
+
+    @property
+    def others(self) -> Sequence[ContextName]:
+        return [one for one in self._listed if one.id != self._document.context]
+
+    @property
+    def all(self) -> Sequence[ContextName]:
+        """The contexts, this one among them, also if it is archived."""
+        here = self._document.context
+        named = [one if one.id != here else one._replace(label=self.label) for one in self._listed]
+        if not any(one.id == here for one in named):
+            mark = " · archived" if self._document.archived else ""
+            named.append(ContextName(here or "", self.label + mark))
+        return named
+
+    def label_of(self, context: str) -> str | None:
+        """Return the label of a context of the kernel, as far as it is known."""
+        if context == self._document.context:
+            return self.label
+        return next((one.label for one in self._listed if one.id == context), None)
+
+    async def fetch(self) -> None:
+        if not self._kernel.session.is_live:
+            return
+        self._listed = await list_contexts(self._kernel, self._memory.seen())
+        self._source.show_labels({one.id: displayable_in_a_row(one.label) for one in self._listed})
+        for one in self._listed:
+            if one.id == self._document.context:
+                self._memory.saw(one.id, one.version)
+        self.changed.notify()
+
+    async def refresh(self) -> None:
+        """As `fetch`, but do not wait long for the kernel's answer."""
+        asked = asyncio.create_task(self.fetch(), name="contexts")
+        await asyncio.wait({asked}, timeout=ANSWER_SECONDS)
+
+    async def fetch_branches(self) -> None:
+        """Ask which contexts there are, and if some are forks, which messages here branch."""
+        await self.fetch()
+        now = [(one.id, one.version) for one in self._listed]
+        if now == self._branched_at:
+            return
+        has_forks = any(one.source is not None for one in self._listed)
+        found = await self._siblings() if has_forks else {}
+        if found is not None:
+            self._branched_at = now
+            self._source.branches.show(found)
+            self.changed.notify()
+
+    async def _siblings(self) -> Mapping[tuple[str, ...], Siblings] | None:
+        """Return the siblings of each message that has some, by its blocks; None if not said."""
+        params = {"context": self._document.context}
+        result = await self._kernel.call(
+            "message.branches", params, "The branches cannot be listed"
+        )
+        if result is None:
+            return None
+        return {
+            tuple(one["blocks"]): Siblings(
+                one["position"], tuple(map(MessageLocation.of, one["siblings"]))
+            )
+            for one in result["messages"]
+        }
 
 
 async def list_contexts(

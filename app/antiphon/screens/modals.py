@@ -58,6 +58,8 @@ KEY_ADVICE: Final = (
 
 Result = TypeVar("Result")
 
+NO_CELL: Final = "There is no cell yet."
+
 PAGE_START: Final = "This is the start of the page."
 
 PAGE_END: Final = "This is the end of the page."

@@ -21,7 +21,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import first_line
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.kernel_calls import Hint, KernelCalls
 from antiphon.screens.known_contexts import (
     create_context,
     fork_context,
@@ -87,7 +87,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         Binding("escape,q,ctrl+c", "dismiss", show=False),
     ]
 
-    def __init__(self, kernel: Callable[[Callable[[str], None]], KernelCalls]) -> None:
+    def __init__(self, kernel: Callable[[Hint], KernelCalls]) -> None:
         """`kernel` returns the calls, which say what is wrong with the given function."""
         super().__init__()
         self.kernel = kernel(self.notify_person)
@@ -111,7 +111,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self.set_interval(REFRESH_SECONDS, self.refresh_entries)
         self.refresh_entries()
 
-    def notify_person(self, text: str) -> None:
+    def notify_person(self, text: str, *, weighty: bool = False) -> None:
         """Say something below the list; on the last row of the screen if the list is longer.
 
         Above a question it is said there.
@@ -222,7 +222,7 @@ class ContextsPanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Callable[[str], None]], KernelCalls],
+        kernel: Callable[[Hint], KernelCalls],
         seen: Callable[[], dict[str, int]],
         here: str,
         show: Callable[[str], None],
@@ -404,7 +404,7 @@ class PeoplePanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Callable[[str], None]], KernelCalls],
+        kernel: Callable[[Hint], KernelCalls],
         me: str | None,
         colour: Callable[[str], int],
         follow: Callable[[str], bool],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -125,3 +125,13 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option.id)
+
+
+async def choose(app: App[Any], title: str, choices: Sequence[PickerEntry]) -> str | None:
+    """Let the person choose one of some entries, in a worker; None if they choose none."""
+
+    async def ask(typed: str) -> Sequence[PickerEntry]:
+        wanted = typed.casefold()
+        return [one for one in choices if wanted in f"{one.line} {one.detail}".casefold()]
+
+    return await app.push_screen_wait(PickerModal(title, ask))

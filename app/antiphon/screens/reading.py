@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.kernel_calls import Hint, KernelCalls
 from antiphon.screens.panels import Panel
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import StatusSpan
@@ -36,7 +36,7 @@ class ReadingPanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Callable[[str], None]], KernelCalls],
+        kernel: Callable[[Hint], KernelCalls],
         model: str | None,
         changed: Signal[CellChange],
     ) -> None:

@@ -244,7 +244,7 @@ async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
     await cells_become(there, text)
     await there.edit()
     await there.press(cursor)
-    there.screen.action_split()
+    there.screen.perform("split")
     await hint(there, words)
     assert shown_cells(there) == [text]
 

@@ -112,7 +112,7 @@ async def test_context_that_there_is_not_is_told_and_stays(there: Opened) -> Non
 
 async def test_context_is_not_left_offline(here: World, there: Opened) -> None:
     await here.call("context.create", label="other")
-    await there.screen.fetch_contexts()
+    await there.screen.contexts.fetch()
     await here.close_doors()
     await until(lambda: not there.app.session.is_live, "offline")
     await there.type("/context other")

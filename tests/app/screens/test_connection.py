@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
-from antiphon.screens.document_screen import NOTICED_SECONDS
+from antiphon.screens.connection_watch import NOTICED_SECONDS
 from antiphon_kernel.storage import journal
 from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import PATIENCE, until
@@ -334,7 +334,7 @@ async def test_edits_that_cannot_be_written_down_when_a_context_is_left_are_told
             proxy.stop()
             left.document.splice(block, 0, 0, "lost ")
 
-        monkeypatch.setattr(there.screen, "refresh_contexts", write_when_all_is_saved)
+        monkeypatch.setattr(there.screen.contexts, "refresh", write_when_all_is_saved)
         (state_folder() / "refused").write_text("in the way")
         there.screen.open_context("notes")
         await until(lambda: "cannot be written" in (there.screen.hint_shown or ""), "a hint")

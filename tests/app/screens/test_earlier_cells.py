@@ -13,8 +13,8 @@ from textual.widgets import Input
 from antiphon import session
 from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
-from antiphon.screens import document_screen
-from antiphon.screens.document_actions import EARLIER_OFFLINE
+from antiphon.screens import earlier_cells
+from antiphon.screens.earlier_cells import EARLIER_OFFLINE
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
@@ -28,7 +28,7 @@ RECENT = 30
 @pytest.fixture(autouse=True)
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "RECENT_BLOCKS", RECENT)
-    monkeypatch.setattr(document_screen, "CELLS_ABOVE", 5)
+    monkeypatch.setattr(earlier_cells, "CELLS_ABOVE", 5)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ async def test_replaced_screen_bears_a_person_in_a_cell_that_only_the_next_one_h
     async with opened(here, size=(140, 40)) as there:
         await there.live()
         screen = there.screen
-        await until(lambda: any(one.block == cells[0] for one in screen.participants()))
+        await until(lambda: any(one.block == cells[0] for one in screen.people.participants()))
         await there.app.session.read_earlier(ALL)
         await until(lambda: there.app.session.document is not screen.source.document)
         screen.set_focus(None)
@@ -347,7 +347,7 @@ async def test_message_is_edited_on_when_earlier_cells_have_come(
     await was_sent(here, "my message")
     await recent.press("up")
     await until(lambda: recent.screen.situation.own_message, "the message is chosen")
-    recent.screen.action_send_again()
+    recent.screen.perform("send_again")
     screen = recent.screen
     await recent.app.session.read_earlier(2 * ALL)
     await replaced(recent, screen)
@@ -373,9 +373,9 @@ async def test_line_that_is_pointed_at_among_earlier_cells_is_told_of(
     async with opened(here, as_name="bela") as guest:
         await guest.press("up", "g")
         await guest.sees("cell 0 ")
-        guest.screen.action_point()
+        guest.screen.perform("point")
         await recent.sees("bela points at a line out of sight")
-        recent.screen.action_to_writer()
+        recent.screen.perform("to_writer")
         await recent.sees("cell 0 ")
 
 
@@ -413,7 +413,7 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
             await there.app.session.read_earlier(2 * ALL)
             await replaced(there, screen)
             await there.sees("aria asks")
-            assert there.screen.asked_call is not None
+            assert there.screen.situation.waiting
 
 
 async def test_viewer_reads_and_searches_earlier_cells(here: World, cells: list[str]) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.actions import Mode
 from antiphon.running_blocks import RunningBlocks
-from antiphon.screens import document_screen
+from antiphon.screens import own_presence
 from antiphon.screens.blame_view import REFRESH_SECONDS
 from antiphon.widgets.status import DraftPreview, HintBar, LiveStrip
 from antiphon_kernel.types.enums import Activity, Status
@@ -108,7 +108,7 @@ async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
     def is_typing() -> bool:
         return any(one.activity == "typing" for one in present().values())
 
-    monkeypatch.setattr(document_screen, "TYPING_SECONDS", 3_600.0)
+    monkeypatch.setattr(own_presence, "TYPING_SECONDS", 3_600.0)
     await there.type("a")
     await until(is_typing, "typing")
     if then == "sends":
@@ -118,7 +118,7 @@ async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
     elif then == "leaves":
         await there.press("escape")
     else:
-        monkeypatch.setattr(document_screen, "TYPING_SECONDS", 0.01)
+        monkeypatch.setattr(own_presence, "TYPING_SECONDS", 0.01)
         await there.type("b")
     await until(lambda: not is_typing(), "no typing")
 

@@ -28,9 +28,10 @@ async def enter(there: Opened, mode: Mode) -> None:
         await there.app.pop_screen()
     screen = there.screen
     if screen.mode is Mode.CONTEXTS:
-        screen.action_leave_contexts()
+        screen.perform("leave_contexts")
+        await until(lambda: screen.mode is not Mode.CONTEXTS, "the sidebar is left")
     if screen.mode is Mode.FIND:
-        screen.action_leave_find()
+        screen.perform("leave_find")
     screen.area.leave()
     match mode:
         case Mode.WRITE:
@@ -41,9 +42,9 @@ async def enter(there: Opened, mode: Mode) -> None:
             screen.cells.focus()
             screen.area.edit(screen.source.ids()[1])
         case Mode.CONTEXTS:
-            screen.action_sidebar()
+            screen.perform("sidebar")
         case Mode.FIND:
-            screen.action_find()
+            screen.perform("find")
     await there.mode(mode)
     await screen_updated()
 

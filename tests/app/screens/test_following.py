@@ -58,7 +58,7 @@ async def test_follow_is_ended_by_its_key_and_by_esc_which_do_no_more(
     await there.press(key)
     await there.sees("You are on your own again")
     assert there.screen.mode is Mode.NAVIGATE
-    await until(lambda: there.screen.stop_following() is False, "nobody is followed")
+    await until(lambda: there.screen.following.stop() is False, "nobody is followed")
 
 
 async def test_follow_shows_the_cursor_of_who_writes(pair: tuple[Opened, Opened]) -> None:
@@ -103,11 +103,11 @@ async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Ope
     there, guest = pair
     await guest.press("up", "g")
     await guest.sees("cell 0")
-    guest.screen.action_gather()
+    guest.screen.perform("gather")
     await there.sees("bela asks you to come: F3 goes there.")
     await there.press("f3")
     await there.sees("cell 0")
-    assert there.screen.stop_following() is False
+    assert there.screen.following.stop() is False
 
 
 async def test_point_marks_a_line_for_all_for_a_moment(
@@ -137,7 +137,7 @@ async def test_point_once_more_is_at_the_next_line(
     block = await here.cell("first\n\nsecond\n\nthird")
     await there.sees("third")
     await there.press("up", "p")
-    mine = there.screen._following  # noqa: SLF001
+    mine = there.screen.own_presence
     text = there.screen.source.text(block)
 
     def pointed() -> str:

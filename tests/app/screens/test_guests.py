@@ -100,12 +100,12 @@ async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_
             if action.typed or action.name in LEAVE:
                 continue
             await alone(there)
-            getattr(there.screen, f"action_{action.name}")()
+            there.screen.perform(action.name)
             if action.mutates and TOLD not in hint(there):
                 silent.append(action.name)
         assert silent == []
         await alone(there)
-        for command in there.screen.commands().values():
+        for command in there.screen.commands.available().values():
             if command.argument and command.name not in ("theme", "context"):
                 there.screen.hint("-")
                 calling = command.run("x")
@@ -114,7 +114,7 @@ async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_
                 assert "Not " in hint(there)
         for wish in "rF":
             await alone(there)
-            there.screen.action_history()
+            there.screen.perform("history")
             await until(lambda: shows_history(there), "the history")
             await there.press(wish)
             await until(lambda: TOLD in hint(there), "told after a wish in the history")

@@ -90,7 +90,7 @@ async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Open
     await until(lambda: not there.shows("Anything else?"), "the page before")
     await there.sees("rye bread")
     await there.press("F")
-    await until(lambda: there.screen.label != "default", "the fork is shown")
+    await until(lambda: there.screen.contexts.label != "default", "the fork is shown")
     await there.sees("rye bread")
     assert not there.shows("Anything else?")
 

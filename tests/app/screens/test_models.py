@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.known_models import ModelsHere
+from antiphon.screens.model_turns import ModelTurns
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ModelKind, ModelPrice, ProviderError
 from antiphon_kernel.providers.events import Usage
@@ -57,7 +57,7 @@ async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> 
 async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DocumentScreen, "_turns", lambda _: [])
+    monkeypatch.setattr(ModelTurns, "current", lambda _: [])
     async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
         await until(lambda: there.screen.models.here.default == "aria", "the models")
         here.aria.say(Usage(1000, 20))

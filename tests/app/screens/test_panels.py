@@ -96,7 +96,7 @@ async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
     await there.sees("Enter make it")
     await there.type("plans")
     await there.press("enter")
-    await until(lambda: there.screen.label == "plans", "the new context is on screen")
+    await until(lambda: there.screen.contexts.label == "plans", "the new context is on screen")
     assert await labels(here) == ["default", "plans"]
 
 
@@ -111,7 +111,7 @@ async def test_label_that_is_taken_is_told_and_can_be_mended(here: World, there:
     await there.sees("Not made:")
     await there.type("2")
     await there.press("enter")
-    await until(lambda: there.screen.label == "plans2", "the new context is on screen")
+    await until(lambda: there.screen.contexts.label == "plans2", "the new context is on screen")
 
 
 async def test_context_is_renamed_archived_and_brought_back(here: World, there: Opened) -> None:
@@ -139,7 +139,7 @@ async def test_context_is_forked_and_the_fork_opened(here: World, there: Opened)
     await there.press("f4")
     await there.sees("Where do we begin?")
     await there.press("F")
-    await until(lambda: there.screen.label not in ("default", ""), "the fork is on screen")
+    await until(lambda: there.screen.contexts.label not in ("default", ""), "the fork is on screen")
     await there.sees("Where do we begin?")
 
 
@@ -270,4 +270,4 @@ async def test_click_chooses_an_entry_and_a_double_click_opens_it(
     assert isinstance(panel, Panel)
     assert row in panel.chosen_rows
     await there.pilot.click("_ChoicePage", offset=(4, row), times=2)
-    await until(lambda: there.screen.label == "plans", "opened")
+    await until(lambda: there.screen.contexts.label == "plans", "opened")

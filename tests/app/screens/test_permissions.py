@@ -10,9 +10,8 @@ import pytest
 from antiphon.actions import ACTIONS, Mode
 from antiphon.keymap import KeyMap
 from antiphon.render.status_label import permission_question
-from antiphon.screens.base_screen import READ_SECONDS
-from antiphon.screens.document_actions import JUST_APPEARED, NOTHING_TO_DECIDE
 from antiphon.screens.modals import REASON_ASKED
+from antiphon.screens.questions import JUST_APPEARED, NOTHING_TO_DECIDE, READ_SECONDS
 from antiphon_kernel.providers.events import End, ToolCallEvent
 from antiphon_kernel.types.roles import AccessRole
 from tests.app.opened import Opened, World, opened, world
@@ -205,7 +204,7 @@ async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened)
         await theirs.mode(Mode.NAVIGATE)
         assert not theirs.screen.situation.asks
         await theirs.press("o")
-        theirs.screen.action_allow_once()
+        theirs.screen.perform("allow_once")
         await theirs.sees(NOTHING_TO_DECIDE)
     assert here.kernel.tool_permissions.undecided()
     assert not has_run(here)

@@ -28,8 +28,8 @@ from antiphon import session
 from antiphon.actions import ACTIONS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.render.cell_renderer import CellRenderer
-from antiphon.screens import document_screen
-from antiphon.screens.base_screen import READING
+from antiphon.screens import earlier_cells
+from antiphon.screens.input_focus import READING
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.document.changes import DocumentChange
@@ -228,7 +228,7 @@ class Player:
     @property
     def _writes(self) -> bool:
         screen = self.there.screen
-        is_text = screen.mode in (Mode.WRITE, Mode.EDIT) and screen.mode_word != READING
+        is_text = screen.mode in (Mode.WRITE, Mode.EDIT) and screen.situation.mode_word != READING
         return is_text and not self.is_covered
 
     async def act(self) -> None:
@@ -263,7 +263,7 @@ class Player:
             case "paste" if self._writes:
                 await self._paste()
             case "command" if self._writes:
-                names = sorted(there.screen.commands())
+                names = sorted(there.screen.commands.available())
                 await self._press(*rng.choice(("/", "!", "/theme ")), *rng.choice(names), "enter")
             case "type" if there.screen.mode is Mode.FIND:
                 await self._press(rng.choice("word "))
@@ -500,7 +500,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CellRenderer, "failed", failed)
     if SEED % 2:
         monkeypatch.setattr(session, "RECENT_BLOCKS", 3)
-        monkeypatch.setattr(document_screen, "CELLS_ABOVE", 1)
+        monkeypatch.setattr(earlier_cells, "CELLS_ABOVE", 1)
     LEAVING.clear()
 
 

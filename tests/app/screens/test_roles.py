@@ -268,7 +268,7 @@ async def test_kicked_user_reads_writes_nothing_and_joins_again(here: World) -> 
         assert not re.search(r"T\d\d:", hint(there))
         assert there.shows("my some text")
         await here.call("kernel.kick", principal="vera", minutes=0)
-        there.screen.action_join_again()
+        there.screen.perform("join_again")
         await there.sees("editor · live")
         assert there.shows("my some text")
         await there.type("hello")

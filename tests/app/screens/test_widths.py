@@ -21,8 +21,9 @@ from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap
 from antiphon.local_user import SHUT_OUT, VIEWER
 from antiphon.options import AppOptions
+from antiphon.screens.first_page_text import placeholder
 from antiphon.screens.history import HistoryModal
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.kernel_calls import Hint, KernelCalls
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
@@ -122,7 +123,7 @@ READ = f"A message of {PLACEHOLDER} that has many words: " + "more of them " * 2
 class Reading(KernelCalls):
     """Answers what a model reads: a message with long lines."""
 
-    def __init__(self, hint: Callable[[str], None]) -> None:
+    def __init__(self, hint: Hint) -> None:
         super().__init__(Session(AppOptions(Path("nowhere"))), hint)
 
     async def call(
@@ -186,9 +187,9 @@ async def test_empty_message_says_what_it_is_for_at_the_least_width(here: World)
         screen = there.screen
         room = screen.composer.editor.size.width
         for is_private, mode in product((False, True), Mode):
-            if is_private:
-                screen.composer.draft.make_private()
-            screen.mode = mode
-            assert cell_len(screen._placeholder()[0]) <= room  # noqa: SLF001
+            words = placeholder(
+                screen.keymap, screen.user, mode, is_private=is_private, finds=False
+            )
+            assert cell_len(words[0]) <= room
         for denial in (VIEWER, SHUT_OUT):
             assert cell_len(screen.keymap.name_keys(denial.instead[0])) <= room

@@ -47,10 +47,10 @@ class DocumentView(Widget):
 
         reason: str
 
-    def __init__(self, source: CellModel) -> None:
+    def __init__(self, source: CellModel, cells: BlockList | None = None) -> None:
         super().__init__()
         self.source = source
-        self.cells = BlockList(source)
+        self.cells = cells or BlockList(source)
         self.editor: CellEditor | None = None
         self._last_places: dict[str, tuple[int, int | None]] = {}
         self._stop_watching = source.changed.listen(self._carry_last_places)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from textual import events
+from textual.binding import BindingType
 from textual.message import Message
 
+from antiphon.actions import Owner
+from antiphon.keymap import bindings
 from antiphon.widgets.status import Participant, Row, StatusRows, StatusSpan
 from antiphon_kernel.types.roles import AccessRole
 
@@ -110,13 +113,24 @@ class Sidebar(StatusRows, can_focus=True):
     Sidebar.-open {{ display: block; }}
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.SIDEBAR)]
+
     blank_columns = 1
 
     @dataclass
-    class ContextClicked(Message):
-        """A context of the list was clicked; `context` is its id."""
+    class ContextChosen(Message):
+        """A context of the list is to be opened; `context` is its id."""
 
         context: str
+
+    class Left(Message):
+        """The person goes back to where they were."""
+
+    @dataclass
+    class EndReached(Message):
+        """There is no context in the direction of a step; `reason` is a sentence."""
+
+        reason: str
 
     @dataclass
     class PersonClicked(Message):
@@ -149,6 +163,25 @@ class Sidebar(StatusRows, can_focus=True):
             self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
         self._layout_rows()
 
+    def action_next_context(self) -> None:
+        self._step(1)
+
+    def action_previous_context(self) -> None:
+        self._step(-1)
+
+    def _step(self, step: int) -> None:
+        before = self.chosen
+        self.choose(step)
+        if self.chosen == before:
+            end = "last" if step > 0 else "first"
+            self.post_message(self.EndReached(f"This is the {end} context."))
+
+    def action_open_context(self) -> None:
+        self.post_message(self.ContextChosen(self.chosen))
+
+    def action_leave_contexts(self) -> None:
+        self.post_message(self.Left())
+
     def on_focus(self) -> None:
         self._layout_rows()
 
@@ -159,7 +192,7 @@ class Sidebar(StatusRows, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         if 0 < event.y <= len(self._shown):
             context = self._contexts[self._shown[event.y - 1]].context
-            self.post_message(self.ContextClicked(context.id))
+            self.post_message(self.ContextChosen(context.id))
         first = len(self._rows) - len(self._people)
         if first <= event.y < len(self._rows):
             person = self._people[event.y - first].person

@@ -1,0 +1,386 @@
+"""Changes of whole cells: cut out, bring back, exclude, move and split, each of which is undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon.actions import Mode
+from antiphon.screens.chosen_cell import ChosenCell, results_of
+from antiphon.screens.earlier_cells import EARLIER_CELLS, EarlierCells
+from antiphon.screens.input_focus import InputFocus
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.picker import PickerEntry, choose
+from antiphon.widgets.block_list import CellChange, DocumentView
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.signal import Signal
+
+IT_STAYS = "It stays where it is."
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool of the kernel and its parameters."""
+
+    tool: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """A change of whole cells, and how it is taken back."""
+
+    calls: tuple[ToolCall, ...]
+    back: tuple[ToolCall, ...]
+    blocks: frozenset[str]
+    """Cells at which the person takes it back or makes it again."""
+    focus: str
+    """The cell to go to when it has been taken back."""
+    undone: str
+    """Sentence that says that it has been taken back."""
+    made: tuple[str, str] | None = None
+    """Cell that it made, with its text; once that is another, the change is not taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangerState:
+    """State that a later screen of the same context goes on with."""
+
+    arranged: Sequence[Arrangement] = ()
+    disarranged: Sequence[Arrangement] = ()
+    moving: str | None = None
+    brings_back: bool = False
+
+
+class CellArranger:
+    """Changes whole cells by tools of the kernel, and takes these changes back."""
+
+    def __init__(
+        self,
+        kernel: KernelCalls,
+        focus: InputFocus,
+        chosen: ChosenCell,
+        area: DocumentView,
+        earlier: EarlierCells,
+    ) -> None:
+        self._kernel = kernel
+        self._hint = kernel.hint
+        self._focus = focus
+        self._chosen = chosen
+        self._area = area
+        self._cells = area.cells
+        self._source = area.source
+        self._earlier = earlier
+        self._working = asyncio.Lock()
+        """Held while cells are changed: u, pressed before the kernel answers, waits."""
+        self._arranged: list[Arrangement] = []
+        """Changes since the last letter, the last of which u takes back."""
+        self._disarranged: list[Arrangement] = []
+        """Changes that were taken back, the last of which Ctrl+Y makes again."""
+        self.moving: str | None = None
+        """The cell for which the person looks for another place."""
+        self._brings_back = False
+        """The person waits for cells that are not here, to choose one that is cut out."""
+        self.changed = Signal[()]()
+        """Another place is looked for, for a cell, or no more."""
+
+    def state(self) -> ArrangerState:
+        return ArrangerState(self._arranged, self._disarranged, self.moving, self._brings_back)
+
+    def resume(self, state: ArrangerState) -> None:
+        """Go on with the changes, and the move, of the screen before this one."""
+        self._arranged, self._disarranged = list(state.arranged), list(state.disarranged)
+        if state.moving is not None and state.moving in self._source.document:
+            self.moving = state.moving
+            self.show_move()
+
+    def forget(self) -> None:
+        """A letter was typed: u takes that back next."""
+        self._arranged.clear()
+        self._disarranged.clear()
+
+    def forget_undone(self) -> None:
+        """Something else was taken back: Ctrl+Y makes that again."""
+        self._disarranged.clear()
+
+    # Doing, undoing and doing again
+
+    async def _arrange(self, arrangement: Arrangement) -> bool:
+        async with self._working:
+            is_done = await self._call_each(arrangement.calls)
+            if is_done:
+                self._arranged.append(arrangement)
+                self._disarranged.clear()
+        return is_done
+
+    async def _call_each(self, calls: Sequence[ToolCall], failed: str = "") -> bool:
+        """Call tools until one fails, which is said; whether none did."""
+        for call in calls:
+            if await self._kernel.call(call.tool, call.params, failed) is None:
+                return False
+        return True
+
+    async def undo(self, block: str) -> bool:
+        """Take the last change of whole cells back, if it was made here; whether it was."""
+        if self._focus.mode is not Mode.NAVIGATE:
+            return False
+        async with self._working:
+            if not self._arranged or block not in self._arranged[-1].blocks:
+                return False
+            last = self._arranged.pop()
+            if last.made is not None and self._source.text(last.made[0]) != last.made[1]:
+                self._hint("The new cell has been written in since: it stays one of its own.")
+                return True
+            if not await self._call_each(last.back, "Not taken back"):
+                return True
+            self._disarranged.append(last)
+        if self._cells.has_cell(last.focus):
+            self._cells.focus_cell(last.focus)
+        self._hint(f"{last.undone} · <key:redo> does it again")
+        return True
+
+    async def redo(self, block: str) -> bool:
+        """Make the change again that was taken back last, if it was one here; whether it was."""
+        if self._focus.mode is not Mode.NAVIGATE:
+            return False
+        async with self._working:
+            if not self._disarranged or block not in self._disarranged[-1].blocks:
+                return False
+            last = self._disarranged.pop()
+            changed = frozenset(call.params["block_id"] for call in last.calls)
+            neighbour = self._beside(changed, block)
+            if not await self._call_each(last.calls):
+                return True
+            self._arranged.append(last)
+        if self._source.is_hidden(block):
+            self._cells.focus_cell(neighbour)
+        self._hint("Done again · <key:undo> takes it back")
+        return True
+
+    def _beside(self, blocks: frozenset[str], block: str) -> str | None:
+        """Return the nearest cell that is none of these, below if there is one."""
+        for direction in (1, -1):
+            found: str | None = block
+            while found in blocks:
+                found = self._cells.order.neighbour(found, direction)
+            if found is not None:
+                return found
+        return None
+
+    # Cutting out
+
+    async def cut_out(self) -> None:
+        block = self._chosen.to("cut")
+        if block is None:
+            return
+        blocks = (block, *results_of(self._source, block))
+        neighbour = self._beside(frozenset(blocks), block)
+        name = self._chosen.name(block)
+        calls = tuple(_excluding(one, True, cut_out=True) for one in blocks)
+        before = tuple(_excluding(one, self._source.header(one).excluded) for one in blocks)
+        near = blocks if neighbour is None else (*blocks, neighbour)
+        arrangement = Arrangement(calls, before, frozenset(near), block, f"Brought back {name}")
+        if await self._arrange(arrangement):
+            self._cells.focus_cell(neighbour)
+            lines = "with its output " if len(blocks) > 1 else ""
+            self._hint(
+                f"Cut out {name} {lines}· <key:undo> brings it back now,"
+                " the palette later: Bring back a cell"
+            )
+
+    def leave_hidden(self, change: CellChange) -> None:
+        """Go to a cell beside the one that has just been cut out."""
+        block, editor = self._cells.focused_cell, self._area.editor
+        if block is None or block not in change.changed or not self._source.is_hidden(block):
+            return
+        if editor is not None and editor.block == block:
+            self._area.leave()
+            self._hint(
+                "Somebody has cut out this cell, with what you wrote in it: the palette brings it"
+                " back, Bring back a cell.",
+                weighty=True,
+            )
+        self._cells.focus_cell(self._beside(frozenset([block]), block), reveal=False)
+
+    async def bring_back(self) -> None:
+        if self._earlier.are_omitted and self._kernel.session.is_live:
+            self._brings_back = True
+            self._earlier.read_all()
+            self._hint(EARLIER_CELLS)
+            return
+        cut = self._source.cut_out_blocks()
+        if not cut:
+            self._hint("No cell is cut out here.")
+            return
+        chosen = self._chosen
+        choices = [
+            PickerEntry(one, chosen.beginning(one), f"{chosen.name(one)} · {chosen.author(one)}")
+            for one in reversed(cut)
+        ]
+        block = await choose(self._cells.app, "Bring back a cell that was cut out", choices)
+        if block is None:
+            return
+        for one in (block, *results_of(self._source, block)):
+            if await self._kernel.call("block.exclude", _excluding(one, False).params) is None:
+                return
+        await self._until_shown(block)
+        self._cells.focus_cell(block)
+
+    async def _until_shown(self, block: str) -> None:
+        """Wait for the replica: the kernel answers a call and sends the change beside it."""
+        for _ in range(50):
+            if block in self._source.document and not self._source.is_hidden(block):
+                return
+            await asyncio.sleep(0.02)
+
+    async def exclude(self) -> None:
+        block = self._chosen.to("exclude", finished=False)
+        if block is None:
+            return
+        excluded = self._source.header(block).excluded
+        name = self._chosen.name(block)
+        undone = f"Models do not read {name} again" if excluded else f"Models read {name} again"
+        arrangement = Arrangement(
+            (_excluding(block, not excluded),),
+            (_excluding(block, excluded),),
+            frozenset([block]),
+            block,
+            undone,
+        )
+        if await self._arrange(arrangement):
+            now = "Models read it again" if excluded else "Models do not read it from now on"
+            self._hint(f"{now} · e or u changes it back")
+
+    # Moving
+
+    def move(self) -> None:
+        """Begin to look for another place for the chosen cell."""
+        block = self._chosen.to("move")
+        if block is None:
+            return
+        order = self._cells.order
+        if order.neighbour(block, 1) is None and order.neighbour(block, -1) is None:
+            self._hint("It is the only cell.")
+            return
+        self.moving = block
+        self.show_move()
+        self.changed.notify()
+
+    def show_move(self) -> None:
+        """Say where the cell would be put that is moved, if there is one."""
+        block, target = self.moving, self._cells.focused_cell
+        if block is None:
+            return
+        name = self._chosen.name(block)
+        if target is None or target == block:
+            self._hint(f"Move {name}: ↑ ↓ to the cell it is to stand at · Esc leaves it here")
+            return
+        side = "below" if self._is_below(target, block) else "above"
+        self._hint(f"Move {name} {side} {self._chosen.name(target)}: <key:put> · Esc leaves it")
+
+    def _is_below(self, one: str, other: str) -> bool:
+        ids = self._source.ids()
+        return ids.index(one) > ids.index(other)
+
+    async def put(self) -> None:
+        """Put the cell that is moved beside the one that has the focus."""
+        block, self.moving = self.moving, None
+        target = self._cells.focused_cell
+        self.changed.notify()
+        blocks = () if block is None else (block, *results_of(self._source, block))
+        if block is None or target is None or target in blocks:
+            self._hint(IT_STAYS)
+            return
+        if self._source.is_hidden(block):
+            self._hint("It has been cut out meanwhile: it stays where it is.")
+            return
+        before = self._source.block_before(block)
+        ids = self._source.ids()
+        name, below = self._chosen.name(block), self._is_below(target, block)
+        if below:
+            # What belongs to a call comes along, behind its new place.
+            target = (target, *results_of(self._source, target))[-1]
+        elif self._source.header(target).kind == BlockKind.TOOL_RESULT:
+            target = self._source.header(target).parent or target
+        home = {"after": before} if before is not None else {"before": ids[len(blocks)]}
+        calls = _moves_below(blocks, target) if below else _moves(blocks, "before", target)
+        back = _moves(blocks, *next(iter(home.items())))
+        arrangement = Arrangement(calls, back, frozenset(blocks), block, f"{name} is back")
+        self._cells.focus_cell(block)
+        is_moved = await self._arrange(arrangement)
+        if self._cells.focused_cell == block:
+            self._cells.focus_cell(block)  # at its new place
+        if is_moved:
+            self._hint(f"Moved {name} · <key:undo> puts it back")
+
+    def leave_move(self) -> None:
+        block, self.moving = self.moving, None
+        if block is not None and self._cells.has_cell(block):
+            self._cells.focus_cell(block)
+        self.changed.notify()
+        self._hint(IT_STAYS)
+
+    # Splitting
+
+    async def split(self) -> None:
+        """Cut the cell that is edited in two: the cursor's line begins the second one."""
+        editor = self._area.editor
+        block = self._chosen.to("split")
+        if block is None:
+            return
+        if editor is None:
+            self._hint("Enter the cell and put the cursor on the line that is to begin a new one.")
+            return
+        text = self._source.document.text(block)
+        at = text.rfind("\n", 0, editor.cursor_offset) + 1
+        if not text[:at].strip():
+            self._hint("No text stands above this line: put the cursor on one below it.")
+            return
+        if not text[at:].strip():
+            self._hint("No text stands from this line on: put the cursor on one above it.")
+            return
+        async with self._working:
+            split = await self._kernel.call("message.split", {"message": block, "at": at})
+            if split is None:
+                return
+            created = split["created"][0]
+            edit = {"block_id": block, "edit": split["context_version"]}
+            self._disarranged.clear()
+            self._arranged.append(
+                Arrangement(
+                    (ToolCall("block.redo", edit), _excluding(created, False)),
+                    (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
+                    frozenset([block, created]),
+                    block,
+                    f"{self._chosen.name(block)} is one cell again",
+                    made=(created, text[at:]),
+                )
+            )
+        self._area.leave()
+        await self._until_shown(created)
+        self._cells.focus_cell(created)
+        self._hint("Split in two · <key:undo> makes it one cell again")
+
+
+def _excluding(block: str, excluded: bool, *, cut_out: bool = False) -> ToolCall:
+    params = {"block_id": block, "excluded": excluded, "cut_out": cut_out}
+    return ToolCall("block.exclude", params)
+
+
+def _moves(blocks: Sequence[str], side: str, target: str) -> tuple[ToolCall, ...]:
+    """Return the calls that put blocks that belong together beside another one."""
+    first, *rest = blocks
+    calls = [ToolCall("block.move", {"block_id": first, side: target})]
+    for before, block in zip(blocks, rest, strict=False):
+        calls.append(ToolCall("block.move", {"block_id": block, "after": before}))
+    return tuple(calls)
+
+
+def _moves_below(blocks: Sequence[str], target: str) -> tuple[ToolCall, ...]:
+    """As `_moves`, the last one first: a result never stands before its call."""
+    calls = [ToolCall("block.move", {"block_id": blocks[-1], "after": target})]
+    for block, after in zip(reversed(blocks[:-1]), reversed(blocks[1:]), strict=True):
+        calls.append(ToolCall("block.move", {"block_id": block, "before": after}))
+    return tuple(calls)

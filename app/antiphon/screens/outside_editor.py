@@ -1,0 +1,112 @@
+"""A cell edited in the program that VISUAL or EDITOR names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+from antiphon.locations import under_home
+from antiphon.screens.chosen_cell import ChosenCell
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.text_merge import merge_text
+from antiphon.widgets.block_list import DocumentView
+from antiphon_kernel.client.private_files import make_state_folder, write_private
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import quote
+
+
+class OutsideEditor:
+    """Gives the chosen cell to an editor, and merges what comes back."""
+
+    def __init__(self, kernel: KernelCalls, chosen: ChosenCell, area: DocumentView) -> None:
+        self._kernel = kernel
+        self._chosen = chosen
+        self._area = area
+
+    async def edit(self) -> None:
+        block = self._chosen.to("edit", finished=False)
+        reason = None if block is None else self._area.source.edit_denied_reason(block)
+        if block is None or reason is not None:
+            if reason is not None:
+                self._kernel.hint(reason)
+            return
+        if self._kernel.session.is_guest:
+            self._kernel.hint(
+                "Over SSH no editor can be started: Enter edits the cell here, and `antiphon join`"
+                " on your own machine uses yours."
+            )
+            return
+        command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not command:
+            self._kernel.hint(
+                "No editor is set: give its command in the variable VISUAL or EDITOR."
+            )
+            return
+        self._area.leave()
+        read = await self._kernel.call("block.read", {"block_id": block})
+        if read is not None:
+            await self._edit_in(command, block, read["content"], read["version"])
+
+    async def _edit_in(self, command: str, block: str, before: str, version: int) -> None:
+        hint = self._kernel.hint
+        with tempfile.TemporaryDirectory(prefix="antiphon-") as folder:
+            file = Path(folder) / "cell.md"
+            write_private(file, before)
+            failure = await self._run(command, file)
+            try:
+                after = file.read_text("utf-8")
+            except (OSError, UnicodeError) as error:
+                hint(f"Nothing changed: the text cannot be read: {error}", weighty=True)
+                return
+        if failure is not None:
+            kept = "" if after == before else f"; what you wrote is in {_kept(after)}"
+            hint(f"Nothing changed: {failure}{kept}", weighty=True)
+            return
+        if after == before:
+            hint("Nothing changed.")
+            return
+        try:
+            merged = await merge_text(self._kernel.session.call, block, before, after, version)
+        except AntiphonError as error:
+            hint(
+                f"Not changed: {error.message} What you wrote is in {_kept(after)}",
+                weighty=True,
+            )
+            return
+        if merged.conflicts:
+            hint(
+                f"{merged.made} of {merged.made + merged.conflicts} changes made: others changed"
+                f" the lines of the rest. What you wrote is in {_kept(after)}",
+                weighty=True,
+            )
+        elif merged.made:
+            count = "1 change" if merged.made == 1 else f"{merged.made} changes"
+            hint(
+                f"Merged {count} from {Path(shlex.split(command)[0]).name} · <key:undo> takes back"
+            )
+        self._area.cells.focus_cell(block)
+
+    async def _run(self, command: str, file: Path) -> str | None:
+        """Give the terminal to an editor until it ends; return what went wrong."""
+        app = self._area.app
+        try:
+            arguments = [*shlex.split(command), str(file)]
+            with nullcontext() if app.is_headless else app.suspend():
+                process = await asyncio.create_subprocess_exec(*arguments)
+                code = await process.wait()
+        except (OSError, ValueError) as error:
+            return f"the editor {quote(command)} cannot be run: {error}"
+        return None if code == 0 else f"the editor ended with {code}"
+
+
+def _kept(text: str) -> str:
+    """Keep a text that has no place in the document; return where."""
+    folder = make_state_folder("edited")
+    number = 1 + sum(1 for _ in folder.iterdir())
+    file = folder / f"cell-{number}.md"
+    write_private(file, text)
+    return str(under_home(file))

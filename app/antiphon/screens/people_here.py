@@ -1,0 +1,85 @@
+"""The people of a context, with what they do: in the header, the sidebar and the window's title."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from antiphon.keymap import KeyMap
+from antiphon.render.status_label import ASKS, WAITS
+from antiphon.screens.chosen_cell import ChosenCell
+from antiphon.screens.input_focus import InputFocus
+from antiphon.screens.known_contexts import KnownContexts
+from antiphon.screens.known_models import KnownModels
+from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.questions import Questions
+from antiphon.session import Session
+from antiphon.terminal_title import terminal_title
+from antiphon.widgets.block_list import CellModel
+from antiphon.widgets.sidebar import participant_rows
+from antiphon.widgets.status import Participant
+from antiphon.widgets.status.participants import participants
+from antiphon_kernel.client.rejected_edits import Rejection
+
+
+class PeopleHere:
+    """Shows who is here and what the session's status is."""
+
+    def __init__(
+        self,
+        session: Session,
+        frame: DocumentLayout,
+        source: CellModel,
+        focus: InputFocus,
+        chosen: ChosenCell,
+        questions: Questions,
+        contexts: KnownContexts,
+        models: KnownModels,
+        keymap: KeyMap,
+    ) -> None:
+        self._session = session
+        self._frame = frame
+        self._source = source
+        self._focus = focus
+        self._chosen = chosen
+        self._questions = questions
+        self._contexts = contexts
+        self._models = models
+        self._keymap = keymap
+        self.looked_at: Rejection | None = None
+        """Rejected edits that the person has been shown."""
+
+    def participants(self) -> Sequence[Participant]:
+        """Return the people present, with what they do."""
+        others = self._session.presence().values()
+        waiting = {one.author: WAITS for one in self._questions.waiting()}
+        waiting.update((one.author, ASKS) for one in self._questions.mine())
+        return participants(self._session.me, others, waiting)
+
+    def show(self) -> str:
+        """Update the people in the header and, with their cells, in the sidebar.
+
+        Returns the title of the terminal's window that says the same in short.
+        """
+        people = self.participants()
+        status = self._session.status
+        if status.reason is not None:
+            status = replace(status, reason=self._keymap.name_keys(status.reason))
+        if status.refused is self.looked_at:
+            status = replace(status, refused=None)
+        label = self._contexts.label
+        self._frame.header.show(label, people, status, self._models.here.use)
+        if self._frame.has_sidebar:
+            mode = self._focus.mode_word
+            self._frame.sidebar.show_people(
+                [participant_rows(one, self._number(one), mode) for one in people]
+            )
+        return terminal_title(label, people, sum(one.unread for one in self._contexts.others))
+
+    def _number(self, person: Participant) -> int | None:
+        """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""
+        block = self._focus.block if person.is_me else person.block
+        # A screen that is being replaced has another document than the session.
+        if block is None or block not in self._source.document or self._source.is_hidden(block):
+            return None
+        return self._chosen.number(block)

@@ -1,0 +1,168 @@
+"""Commands that are typed as a message: `/theme`, `/new x`, and every action of the palette."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from antiphon.actions import ActionContext
+from antiphon.completion import (
+    Completion,
+    SlashCommand,
+    complete_address,
+    complete_command,
+    parse_command,
+)
+from antiphon.input_queue import InputQueue
+from antiphon.keymap import KeyMap
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.known_contexts import KnownContexts, create_context, rename_context
+from antiphon.screens.known_models import KnownModels
+from antiphon.widgets.composer import Composer
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.quoting import join_names, quote
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTargets:
+    """Functions that commands call besides the kernel."""
+
+    situation: Callable[[], ActionContext]
+    perform: Callable[[str], None]
+    """Does the action of this name."""
+    themes: Callable[[], list[str]]
+    choose_theme: Callable[[str], None]
+    open_context: Callable[[str], None]
+    """Shows a context, or says why not."""
+    switch_context: Callable[[str, str | None], None]
+    """Shows a context that is there."""
+
+
+class SlashCommands:
+    """Completes what is typed, finds the command of a message, and runs it."""
+
+    def __init__(
+        self,
+        kernel: KernelCalls,
+        keymap: KeyMap,
+        models: KnownModels,
+        contexts: KnownContexts,
+        composer: Composer,
+        keys: InputQueue,
+        targets: CommandTargets,
+    ) -> None:
+        self._kernel = kernel
+        self._session = kernel.session
+        self._keymap = keymap
+        self._models = models
+        self._contexts = contexts
+        self._composer = composer
+        self._keys = keys
+        self._targets = targets
+
+    def complete(self, before: str, is_first_line: bool) -> Completion | None:
+        """Return what the end of a line of the message can become."""
+        if is_first_line and before.startswith("/"):
+            return complete_command(before, self.available())
+        document, models = self._session.document, set(self._models.here.names)
+        known = {one.username: one.kind for one in document.members()}
+        known |= {one.username: one.kind for one in self._session.presence().values()}
+        people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
+        models |= {name for name, kind in known.items() if kind == PrincipalKind.MODEL}
+        return complete_address(before, people, models, self._session.project)
+
+    def available(self) -> Mapping[str, SlashCommand]:
+        """Return the commands that can be typed now, by name: those of the palette, and more."""
+        models, situation = self._models, self._targets.situation()
+        labels = sorted(one.label for one in self._contexts.others)
+        theme, themes = self._targets.choose_theme, self._targets.themes()
+        open_labelled = partial(self._to_context, self._open_labelled)
+        create = partial(self._to_context, self._create)
+        with_arguments = (
+            SlashCommand("theme", "Show another theme.", theme, "a theme", themes),
+            SlashCommand(
+                "model", "Choose who answers here.", models.choose, "a model", models.here.names
+            ),
+            SlashCommand("context", "Open another context.", open_labelled, "a context", labels),
+            SlashCommand("new", "Make a context and open it.", create, "a name"),
+            SlashCommand("rename", "Rename this context.", self._rename, "a name"),
+        )
+        plain = (
+            SlashCommand(
+                action.name.replace("_", "-"),
+                action.palette_title(situation),
+                partial(self._perform, action.name),
+            )
+            for action in self._keymap.palette_actions(situation)
+        )
+        return {one.name: one for one in (*with_arguments, *plain)}
+
+    def _perform(self, action: str, _: str) -> None:
+        """Do what a command without an argument does."""
+        self._targets.perform(action)
+
+    def run(self, text: str) -> bool:
+        """Do what a message says that is a command; whether it is one."""
+        found = parse_command(text)
+        if found is None:
+            return False
+        name, argument = found
+        command = self.available().get(name)
+        if command is None:
+            self._kernel.hint(
+                f"There is no command /{name}: / lists them. A space before the / sends a message."
+            )
+        elif bool(argument) != bool(command.argument) or (
+            command.choices and argument not in command.choices
+        ):
+            known = f": {join_names(command.choices)}" if command.choices else ""
+            self._kernel.hint(f"/{name} takes {command.argument or 'nothing behind it'}{known}.")
+        else:
+            self._composer.draft.clear()
+            calling = command.run(argument)
+            if calling is not None:
+                work = self._put_back_if_refused(calling, text)
+                self._composer.run_worker(work, exit_on_error=False)
+        return True
+
+    async def _put_back_if_refused(self, calling: Coroutine[Any, Any, bool], text: str) -> None:
+        if not await calling:
+            self._composer.draft.put_back(text)
+            self._composer.editor.action_text_end()
+
+    # Contexts
+
+    def _to_context(
+        self, command: Callable[[str], Coroutine[Any, Any, bool]], label: str
+    ) -> Coroutine[Any, Any, bool]:
+        """Let keys wait for the context that a command opens: what is typed next is for that."""
+        release = self._keys.hold()
+
+        async def held() -> bool:
+            is_opened = await command(label)
+            release()
+            await self._keys.handled()  # here, if nothing was opened
+            return is_opened
+
+        return held()
+
+    async def _open_labelled(self, label: str) -> bool:
+        await self._contexts.fetch()
+        found = next((one.id for one in self._contexts.others if one.label == label), "")
+        if found or not self._session.is_live:
+            self._targets.open_context(found)
+        else:
+            self._kernel.hint(f"There is no other context {quote(label)}.")
+        return self._session.is_live and bool(found)
+
+    async def _create(self, label: str) -> bool:
+        made = await create_context(self._kernel, label)
+        if made is not None:
+            self._targets.switch_context(made, None)
+        return made is not None
+
+    async def _rename(self, label: str) -> bool:
+        context = self._session.document.context or ""
+        return await rename_context(self._kernel, context, label) is not None

@@ -1,0 +1,105 @@
+"""The view when a context is shown: where it was left, a cell that is wanted, or a preview."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.widget import Widget
+
+from antiphon.screens.cell_list import CellList
+from antiphon.screens.find_view import FindView
+from antiphon.screens.known_contexts import KnownContexts
+from antiphon.screens.view_state import ViewStateController
+from antiphon.session import Session
+from antiphon.widgets.block_list import CellModel, PreviewView
+
+
+class ViewRestorer:
+    """Goes to where the person wants to be, once, and writes down where they are."""
+
+    def __init__(
+        self,
+        session: Session,
+        cells: CellList,
+        find: FindView,
+        contexts: KnownContexts,
+        memory: ViewStateController,
+        cover: Callable[[Widget], None],
+    ) -> None:
+        """`cover` shows a preview over the page."""
+        self._session = session
+        self._cells = cells
+        self._find = find
+        self._contexts = contexts
+        self._memory = memory
+        self._cover = cover
+        self._arriving: str | None = None
+        """The block to go to when the document is there."""
+        self._arriving_query = ""
+        """The text to find in it."""
+        self._preview: PreviewView | None = None
+        """Blocks of the context that are shown until the document is here."""
+        self.is_restored = False
+        """The view is where it was when this context was left."""
+
+    def arrive_at(self, block: str, query: str = "") -> None:
+        """Go to a cell and a text in it as soon as the document is there, not where one was."""
+        self._arriving, self._arriving_query = block, query
+        self._cells.focus()
+
+    def restore(self) -> None:
+        context, cells = self._session.document.context, self._cells
+        if context is None or self.is_restored:
+            return
+        self.is_restored = True
+        block, query = self._arriving, self._arriving_query
+        if self._preview is not None:
+            self._preview.hand_over(cells)
+        elif block is not None and cells.has_cell(block):
+            cells.focus_cell(block)
+        else:
+            self._memory.go_back(context, cells)
+        if block is not None and query and cells.has_cell(block):
+            self._find.find_from(block, query)
+
+    def keep(self, *, is_left: bool = True) -> None:
+        """Write down what is on the screen, for whoever comes back."""
+        context = self._session.document.context
+        if context is not None and self.is_restored:
+            self._memory.keep(context, self._contexts.label, self._cells, is_left=is_left)
+
+    # The preview
+
+    def show_preview(self) -> None:
+        """Show some blocks of a long context, if they are those that the document will show."""
+        preview = self._session.preview
+        if preview is None or self._preview is not None or self._session.is_live:
+            return
+        block = self._arriving or self._memory.anchored_block(preview.context)
+        if block is not None and block not in preview.document:
+            return
+        source = CellModel(preview.document, me=preview.me, user=self._cells.source.user)
+        source.gutter = self._cells.source.gutter
+        view = self._preview = PreviewView(source)
+        self._cells.preview = view.cells
+        self._cover(view)
+        self._cells.call_after_refresh(self._place_preview, view, preview.context)
+
+    def _place_preview(self, view: PreviewView, context: str) -> None:
+        if self._arriving is not None:
+            view.cells.focus_cell(self._arriving)
+        else:
+            self._memory.go_back(context, view.cells)
+
+    def replace_preview(self) -> None:
+        """Draw the document, and then show it instead of the preview."""
+        if self._preview is not None:
+            self._cells.draw()
+            self._cells.call_after_refresh(self.hide_preview)
+
+    def hide_preview(self) -> None:
+        """Show the document instead, or nothing if it cannot be had."""
+        preview, self._preview = self._preview, None
+        self._cells.preview = None
+        if preview is not None:
+            preview.remove()
