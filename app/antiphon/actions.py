@@ -53,9 +53,9 @@ class Mode(StrEnum):
 
 
 class Owner(StrEnum):
-    """Class of the widget, or screen, with the method `action_<name>` of an action."""
+    """Class of the widget with the method `action_<name>` of an action."""
 
-    SCREEN = "ConversationScreen"
+    FRAME = "ConversationFrame"
     PAGE = "DocumentPage"
     CELLS = "CellList"
     COMPOSER = "MessageComposer"
@@ -144,7 +144,7 @@ class Action:
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode] = frozenset(Mode)
-    owner: Owner = Owner.SCREEN
+    owner: Owner = Owner.FRAME
     words: str = ""
     """Text of the footer, two or three words; an action without one is not in the footer. Names in
     braces like `{stoppable}` are filled in."""

@@ -32,6 +32,7 @@ from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.background_tasks import ReportsFailedTasks
+from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.screen_state import ScreenState
@@ -329,7 +330,7 @@ class AntiphonApp(App[None]):
         try:
             await self._show_document()
             if block is not None:
-                self.document_screen.arrive_at(block, query)
+                self.document_screen.view.arrive_at(block, query)
             self.session.start(block or self._memory.anchored_block(context))
         finally:  # also for a person who wants to be in a third context meanwhile
             self.run_worker(self._leave(before, draft), group="sessions before")
@@ -411,8 +412,8 @@ class AntiphonApp(App[None]):
         if before is not None:
             self.theme = before
 
-    @on(ConversationScreen.SettingChosen)
-    def _setting_chosen(self, message: ConversationScreen.SettingChosen) -> None:
+    @on(ConversationFrame.SettingChosen)
+    def _setting_chosen(self, message: ConversationFrame.SettingChosen) -> None:
         """Keep a choice for later runs; a theme is shown from now on."""
         name, value = message.name, message.value
         if name == "theme":
@@ -472,7 +473,7 @@ class AntiphonApp(App[None]):
             repeat_edits(self.session.document, editor.block, known, text)
         if self._resuming is None:
             self._resuming = before.state()
-        before.keep_view()
+        before.view.keep()
         await self._show_document(before)
         drawn = asyncio.Event()
         self.document_screen.call_after_refresh(drawn.set)
@@ -574,7 +575,7 @@ class AntiphonApp(App[None]):
 
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
-        self.document_screen.keep_view()
+        self.document_screen.view.keep()
         unheard = bool(self._draft.unheard)
         closing = asyncio.ensure_future(close_session(self.session, self._draft))
         # What was typed is written down before the connection is closed, which may take longer.

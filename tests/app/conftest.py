@@ -11,7 +11,7 @@ import textual.pilot
 from textual._styles_cache import StylesCache
 from textual.pilot import Pilot
 
-from antiphon.screens import conversation_screen
+from antiphon.screens import conversation_controllers
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated
@@ -56,7 +56,7 @@ def forgotten_widgets() -> Iterator[None]:
 def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the app ask often which contexts there are: tests wait for what it sees then."""
     for name in ("LOOK_SECONDS", "CONTEXTS_LOOK_SECONDS"):
-        monkeypatch.setattr(conversation_screen, name, 0.2)
+        monkeypatch.setattr(conversation_controllers, name, 0.2)
 
 
 @pytest.fixture

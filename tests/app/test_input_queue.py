@@ -157,7 +157,7 @@ async def test_message_without_models_shows_hint_once(
             await sent(here, "again")
             there.burst("@", *"nobody hello", "enter")
             await there.sees("Nobody is called nobody.")
-            assert sum("No model" in one.text for one in there.screen._hints) == 1  # noqa: SLF001
+            assert sum("No model" in one.text for one in there.screen.hints) == 1
 
 
 async def test_message_that_grows_at_once_is_shown_whole(there: Opened) -> None:

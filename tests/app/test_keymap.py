@@ -9,7 +9,7 @@ from antiphon.local_user import requires_write
 from antiphon.locations import config_folder
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.cell_list import CellList
-from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.document_page import DocumentPage
 from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import help_rows
@@ -29,7 +29,7 @@ def test_named_actions_are_written_as_their_keys() -> None:
 
 OWNERS = {
     one.__name__: one
-    for one in (ConversationScreen, DocumentPage, CellList, MessageComposer, FindBar, Sidebar)
+    for one in (ConversationFrame, DocumentPage, CellList, MessageComposer, FindBar, Sidebar)
 }
 
 

@@ -73,7 +73,7 @@ async def test_title_counts_what_is_unread_in_the_context_before(
     here: World, there: Opened
 ) -> None:
     made = await here.call("context.create", label="notes")
-    there.screen.open_context(made["context_id"])
+    there.screen.frame.open_context(made["context_id"])
     await title_is(there, "antiphon: notes")
     await there.live()
     await here.cell("news")

@@ -27,10 +27,6 @@ class ReportsFailedTasks(DOMNode):
             self.log.error(event.worker.error)
             self.post_message(ReportsFailedTasks.TaskFailed(event.worker.error))
 
-
-class BackgroundTaskMixin(Screen[Result], ReportsFailedTasks):
-    """Screen with work in the background."""
-
     def run_one_of(self, group: str, work: WorkType[None]) -> None:
         """Do this beside everything else, unless one of the group is being done.
 
@@ -45,3 +41,7 @@ class BackgroundTaskMixin(Screen[Result], ReportsFailedTasks):
         It takes a function: of a coroutine that is dropped before it begins Python warns.
         """
         self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
+
+
+class BackgroundTaskMixin(Screen[Result], ReportsFailedTasks):
+    """Screen with work in the background."""

@@ -66,3 +66,11 @@ class InputFocus:
         """The cell that is edited or was chosen last."""
         editor = self._area.editor
         return editor.block if editor is not None else self._area.cells.focused_cell
+
+    @property
+    def selection(self) -> str:
+        """The text that is selected where keys go, or on the screen."""
+        editor = self.editor
+        if editor is not None:
+            return editor.selected_text
+        return self._area.screen.get_selected_text() or "" if self._area.is_attached else ""

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon.keymap import KeyMap
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.status_label import ASKS, WAITS
 from antiphon.screens.chosen_cell import ChosenCell
 from antiphon.screens.input_focus import InputFocus
+from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.questions import Questions
-from antiphon.session import Session
 from antiphon.terminal_title import terminal_title
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import participant_rows
@@ -27,7 +28,7 @@ class PeopleHere:
 
     def __init__(
         self,
-        session: Session,
+        kernel: KernelCalls,
         frame: DocumentLayout,
         source: CellModel,
         focus: InputFocus,
@@ -37,7 +38,8 @@ class PeopleHere:
         models: KnownModels,
         keymap: KeyMap,
     ) -> None:
-        self._session = session
+        self._kernel = kernel
+        self._session = kernel.session
         self._frame = frame
         self._source = source
         self._focus = focus
@@ -48,6 +50,8 @@ class PeopleHere:
         self._keymap = keymap
         self.looked_at: Rejection | None = None
         """Rejected edits that the person has been shown."""
+        self.is_retired = False
+        """Another screen names the terminal's window."""
 
     def participants(self) -> Sequence[Participant]:
         """Return the people present, with what they do."""
@@ -56,11 +60,15 @@ class PeopleHere:
         waiting.update((one.author, ASKS) for one in self._questions.mine())
         return participants(self._session.me, others, waiting)
 
-    def show(self) -> str:
-        """Update the people in the header and, with their cells, in the sidebar.
+    async def name_place(self) -> None:
+        """Show the project's name in the header instead of an address."""
+        found = await self._kernel.call("kernel.info", {}, "The kernel does not say its name")
+        if found is not None:
+            self._frame.header.name_place(displayable_in_a_row(found["label"]))
+            self.show()
 
-        Returns the title of the terminal's window that says the same in short.
-        """
+    def show(self) -> None:
+        """Update the people in the header and, with their cells, in the sidebar."""
         people = self.participants()
         status = self._session.status
         if status.reason is not None:
@@ -74,7 +82,9 @@ class PeopleHere:
             self._frame.sidebar.show_people(
                 [participant_rows(one, self._number(one), mode) for one in people]
             )
-        return terminal_title(label, people, sum(one.unread for one in self._contexts.others))
+        if not self.is_retired:
+            unread = sum(one.unread for one in self._contexts.others)
+            self._frame.app.title = terminal_title(label, people, unread)
 
     def _number(self, person: Participant) -> int | None:
         """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""

@@ -28,7 +28,7 @@ def appearance(there: Opened) -> tuple[object, ...]:
         screen.composer.draft.text,
         None if editor is None else (editor.cursor_offset, editor.text),
         app.clipboard,
-        [id(one) for one in screen._hints],  # noqa: SLF001  of equal ones, too
+        [id(one) for one in screen.hints],
         [id(one) for one in getattr(app.screen, "hints", ())],
         screen.hint_shown,
     )

@@ -572,7 +572,7 @@ async def test_viewer_is_told_why_nothing_is_done_with_a_cell(here: World) -> No
         await there.sees("viewer · live")
         await there.press("up")
         for key in ("x", "m", "e", "E"):
-            there.screen._frame.notice.clear_hint()  # noqa: SLF001
+            there.screen.frame.notice.clear_hint()
             await there.press(key)
             await hint(there, "You are a viewer")
         assert shown_cells(there) == ["one"]

@@ -79,7 +79,7 @@ async def test_slash_command_of_the_palette_is_run(there: Opened) -> None:
 
 async def test_renamed_context_has_its_new_name_in_the_header(here: World, there: Opened) -> None:
     made = await here.call("context.create", label="other")
-    there.screen.open_context(made["context_id"])
+    there.screen.frame.open_context(made["context_id"])
     await until(lambda: there.app.session.document.label == "other", "the other context")
     await there.live()
     await there.type("/rename better")

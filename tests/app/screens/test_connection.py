@@ -140,7 +140,7 @@ async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here
         await there.edit()
 
         def has_warned(times: int) -> bool:
-            hints = there.screen._hints  # noqa: SLF001
+            hints = there.screen.hints
             return sum("Ctrl+Q again" in one.text for one in hints) == times
 
         for number in (1, 2):
@@ -298,7 +298,7 @@ async def test_context_that_is_left_for_two_others_in_a_row_is_left(
     for label in ("notes", "ideas"):
         await here.call("context.create", label=label)
     app, first = there.app, there.app.session
-    choose = there.screen.open_context
+    choose = there.screen.frame.open_context
     choose("notes")
     await until(lambda: app.session is not first, "the way to the one")
     choose("ideas")
@@ -314,7 +314,7 @@ async def test_person_who_is_kicked_on_the_way_to_another_context_is_told(here: 
         await there.edit()
         proxy.stop()
         await there.type("lost ")
-        there.screen.open_context("notes")
+        there.screen.frame.open_context("notes")
         await here.call("kernel.kick", principal="vera")
         proxy.go_on()
         await there.sees("kicked")
@@ -336,5 +336,5 @@ async def test_edits_that_cannot_be_written_down_when_a_context_is_left_are_told
 
         monkeypatch.setattr(there.screen.contexts, "refresh", write_when_all_is_saved)
         (state_folder() / "refused").write_text("in the way")
-        there.screen.open_context("notes")
+        there.screen.frame.open_context("notes")
         await until(lambda: "cannot be written" in (there.screen.hint_shown or ""), "a hint")

@@ -137,7 +137,7 @@ async def test_point_once_more_is_at_the_next_line(
     block = await here.cell("first\n\nsecond\n\nthird")
     await there.sees("third")
     await there.press("up", "p")
-    mine = there.screen.own_presence
+    mine = there.screen.controllers.own_presence
     text = there.screen.source.text(block)
 
     def pointed() -> str:

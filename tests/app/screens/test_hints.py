@@ -60,7 +60,9 @@ async def test_past_hints_are_read_again_in_a_list_from_the_palette(
     await there.live()
     for text in ("the first one", "long " * 100 + "to its end", "the last one"):
         there.screen.hint(text)
-    there.screen.open_context((await here.call("context.create", label="other"))["context_id"])
+    there.screen.frame.open_context(
+        (await here.call("context.create", label="other"))["context_id"]
+    )
     await until(lambda: there.app.session.document.label == "other", "another screen")
     await there.press("ctrl+p")
     await there.type("past hints")

@@ -94,7 +94,7 @@ async def test_update_visits_cells_near_the_view_only(here: World, count: int) -
         await here.cell(f"text {number}")
     async with opened(here, size=WIDE) as there:
         await there.sees(f"text {count - 1}")
-        view = there.screen.outline
+        view = there.screen.controllers.outline
         before = view.cells_visited
         view.update()
         assert view.cells_visited - before <= 250
@@ -111,5 +111,5 @@ async def test_streamed_text_redraws_no_row_of_the_outline(here: World) -> None:
             await there.pilot.pause(0.1)
         await here.call("block.append", block_id=block, text=" and more words")
         await there.sees("more words")
-        there.screen.outline.update()
+        there.screen.controllers.outline.update()
         assert outline.rows_drawn == before

@@ -201,7 +201,7 @@ class Player:
         elif app.session.status.is_rejected:
             self.pressed.append("joins again")
             await self._here.call("kernel.kick", principal=self._name, minutes=0)
-            app.call_later(self.there.screen.action_join_again)
+            app.call_later(self.there.screen.frame.action_join_again)
             await self.connected()
 
     async def _quit(self) -> None:
@@ -586,7 +586,7 @@ def check(player: Player) -> None:
     """Nothing has raised, neither in the app nor in its background; editors show what there is."""
     app, screen = player.there.app, player.there.screen
     assert app.is_running and app.return_code in (None, 0), player.pressed[-12:]
-    said = [hint.text for hint in screen._hints]  # noqa: SLF001
+    said = [hint.text for hint in screen.hints]
     wrong = [text for text in said if "Something went wrong" in text]
     assert wrong == [], player.pressed[-30:]
     editor = screen.area.editor

@@ -64,7 +64,7 @@ async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: W
     async with opened(here) as there:
         before = there.screen
         await there.press("f5")  # a page that waits for nobody any more
-        there.screen.open_context(other)
+        there.screen.frame.open_context(other)
         await until(lambda: there.screen.contexts.label == "other", "the other context")
         await until(lambda: not before.is_attached, "the screen before is gone")
         assert all(work.node is not before for work in there.app.workers)

@@ -1,0 +1,374 @@
+"""The controllers of one context on the screen, and how they follow the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from textual.app import App
+from textual.theme import BUILTIN_THEMES
+from textual.worker import WorkType
+
+from antiphon.actions import ActionContext, Mode
+from antiphon.input_queue import InputQueue
+from antiphon.keymap import KeyMap
+from antiphon.message_history import MessageHistory
+from antiphon.screens.blame_view import BlameView
+from antiphon.screens.cell_arranger import CellArranger
+from antiphon.screens.cell_list import CellList
+from antiphon.screens.cell_versions import CellVersions
+from antiphon.screens.chosen_cell import ChosenCell
+from antiphon.screens.connection_watch import ConnectionWatch
+from antiphon.screens.conversation_frame import ConversationFrame, FrameControllers, OpenContext
+from antiphon.screens.document_page import DocumentPage, PageControllers
+from antiphon.screens.earlier_cells import EarlierCells
+from antiphon.screens.edit_undo import EditUndo
+from antiphon.screens.find_view import FindView
+from antiphon.screens.following import Following
+from antiphon.screens.input_focus import InputFocus
+from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.known_contexts import KnownContexts
+from antiphon.screens.known_models import KnownModels
+from antiphon.screens.live_writers import LiveWriters
+from antiphon.screens.message_branches import MessageBranches
+from antiphon.screens.message_composer import ComposerControllers, MessageComposer
+from antiphon.screens.model_turns import ModelTurns
+from antiphon.screens.outline_view import OutlineView
+from antiphon.screens.outside_editor import OutsideEditor
+from antiphon.screens.own_presence import OwnPresence
+from antiphon.screens.people_here import PeopleHere
+from antiphon.screens.questions import Questions
+from antiphon.screens.slash_commands import CommandTargets, SlashCommands
+from antiphon.screens.submitter import MessageSubmitter
+from antiphon.screens.tour_view import TourView
+from antiphon.screens.view_restorer import ViewRestorer
+from antiphon.screens.view_state import ViewStateController
+from antiphon.screens.visitors import Visitors
+from antiphon.session import Session
+from antiphon.settings import Settings
+from antiphon.tour import Tour
+from antiphon.widgets.block_list import CellChange, CellModel
+from antiphon.widgets.composer import DraftSync
+from antiphon.widgets.status import HintLog
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.quoting import join_names
+
+CONTEXTS_LOOK_SECONDS: Final = 5.0
+"""How long the list of contexts at the side may show what is no longer so."""
+
+LOOK_SECONDS: Final = 3.0
+"""How often it is noted where the person is, and seen which contexts there are and how they are
+called: that is no part of the document that is followed."""
+
+
+class ConversationHost(Protocol):
+    """Screen that the controllers are for."""
+
+    @property
+    def app(self) -> App[Any]: ...
+
+    @property
+    def situation(self) -> ActionContext: ...
+
+    def hint(self, text: str, *, weighty: bool = False) -> None: ...
+
+    def tell(self, text: str) -> None:
+        """Tell a person who looks elsewhere."""
+
+    def update(self) -> None:
+        """Show what can be done now."""
+
+    def suggest(self) -> None:
+        """Show what could be tried next."""
+
+    def perform(self, action: str) -> None: ...
+
+    def follow(self, principal: str) -> None: ...
+
+    async def ask_to_run(self, command: str, reason: str) -> bool: ...
+
+    def run_one_of(self, group: str, work: WorkType[None]) -> None: ...
+
+    def run_last_of(self, group: str, work: WorkType[None]) -> None: ...
+
+
+class ConversationControllers:
+    """Widgets and controllers that work with one session, document and draft."""
+
+    def __init__(
+        self,
+        host: ConversationHost,
+        session: Session,
+        draft: DraftSync,
+        keymap: KeyMap,
+        *,
+        place: str,
+        context: str,
+        tour: Tour | None,
+        open_context: OpenContext,
+        keys: InputQueue,
+        memory: ViewStateController,
+        hints: HintLog,
+        history: MessageHistory,
+        settings: Settings,
+        clock: Clock | None,
+    ) -> None:
+        """`context` is its name until the document says it."""
+        self._host = host
+        self._session = session
+        self._stops: tuple[Callable[[], None], ...] = ()
+        kernel = self.kernel = KernelCalls(session, host.hint)
+        source = self.source = CellModel(
+            session.document, presence=session.presence, user=session.user, clock=clock
+        )
+        source.ink.is_shown = settings.ink
+        source.gutter = settings.gutter
+        source.name_keys = keymap.name_keys
+        cells = self.cells = CellList(source, host.hint)
+        page = self.area = DocumentPage(source, cells)
+        composer = self.composer = MessageComposer(draft, session.user)
+        frame = self.frame = ConversationFrame(
+            page, composer, hints, keymap, place=place, settings=settings
+        )
+        focus = self.focus = InputFocus(composer, page, lambda: host.situation)
+        self.models = KnownModels(kernel)
+        self.contexts = KnownContexts(kernel, memory, source, context)
+        chosen = ChosenCell(kernel, focus, source)
+        self.earlier = cells.earlier = EarlierCells(session, cells, host.run_one_of)
+        self.find = FindView(page, cells, frame.find, host.hint, host.run_last_of)
+        self.view = ViewRestorer(session, cells, self.find, self.contexts, memory, frame.cover_page)
+        self.questions = Questions(kernel, focus, cells, host.tell, clock)
+        source.before_answer = self.questions.words_before_keys
+        self.turns = ModelTurns(kernel, focus)
+        self.own_presence = OwnPresence(session, focus, cells, composer)
+        self.following = Following(
+            session,
+            page,
+            host.hint,
+            self.own_presence,
+            read_all=self.earlier.read_all,
+            clock=clock,
+        )
+        self.live = LiveWriters(source, cells, frame.live, frame.notice, clock)
+        self.outline = OutlineView(source, page, frame.outline)
+        self.blame = BlameView(cells, source, kernel)
+        self.tour = TourView(tour, session, page)
+        self.arranger = CellArranger(kernel, focus, chosen, page, self.earlier)
+        self.undo = EditUndo(
+            kernel, focus, chosen, self.arranger, self.turns, cells, composer, self.tour.tour
+        )
+        branches = MessageBranches(kernel, cells, self.models, open_context)
+        self.versions = CellVersions(kernel, chosen, cells, open_context)
+        self.submitter = MessageSubmitter(
+            session,
+            draft,
+            host.hint,
+            shows_all=lambda: composer.shows_all and not frame.is_covered,
+            ask=host.ask_to_run,
+            cells=source,
+            kernel=kernel,
+            models=self.models,
+            follow=branches.follow_answer,
+        )
+        self.commands = SlashCommands(
+            kernel,
+            keymap,
+            self.models,
+            self.contexts,
+            composer,
+            keys,
+            CommandTargets(
+                lambda: host.situation,
+                host.perform,
+                lambda: sorted(host.app.available_themes.keys() - BUILTIN_THEMES.keys()),
+                frame.choose_theme,
+                frame.open_context,
+                open_context,
+            ),
+        )
+        self.people = PeopleHere(
+            kernel,
+            frame,
+            source,
+            focus,
+            chosen,
+            self.questions,
+            self.contexts,
+            self.models,
+            keymap,
+        )
+        self.connection = ConnectionWatch(session, source, composer, host.hint)
+        self.visitors = Visitors(kernel, host.hint, frame.notice)
+        frame.parts = FrameControllers(
+            kernel,
+            keymap,
+            focus,
+            cells,
+            self.turns,
+            self.following,
+            self.live,
+            self.find,
+            self.earlier,
+            self.outline,
+            self.contexts,
+            self.models,
+            self.people,
+            self.visitors,
+            hints,
+            open_context,
+            host.follow,
+            memory.seen,
+        )
+        page.parts = PageControllers(
+            kernel,
+            focus,
+            chosen,
+            self.arranger,
+            self.versions,
+            branches,
+            self.questions,
+            self.undo,
+            OutsideEditor(kernel, chosen, page),
+            self.following,
+            self.blame,
+            self.find,
+            composer,
+            self.tour.tour,
+        )
+        composer.parts = ComposerControllers(
+            kernel,
+            self.submitter,
+            self.commands,
+            history,
+            self.questions,
+            cells,
+            self.find,
+            self.live,
+            self.tour.tour,
+        )
+
+    def start(self) -> None:
+        """Follow the session and the document, once the widgets are mounted."""
+        session, source, drawn = self._session, self.source, self.cells.drawn
+        source.changed.listen(self._cells_changed)
+        self.turns.running.changed.listen(self._host.update)
+        for changed in (
+            self.following.changed,
+            self.find.changed,
+            self.arranger.changed,
+            self.live.changed,
+            self.connection.changed,
+        ):
+            changed.listen(self._host.update)
+        self.connection.came_live.listen(self._came_live)
+        self.connection.role_changed.listen(self._role_changed)
+        self.connection.identified.listen(self._identified)
+        self._stops = (
+            self.frame.set_interval(LOOK_SECONDS, self._look).stop,
+            self.frame.set_interval(CONTEXTS_LOOK_SECONDS, self.frame.look_at_contexts).stop,
+            *self.live.start(),
+            *self.outline.start(),
+            drawn.listen(self.own_presence.publish),
+            drawn.listen(self.earlier.look),
+            drawn.listen(self.questions.note_seen),
+            source.changed.listen(self.following.text_changed),
+            self.questions.changed.listen(self._people_changed),
+            self.blame.changed.listen(self._host.suggest),
+            self.models.changed.listen(self._people_changed),
+            self.contexts.changed.listen(self.frame.contexts_changed),
+            self.contexts.changed.listen(self._people_changed),
+            session.changed.listen(self._status_changed),
+            session.replica.watch_presence(self._presence_changed),
+            session.previewed.listen(self.view.show_preview),
+        )
+        self.people.show()
+        self.connection.start()
+        self._status_changed()
+        self._host.update()
+
+    def close(self) -> None:
+        """Follow nothing any more: another screen shows the context from now on."""
+        self.people.is_retired = True
+        self.view.keep()
+        for stop in self._stops:
+            stop()
+        self.blame.close()
+        self.composer.draft.close()
+        self.find.close()
+        self.turns.running.close()
+        self.source.close()
+
+    def _people_changed(self) -> None:
+        self.people.show()
+        self._host.update()
+
+    # Changes of the session
+
+    def _status_changed(self) -> None:
+        """Also called when the number of unsaved changes does, which is with every key."""
+        self.people.show()
+        self.connection.look()
+        if self._session.status.is_rejected:
+            self.view.hide_preview()
+
+    def _came_live(self) -> None:
+        self.connection.identify()
+        self.visitors.watch(self._host.run_last_of)
+        self.submit_pending()
+        self.frame.list_contexts()
+        self._host.run_last_of("models", self.models.fetch)
+        if self._session.is_elsewhere:
+            self._host.run_last_of("place", self.people.name_place)
+        self.view.restore()
+        self.view.replace_preview()
+
+    def _identified(self) -> None:
+        self.frame.drafts.show(self.source.drafts())
+        self.submit_pending()
+
+    def _role_changed(self) -> None:
+        """The person may write now, or may not any more."""
+        self.composer.show_role()
+        self.questions.redraw()
+        if self._session.user.refusal is not None:
+            # The composer is of no use, unless there is something in it to be copied. An editor
+            # that has just been opened gets the focus only now.
+            is_idle = self.focus.mode is Mode.WRITE and self.area.editor is None
+            if is_idle and not self.composer.draft.text:
+                self.composer.action_navigate()
+        self._host.update()
+        self.visitors.watch(self._host.run_last_of)
+
+    def submit_pending(self) -> None:
+        self.frame.run_worker(self.submitter.connection_changed(), exit_on_error=False)
+
+    def _presence_changed(self) -> None:
+        self.source.presence_changed()
+        if self._session.is_live:
+            self.connection.identify()
+        self.tour.presence_changed()
+        ended = self.turns.ended()
+        if ended and self._session.is_live:
+            self._host.run_last_of("models", self.models.fetch)
+            self._host.tell(f"{join_names(sorted(ended))} ended")
+        self.following.presence_changed()
+        self.people.show()
+        self._host.update()
+
+    def _cells_changed(self, change: CellChange) -> None:
+        if change.drafts:
+            self.frame.drafts.show(self.source.drafts())
+        if change.ended and not self.turns.at_work:
+            # A turn so short that its author was never seen at work.
+            self._host.run_last_of("models", self.models.fetch)
+        self.questions.cells_changed(change)
+        self.arranger.leave_hidden(change)
+        if self.tour.cells_changed(change):
+            self._host.suggest()
+
+    def _look(self) -> None:
+        self.view.keep(is_left=False)
+        self._host.run_last_of("editors", self.versions.name_editors)
+        self.frame.update_sidebar()
+        if not self.frame.has_sidebar:
+            self.frame.list_contexts()
