@@ -140,6 +140,21 @@ def test_class_names_are_unique() -> None:
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
+def test_class_of_the_app_has_at_most_45_methods_and_500_lines() -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    too_large = [
+        one.name
+        for path, tree in parsed("class ", ROOT / "app")
+        for one in ast.walk(tree)
+        if isinstance(one, ast.ClassDef)
+        and (
+            sum(isinstance(part, functions) for part in one.body) > 45
+            or (one.end_lineno or 0) - one.lineno >= 500
+        )
+    ]
+    assert too_large == []
+
+
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of a module, of its classes, functions and attributes, with lines."""
     for node in ast.walk(tree):

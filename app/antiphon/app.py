@@ -20,7 +20,7 @@ from textual.app import App
 from textual.command import Command, CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
-from textual.worker import WorkerError, get_current_worker
+from textual.worker import WorkerError, WorkType, get_current_worker
 
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
@@ -136,7 +136,7 @@ class AntiphonApp(App[None]):
         self._options = options
         self._settings_store = SettingsStore(config_folder(), state_folder())
         self.settings = self._settings_store.read()
-        self._problems = [*self._settings_store.problems, *self._register_themes()]
+        self._problems = [*self._settings_store.problems, *register_themes(self)]
         self.theme = theme or self._chosen_theme()
         self.stylesheet = ParsedOnceStylesheet(variables=self.get_css_variables())
         self._theme_before: str | None = None
@@ -277,7 +277,7 @@ class AntiphonApp(App[None]):
         if self.session.start_failure is not None:
             if not self._leaving:
                 self._leaving = True
-                self.run_worker(self.action_quit(), name="no kernel")
+                self._start_work(self.action_quit, name="no kernel")
         elif standing.connection is ConnectionStatus.LIVE:
             self._returning = self._is_context_named = False
             self._leaving = self._leaving and standing.is_silent
@@ -286,7 +286,7 @@ class AntiphonApp(App[None]):
             self._open_context(DEFAULT_CONTEXT)
         elif self._is_context_named and self.session.replica.rejection_code == CloseCode.NOT_FOUND:
             self._is_context_named = False
-            self.run_worker(self._exit_without_context(), name="no such context")
+            self._start_work(self._exit_without_context, name="no such context")
 
     async def _exit_without_context(self) -> None:
         """Leave with the names of the contexts that there are."""
@@ -306,7 +306,7 @@ class AntiphonApp(App[None]):
         return PrivateDraftFile(state_folder(), kernel_name(self._options))
 
     def _open_context(self, context: str, block: str | None = None, query: str = "") -> None:
-        work = self._show_context(context, block, query, self._keys.hold())
+        work: WorkType[None] = partial(self._show_context, context, block, query, self._keys.hold())
         self.run_worker(work, name="another context", exclusive=True)
 
     async def _show_context(
@@ -333,7 +333,7 @@ class AntiphonApp(App[None]):
                 self.document_screen.view.arrive_at(block, query)
             self.session.start(block or self._memory.anchored_block(context))
         finally:  # also for a person who wants to be in a third context meanwhile
-            self.run_worker(self._leave(before, draft), group="sessions before")
+            self._start_work(partial(self._leave, before, draft), group="sessions before")
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""
@@ -381,7 +381,7 @@ class AntiphonApp(App[None]):
 
     def on_input_paused(self, message: InputPaused) -> None:
         """Let the terminal be read on when the keys so far are handled."""
-        self.run_worker(self._read_on(message.resume), name="input")
+        self._start_work(partial(self._read_on, message.resume), name="input")
 
     async def _read_on(self, resume: Callable[[], None]) -> None:
         await self._keys.handled()
@@ -438,12 +438,16 @@ class AntiphonApp(App[None]):
     def _notify_person(self, text: str) -> None:
         self.call_after_refresh(lambda: self.document_screen.hint(text))
 
+    def _start_work(self, work: WorkType[None], name: str = "", group: str = "default") -> None:
+        """Do this beside everything else; of a function Python does not warn if it is dropped."""
+        self.run_worker(work, name=name, group=group)
+
     def _document_replaced(self) -> None:
         """Keys wait from this moment on: the editors that there are write into the old document."""
         self._keys.pause()
         self._replacements += 1
         # Not in the group of `_open_context`, which would cancel it: keys would wait forever.
-        self.run_worker(self._replace_document(), name="the document anew", group="documents")
+        self._start_work(self._replace_document, name="the document anew", group="documents")
 
     async def _replace_document(self) -> None:
         """Show the new document at the person's place; one after the other, if there are more."""
@@ -483,28 +487,7 @@ class AntiphonApp(App[None]):
         self.call_later(focused.set)  # behind the focus, which Textual sets later, too
         await focused.wait()
         if not is_late:  # what was written already is brought to the kernel, come what may
-            await self._wait_for_identity()
-
-    async def _wait_for_identity(self) -> None:
-        """Wait until the kernel has said what the person may do now, if it does so soon.
-
-        Else somebody who may not write any more, and types on, would be refused again and again.
-        """
-        heard = asyncio.Event()
-
-        def look() -> None:
-            if self.session.is_live and self.session.me is not None:
-                heard.set()
-
-        stops = (self.session.changed.listen(look), self.session.replica.watch_presence(look))
-        try:
-            look()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(KNOWN_SECONDS):
-                    await heard.wait()
-        finally:
-            for stop in stops:
-                stop()
+            await wait_for_identity(self.session)
 
     async def _show_document(self, same_context: ConversationScreen | None = None) -> None:
         """Show the session's document; the message of a screen of the `same_context` goes on."""
@@ -522,8 +505,8 @@ class AntiphonApp(App[None]):
         move_covers(self, mode_before)
         await mounted
         before.retire()
-        removal = self._remove_screen(mode_before, before, same_context is not None)
-        self.run_worker(removal, group="screens before")
+        removal = partial(self._remove_screen, mode_before, before, same_context is not None)
+        self._start_work(removal, group="screens before")
         refused = self.session.status.refused
         if refused is not None:
             self.document_screen.hint(rejected_location(refused), weighty=True)
@@ -598,12 +581,6 @@ class AntiphonApp(App[None]):
     def _end_by(self, number: signal.Signals) -> None:
         self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
 
-    def _register_themes(self) -> tuple[FileProblem, ...]:
-        loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")
-        for theme in loaded.themes.values():
-            self.register_theme(theme)
-        return loaded.failures
-
 
 async def close_session(session: Session, draft: DraftSync) -> Path | None:
     """Let go of the kernel; return the file with what it has not confirmed, if there is any.
@@ -617,6 +594,36 @@ async def close_session(session: Session, draft: DraftSync) -> Path | None:
         await session.close()
     refused = session.replica.rejected_edits
     return kept if refused is None else refused.file
+
+
+async def wait_for_identity(session: Session) -> None:
+    """Wait until the kernel has said what the person may do now, if it does so soon.
+
+    Else somebody who may not write any more, and types on, would be refused again and again.
+    """
+    heard = asyncio.Event()
+
+    def look() -> None:
+        if session.is_live and session.me is not None:
+            heard.set()
+
+    stops = (session.changed.listen(look), session.replica.watch_presence(look))
+    try:
+        look()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KNOWN_SECONDS):
+                await heard.wait()
+    finally:
+        for stop in stops:
+            stop()
+
+
+def register_themes(app: App[None]) -> tuple[FileProblem, ...]:
+    """Make the themes of the package and of the person known; return what is wrong in theirs."""
+    loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")
+    for theme in loaded.themes.values():
+        app.register_theme(theme)
+    return loaded.failures
 
 
 def not_confirmed(file: Path) -> str:

@@ -178,12 +178,12 @@ def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
 FAULTY = """
 import sys
 from antiphon.cli.commands import antiphon
-from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.conversation_frame import ConversationFrame
 
 def fail(self):
     raise RuntimeError("a fault of the app")
 
-ConversationScreen.action_help = fail
+ConversationFrame.action_help = fail
 sys.argv[0] = "antiphon"
 antiphon()
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from textual.dom import DOMNode
 from textual.message import Message
@@ -27,6 +27,10 @@ class ReportsFailedTasks(DOMNode):
             self.log.error(event.worker.error)
             self.post_message(ReportsFailedTasks.TaskFailed(event.worker.error))
 
+    def run_in_background(self, work: WorkType[Any]) -> None:
+        """Do this beside everything else; of a function Python does not warn if it is dropped."""
+        self.run_worker(work, exit_on_error=False)
+
     def run_one_of(self, group: str, work: WorkType[None]) -> None:
         """Do this beside everything else, unless one of the group is being done.
 
@@ -36,10 +40,7 @@ class ReportsFailedTasks(DOMNode):
             self.run_worker(work, group=group, exit_on_error=False)
 
     def run_last_of(self, group: str, work: WorkType[None]) -> None:
-        """Do this beside everything else; of a group only the last one goes on.
-
-        It takes a function: of a coroutine that is dropped before it begins Python warns.
-        """
+        """Do this beside everything else; of a group only the last one goes on."""
         self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
 

@@ -340,7 +340,7 @@ class ConversationControllers:
         self.visitors.watch(self._host.run_last_of)
 
     def submit_pending(self) -> None:
-        self.frame.run_worker(self.submitter.connection_changed(), exit_on_error=False)
+        self.frame.run_in_background(self.submitter.connection_changed)
 
     def _presence_changed(self) -> None:
         self.source.presence_changed()

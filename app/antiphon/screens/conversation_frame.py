@@ -313,7 +313,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
 
     def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""
-        self.run_worker(self.parts.models.choose(name), exit_on_error=False)
+        self.run_in_background(partial(self.parts.models.choose, name))
 
     # Pages over the document
 
@@ -330,7 +330,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
 
     def action_people(self) -> None:
         def copy(text: str) -> None:
-            self.run_worker(self.area.copy(text), exit_on_error=False)
+            self.run_in_background(partial(self.area.copy, text))
 
         def colour(principal: str) -> int:
             return self.area.source.name(principal)[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -156,7 +157,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
 
     def _open(self) -> None:
         self._show()
-        self.run_worker(self._fetch_steps(self._block), exit_on_error=False)
+        self.run_in_background(partial(self._fetch_steps, self._block))
 
     async def _fetch_steps(self, block: str | None) -> None:
         if block not in self._known:
@@ -276,7 +277,7 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
     def _fetch_missing(self) -> None:
         if self._missing and not self._is_loading:
             self._is_loading = True
-            self.run_worker(self._fetch_timelines(), exit_on_error=False)
+            self.run_in_background(self._fetch_timelines)
 
     async def _fetch_timelines(self) -> None:
         try:

@@ -68,7 +68,7 @@ class MessageComposer(Composer, ReportsFailedTasks):
             self._remember(text)
             parts.cells.to_tail()
             parts.tour.sent()
-            self.run_worker(submitting, exit_on_error=False)
+            self.run_in_background(submitting)
         elif not self.draft.text:
             parts.live.go()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple
 
 from textual import on
@@ -94,7 +95,7 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
         self._look_for(event.value)
 
     def _look_for(self, typed: str) -> None:
-        self.run_worker(self._fill(typed), exclusive=True, exit_on_error=False)
+        self.run_last_of("choices", partial(self._fill, typed))
 
     async def _fill(self, typed: str) -> None:
         if typed:

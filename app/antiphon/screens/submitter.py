@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Final, NamedTuple
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
@@ -130,8 +131,8 @@ class MessageSubmitter:
         if any(said):
             self._hint(" ".join(filter(None, said)))
 
-    def send(self) -> Coroutine[None, None, None] | None:
-        """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
+    def send(self) -> Callable[[], Coroutine[None, None, None]] | None:
+        """Enter was pressed: the message is taken now, and sent by what is returned."""
         text = self._draft.text
         if not text.strip().removeprefix(SHELL_MARK).strip():
             self._hint("Nothing to send yet: write a message, or ! and a command.")
@@ -141,18 +142,18 @@ class MessageSubmitter:
         elif text.startswith(SHELL_MARK):
             reason = self._reason_to_ask()
             if reason is not None:
-                return self._ask_and_run(text, reason)
+                return partial(self._ask_and_run, text, reason)
             self._draft.clear()
-            return self._run(text, typed_here=True)
+            return partial(self._run, text, typed_here=True)
         elif self._revised is not None:
             revised, self._revised = self._revised, None
             self._draft.clear()
-            return self._send_again(revised, text)
+            return partial(self._send_again, revised, text)
         else:
             self._draft.share()
             block = self._draft.detach()
             self._cells.deliveries.begin(block)
-            return self._submit(block, text)
+            return partial(self._submit, block, text)
         return None
 
     def _is_ready(self) -> bool:
@@ -187,7 +188,7 @@ class MessageSubmitter:
         if waiting == self._draft.text:
             sending = self.send()
             if sending is not None:
-                await sending
+                await sending()
 
     async def _submit(self, block: str, text: str) -> None:
         addressed = asyncio.create_task(self._unknown_names(mentions(text)))

@@ -189,7 +189,7 @@ async def test_count_of_new_lines_stands_on_the_rule_and_moves_nothing(
     await there.press("pageup")
     await here.cell("something new")
     await there.sees("new lines · Ctrl+End")
-    assert area.region == before
+    await until(lambda: area.region == before, "the live strip has gone")
     rule = there.screen.query_one(HintBar).region.y
     assert there.lines[rule].endswith("── ▼ 4 new lines · Ctrl+End ──")
     there.screen.hint("word " * 11)
