@@ -216,7 +216,7 @@ def test_call_that_nobody_allows_is_refused_and_ends_with_6(
 
 def test_limit_of_rounds_ends_with_7(machine: Machine) -> None:
     configure(machine, scripted(machine, "robot", CALL, CALL, TEXT, END))
-    done = machine.run("run", "Do it.", "--max-rounds", "1", "--output", "json")
+    done = machine.run("run", "Do it.", "--max-rounds", "1", "--output-format", "json")
     ends(done, ExitCode.LIMIT)
     (result,) = events(done)
     assert result["outcome"] == "limit" and "1 round" in result["error"]["message"]

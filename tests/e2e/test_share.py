@@ -255,6 +255,11 @@ def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: 
     stolen.write_text(Path(f"{project.key('mal')}.pub").read_text().replace("mal@there", "bo@x"))
     refused = project.run("share", "--keys", str(stolen))
     assert refused.returncode == 1 and "known here already" in refused.stderr
+    me, own = project.tool("session.whoami")["username"], project.keys / "own.pub"
+    own.write_text(stolen.read_text().replace("bo@x", f"{me}@x"))
+    refused = project.run("share", "--keys", str(own))
+    assert refused.returncode == 1
+    assert f"{me} is your own name: give the key another name (--name NAME" in refused.stderr
 
 
 def shows_words(text: str) -> bool:

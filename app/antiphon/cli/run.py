@@ -26,6 +26,8 @@ STOP_SECONDS: Final = 60.0
 @click.option("--model", metavar="NAME", help="The model that answers.  [default: as in the app]")
 @click.option(
     "--output",
+    "--output-format",
+    "output",
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     show_default=True,

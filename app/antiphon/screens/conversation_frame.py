@@ -158,7 +158,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
     def action_page_up(self) -> None:
         self.parts.cells.move_page(-1)
 
-    @on(HintBar.Clicked)
+    @on(HintBar.CountClicked)
     def action_tail(self) -> None:
         editor = self.area.editor
         if editor is None:
@@ -169,7 +169,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
         if editor.cursor_offset == before:
             self.hint("This is the end of the cell.")
 
-    @on(LiveStrip.Clicked)
+    @on(LiveStrip.StripClicked)
     def action_to_writer(self) -> None:
         before = self.parts.cells.position()
         if not self.parts.following.come():
@@ -180,8 +180,8 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
     def action_gather(self) -> None:
         self.parts.following.gather()
 
-    @on(DraftPreview.Clicked)
-    def _draft_clicked(self, message: DraftPreview.Clicked) -> None:
+    @on(DraftPreview.DraftClicked)
+    def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
         reason = self.area.source.edit_denied_reason(message.block)
         if reason is not None:
             self.hint(reason)
@@ -292,8 +292,8 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
         else:
             self.hint(f"The outline needs a terminal of {OUTLINE_FROM} columns or more.")
 
-    @on(Outline.Clicked)
-    def _outline_clicked(self, message: Outline.Clicked) -> None:
+    @on(Outline.EntryClicked)
+    def _outline_clicked(self, message: Outline.EntryClicked) -> None:
         self.parts.outline.go(message.entry)
 
     # Choices

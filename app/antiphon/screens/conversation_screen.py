@@ -320,11 +320,11 @@ class ConversationScreen(BackgroundTaskMixin[None]):
                 f"{shown_key(event.key)} does nothing here: <key:help> lists the keys that do."
             )
 
-    @on(DocumentView.Refused)
-    @on(CellEditor.Refused)
+    @on(DocumentView.EditRefused)
+    @on(CellEditor.WriteRefused)
     @on(Sidebar.EndReached)
     def _refused(
-        self, message: DocumentView.Refused | CellEditor.Refused | Sidebar.EndReached
+        self, message: DocumentView.EditRefused | CellEditor.WriteRefused | Sidebar.EndReached
     ) -> None:
         self.hint(message.reason)
 

@@ -194,7 +194,7 @@ def _read(path: Path, found: _ConfigParts, *, is_own: bool) -> bytes | None:
         return None
     except OSError as error:
         why = "it is a link" if path.is_symlink() else error.strerror or str(error)
-    except _Refused as error:
+    except _EntryRefused as error:
         why = error.message
     found.problems.append(ConfigProblem(str(path), f"not read: {why}."))
     return None
@@ -204,23 +204,29 @@ def read_untrusted(path: Path) -> bytes | None:
     """Return the bytes of a project's configuration file; None if there is none that is read."""
     try:
         return _read_checked(path, is_own=False)
-    except (OSError, _Refused):
+    except (OSError, _EntryRefused):
         return None
 
 
 def _read_checked(path: Path, *, is_own: bool) -> bytes:
     if not path.is_absolute():
-        raise _Refused("the path is not absolute: set XDG_CONFIG_HOME (or HOME) to one that is")
+        raise _EntryRefused(
+            "the path is not absolute: set XDG_CONFIG_HOME (or HOME) to one that is"
+        )
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if is_own else os.O_NOFOLLOW)
     handle = os.open(path, flags)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise _Refused("it is no ordinary file")
+            raise _EntryRefused("it is no ordinary file")
         if is_own and status.st_uid not in (os.geteuid(), 0):
-            raise _Refused(f"it belongs to user {status.st_uid}, not to you (user {os.geteuid()})")
+            raise _EntryRefused(
+                f"it belongs to user {status.st_uid}, not to you (user {os.geteuid()})"
+            )
         if is_own and status.st_mode & 0o022:
-            raise _Refused(f"others may write in it: see that nobody has, then `chmod go-w {path}`")
+            raise _EntryRefused(
+                f"others may write in it: see that nobody has, then `chmod go-w {path}`"
+            )
         return file.read(MAX_BYTES + 1)
 
 
@@ -266,7 +272,7 @@ class _FileReader:
         for name, table in tables.items():
             try:
                 model = self._model(name, table, known)
-            except _Refused as error:
+            except _EntryRefused as error:
                 self._report(error.message, self._toml.line_of("models", name, *error.path))
             else:
                 self._found.models[name] = model
@@ -276,12 +282,12 @@ class _FileReader:
     ) -> tuple[ModelConfig, PermissionRules | None]:
         where = f"[models.{truncate(name)}]"
         if not is_name(name) or name == SYSTEM_NAME:
-            raise _Refused(
+            raise _EntryRefused(
                 f"{where}: nobody can mention this name: take at most {NAME_LENGTH} of a-z, 0-9, -"
                 " and _, beginning with a letter or digit."
             )
         if not isinstance(fields, dict):
-            raise _Refused(f"{where}: expected a table.")
+            raise _EntryRefused(f"{where}: expected a table.")
         variable = fields.get("key_env")
         if self._trust.is_given and isinstance(variable, str) and VARIABLE.fullmatch(variable):
             self._found.variables.add(variable)
@@ -306,17 +312,19 @@ class _FileReader:
         )
 
     def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
-        """Check a model of a project whose file nobody trusts; raises _Refused."""
+        """Check a model of a project whose file nobody trusts; raises _EntryRefused."""
         given = table.model_fields_set
         named = next((one for one in _TRUSTED_FIELDS if one in given), None)
         if named is not None:
-            raise _Refused(f"{where}: {named} takes your trust: {self._trust.advice}.", (named,))
+            raise _EntryRefused(
+                f"{where}: {named} takes your trust: {self._trust.advice}.", (named,)
+            )
         if table.kind in _TRUSTED_KINDS:
-            raise _Refused(
+            raise _EntryRefused(
                 f"{where}: a {table.kind} model takes your trust: {self._trust.advice}.", ("kind",)
             )
         if name in known:
-            raise _Refused(
+            raise _EntryRefused(
                 f"{where}: to stand in place of your own model of this name takes your trust:"
                 f" {self._trust.advice}."
             )
@@ -329,7 +337,7 @@ class _FileReader:
             try:
                 load_recording(path)
             except RecordingError as error:
-                raise _Refused(error.message, ("model",)) from error
+                raise _EntryRefused(error.message, ("model",)) from error
         return str(path)
 
     def _file(self, name: str) -> Path:
@@ -339,13 +347,13 @@ class _FileReader:
             try:
                 path = Path.home() / name[2:]
             except RuntimeError as error:
-                raise _Refused("`~` cannot be resolved: HOME is not set.") from error
+                raise _EntryRefused("`~` cannot be resolved: HOME is not set.") from error
         return self._path.parent / path
 
     def _key(self, where: str, table: ModelTable) -> ApiKey | None:
-        """Return the key of a model; None if it takes none. Raises _Refused."""
+        """Return the key of a model; None if it takes none. Raises _EntryRefused."""
         if table.key_env is not None and table.key_file is not None:
-            raise _Refused(f"{where}: name key_env or key_file, not both.", ("key_file",))
+            raise _EntryRefused(f"{where}: name key_env or key_file, not both.", ("key_file",))
         try:
             if table.key_file is not None:
                 return read_key_file(self._file(table.key_file))
@@ -356,9 +364,9 @@ class _FileReader:
             key = self._environment.first_key(names) if table.base_url is None else None
         except KeyRefused as error:
             field_name = "key_file" if table.key_file is not None else "key_env"
-            raise _Refused(f"{where}: {error}.", (field_name,)) from error
+            raise _EntryRefused(f"{where}: {error}.", (field_name,)) from error
         if key is None and table.base_url is None and table.kind not in _KEYLESS_KINDS:
-            raise _Refused(
+            raise _EntryRefused(
                 f"{where}: {table.kind} takes a key: set ${names[0]} before the kernel starts, or"
                 " name key_env or key_file."
             )
@@ -405,7 +413,7 @@ class _FileReader:
     ) -> _Table | None:
         try:
             return _checked(f"[{name}]", kind, fields)
-        except _Refused as error:
+        except _EntryRefused as error:
             self._report(error.message, self._toml.line_of(name, *error.path))
             return None
 
@@ -416,7 +424,7 @@ class _FileReader:
         self._found.problems.append(ConfigProblem(str(self._path), message, line))
 
 
-class _Refused(Exception):
+class _EntryRefused(Exception):
     """A table is not taken; `path` leads from it to what is wrong."""
 
     def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
@@ -426,7 +434,7 @@ class _Refused(Exception):
 
 
 def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Table:
-    """Return the table that fields make; raises _Refused.
+    """Return the table that fields make; raises _EntryRefused.
 
     No value is quoted: it may be a key that somebody has put into the wrong place.
     """
@@ -449,7 +457,7 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
         message = f"{where} {name}: expected {expected}, found {_kind_of(first['found'])}."
     if others := len(wrong) - 1:
         message += " There is one mistake more." if others == 1 else f" There are {others} more."
-    raise _Refused(message, tuple(name.split(".")))
+    raise _EntryRefused(message, tuple(name.split(".")))
 
 
 def _kind_of(found: str) -> str:

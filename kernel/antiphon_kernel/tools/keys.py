@@ -429,9 +429,11 @@ async def _add(
         principal = kernel.members[name]
         if not has_it:
             if not known:
+                is_own = principal.id == call.actor.principal.id
                 raise invalid_params(
-                    f"{name} is known here already: choose another name, or say that the key is"
-                    " theirs (known; --name of antiphon share).",
+                    f"{name} is {'your own name' if is_own else 'known here already'}: give the key"
+                    " another name (--name NAME of antiphon share), or, if it is"
+                    f" {'yours' if is_own else 'theirs'}, say so (known, or --name {name}).",
                     field="name",
                 )
             check_invite_as(principal, call.actor.principal, kernel.owner)

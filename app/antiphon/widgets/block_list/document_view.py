@@ -42,7 +42,7 @@ class DocumentView(Widget):
     """
 
     @dataclass
-    class Refused(Message):
+    class EditRefused(Message):
         """A cell cannot be edited; `reason` is a sentence."""
 
         reason: str
@@ -66,7 +66,7 @@ class DocumentView(Widget):
     def edit(
         self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
     ) -> bool:
-        """Open the editor on a cell (the focused one); False, and a `Refused`, if that cannot be.
+        """Open the editor on a cell (the focused one); False, and a `EditRefused`, if that cannot be.
 
         The cursor is at `offset`, else where it was last, else at the start of the first visible
         finished line; its line stays on its row of the screen. With `to_read` it is opened also
@@ -78,7 +78,7 @@ class DocumentView(Widget):
         why_not = self.source.no_editor_reason if to_read else self.source.edit_denied_reason
         reason = why_not(block)
         if reason is not None:
-            self.post_message(self.Refused(reason))
+            self.post_message(self.EditRefused(reason))
             return False
         self._close()
         self.cells.focus_cell(block, reveal=False)
@@ -200,7 +200,7 @@ class DocumentView(Widget):
             self.edit(block)
         else:
             where = "below" if event.direction > 0 else "above"
-            self.post_message(self.Refused(f"There is no cell to edit {where}."))
+            self.post_message(self.EditRefused(f"There is no cell to edit {where}."))
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

@@ -25,7 +25,7 @@ class PreviewView(DocumentView):
         self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
     ) -> bool:
         del block, offset, to_read
-        self.post_message(self.Refused(NOT_YET))
+        self.post_message(self.EditRefused(NOT_YET))
         return False
 
     def hand_over(self, cells: BlockList) -> None:

@@ -80,7 +80,7 @@ class CellEditor(PlainTextArea):
         direction: int
 
     @dataclass
-    class Refused(EditorMessage):
+    class WriteRefused(EditorMessage):
         """The person tried to write and may not; `reason` is a sentence."""
 
         reason: str
@@ -146,7 +146,7 @@ class CellEditor(PlainTextArea):
     def edit(self, edit: Edit) -> EditResult:
         """An edit of the person at this keyboard: into the document first, then on screen."""
         if self._user.refusal is not None:
-            self.post_message(self.Refused(self, self._user.refusal))
+            self.post_message(self.WriteRefused(self, self._user.refusal))
             return EditResult(edit.top, "")
         document = self.document
         start, end = document.offset_of(edit.top), document.offset_of(edit.bottom)

@@ -66,7 +66,7 @@ class Outline(StatusRows):
     """
 
     @dataclass
-    class Clicked(Message):
+    class EntryClicked(Message):
         """An entry was clicked."""
 
         entry: OutlineEntry
@@ -95,7 +95,7 @@ class Outline(StatusRows):
     def on_click(self, event: events.Click) -> None:
         entries = self._state.entries[: self.room]
         if 0 < event.y <= len(entries):
-            self.post_message(self.Clicked(entries[event.y - 1]))
+            self.post_message(self.EntryClicked(entries[event.y - 1]))
 
     def _new_rows(self) -> list[Row]:
         theme, state = self.cell_theme, self._state

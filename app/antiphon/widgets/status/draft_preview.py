@@ -28,7 +28,7 @@ class DraftPreview(ThemedWidget):
     """`guest › I wonder whether…`, above the composer."""
 
     @dataclass
-    class Clicked(Message):
+    class DraftClicked(Message):
         """Somebody else's draft was clicked."""
 
         block: str
@@ -57,7 +57,7 @@ class DraftPreview(ThemedWidget):
 
     def on_click(self, event: events.Click) -> None:
         if event.y < len(self._drafts):
-            self.post_message(self.Clicked(self._drafts[event.y].block))
+            self.post_message(self.DraftClicked(self._drafts[event.y].block))
 
     def render_line(self, y: int) -> Strip:
         width, theme = self.size.width, self.cell_theme

@@ -63,7 +63,7 @@ class HintBar(StatusLine):
     What is new below the view stands at its right end: `── ▼ 14 new lines · Ctrl+End ──`.
     """
 
-    class Clicked(Message):
+    class CountClicked(Message):
         """The person wants to see what is new."""
 
     DEFAULT_CSS = """
@@ -180,7 +180,7 @@ class HintBar(StatusLine):
     def on_click(self, event: Click) -> None:
         if self.unread:
             event.stop()
-            self.post_message(self.Clicked())
+            self.post_message(self.CountClicked())
 
     def _words(self, y: int) -> Sequence[StatusSpan]:
         theme, rows = self.cell_theme, self._rows(self.size.width)

@@ -90,7 +90,7 @@ def last_rows(text: str, width: int, count: int, *, is_markdown: bool = False) -
 class LiveStrip(ThemedWidget):
     """`aria  …and rests on it.▌  ▼ 14`, in one or two rows; not there while nobody writes."""
 
-    class Clicked(Message):
+    class StripClicked(Message):
         """The person wants to go where somebody is writing."""
 
     DEFAULT_CSS = """
@@ -122,7 +122,7 @@ class LiveStrip(ThemedWidget):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        self.post_message(self.Clicked())
+        self.post_message(self.StripClicked())
 
     def render_line(self, y: int) -> Strip:
         width, theme, live = self.size.width, self.cell_theme, self.live

@@ -22,7 +22,7 @@ async def test_tool_call_is_refused_with_a_reason(sample: Sample) -> None:
     async with on_screen(sample, heard=heard) as (app, pilot):
         assert not app.area.edit(block)
         await pilot.pause()
-        (refused,) = heard.of(DocumentView.Refused)
+        (refused,) = heard.of(DocumentView.EditRefused)
         assert "copy" in refused.reason
 
 
