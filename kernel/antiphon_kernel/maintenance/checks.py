@@ -17,7 +17,7 @@ from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.storage import (
     AUTH_FILE,
-    AUTH_MIGRATIONS,
+    AUTH_SCHEMA,
     READABLE_FORMATS,
     ContextRow,
     CorruptContextError,
@@ -449,7 +449,7 @@ async def check_auth(data: Path, folder: Path, journal: Database, report: Report
     names = {str(row[0]): str(row[1]) for row in rows}
     try:
         await asyncio.to_thread(copy_pages, data / AUTH_FILE, copy)
-        database = await Database.open(copy, AUTH_MIGRATIONS)
+        database = await Database.open(copy, AUTH_SCHEMA)
     except AntiphonError as error:
         find(error.message)
         return

@@ -2,7 +2,7 @@
 
 from antiphon_kernel.storage.auth import (
     AUTH_FILE,
-    AUTH_MIGRATIONS,
+    AUTH_SCHEMA,
     AuthStore,
     Client,
     Credential,

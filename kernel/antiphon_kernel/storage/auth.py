@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.schema import Schema
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -21,7 +22,9 @@ from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 
-_INITIAL: Final = """
+# Of undecided calls and rules only: who decided about a call is in the context's transactions. The
+# last three columns of credentials are of authorities, which there are no more.
+_SQL: Final = """
 CREATE TABLE users (
     number INTEGER PRIMARY KEY,
     username TEXT NOT NULL UNIQUE,
@@ -42,7 +45,10 @@ CREATE TABLE credentials (
     expires INTEGER,
     revoked INTEGER,
     uses_allowed INTEGER,
-    uses INTEGER NOT NULL DEFAULT 0
+    uses INTEGER NOT NULL DEFAULT 0,
+    authority INTEGER REFERENCES credentials (number),
+    principals TEXT,
+    role TEXT
 );
 
 CREATE TABLE clients (
@@ -52,10 +58,7 @@ CREATE TABLE clients (
     first_used INTEGER NOT NULL,
     PRIMARY KEY (credential, secret)
 ) WITHOUT ROWID;
-"""
 
-# Undecided calls and rules only: who decided about a call is in the context's transactions.
-_TOOL_PERMISSIONS: Final = """
 CREATE TABLE tool_permissions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     context TEXT NOT NULL,
@@ -69,9 +72,7 @@ CREATE TABLE tool_permissions (
     decided_by TEXT,
     decided INTEGER
 );
-"""
 
-_DECISIONS: Final = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     time INTEGER NOT NULL,
@@ -80,27 +81,7 @@ CREATE TABLE decisions (
 );
 """
 
-_AUTHORITIES: Final = """
-ALTER TABLE credentials ADD COLUMN authority INTEGER REFERENCES credentials (number);
-ALTER TABLE credentials ADD COLUMN principals TEXT;
-ALTER TABLE credentials ADD COLUMN role TEXT;
-"""
-
-# There are no authorities any more: nobody comes in with what they have certified.
-_NO_AUTHORITIES: Final = """
-UPDATE credentials SET kind = 'ssh_key', revoked = coalesce(revoked, created)
-    WHERE kind = 'ssh_authority' OR authority IS NOT NULL;
-"""
-
-AUTH_MIGRATIONS: Final = (
-    _INITIAL,
-    _TOOL_PERMISSIONS,
-    _DECISIONS,
-    _AUTHORITIES,
-    _NO_AUTHORITIES,
-)
-"""In order; a new one goes to the end. What has been released is never edited."""
-
+AUTH_SCHEMA: Final = Schema(5, _SQL)
 
 AUTH_FILE: Final = "auth.db"
 
@@ -209,7 +190,7 @@ class AuthStore:
     @classmethod
     async def open(cls, path: Path) -> AuthStore:
         """Open or create the file, readable by this user only."""
-        return cls(await Database.open(path, AUTH_MIGRATIONS))
+        return cls(await Database.open(path, AUTH_SCHEMA))
 
     async def close(self) -> None:
         await self._database.close()

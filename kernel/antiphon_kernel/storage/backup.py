@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from antiphon_kernel.storage.open_files import SIDE_FILES, make_private
-from antiphon_kernel.storage.schema import MIGRATIONS
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 
 JOURNAL_FILE: Final = "journal.db"
@@ -120,8 +120,8 @@ def check_journal(path: Path) -> None:
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_schema")}
     except sqlite3.Error as error:
         raise _unusable(path, error, "Use another backup.") from error
-    if version > len(MIGRATIONS):
-        what = f"it has version {version}, this antiphon knows {len(MIGRATIONS)}"
+    if (refusal := JOURNAL_SCHEMA.refusal(version)) is not None:
+        what = f"it {refusal}"
     elif found != ["ok"]:
         what = "it is damaged: " + "; ".join(found)
     elif not {"ops", "contexts", "kernel"} <= tables:

@@ -18,7 +18,7 @@ import aiosqlite
 
 from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
-from antiphon_kernel.storage.schema import MIGRATIONS
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.signal import Signal
 
@@ -92,13 +92,13 @@ class Database:
         self,
         path: Path,
         connection: _DatabaseConnection,
-        migrations: Sequence[str],
+        schema: Schema,
         spare: Path | None = None,
     ) -> None:
         self.path = path
         self._spare = spare
         self._connection = connection
-        self._migrations = migrations
+        self._schema = schema
         self._lock = asyncio.Lock()
         self._files: OpenFiles | None = None
         self.files_lost = Signal[StorageLostError]()
@@ -111,18 +111,18 @@ class Database:
     async def open(
         cls,
         path: Path,
-        migrations: Sequence[str] = MIGRATIONS,
+        schema: Schema = JOURNAL_SCHEMA,
         spare: Path | None = None,
     ) -> Database:
         """Open or create the file, for this user alone, and bring it to the current version.
 
         Args:
-            migrations: SQL of each version, the first one for an empty file.
+            schema: the tables that the file has, or is to have.
             spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
-                newer version.
+                newer or much older version.
         """
         connection = _DatabaseConnection(partial(_connect, path), _ROWS_AT_ONCE)
         try:
@@ -130,7 +130,7 @@ class Database:
             await connection
         except (sqlite3.Error, OSError) as error:
             raise _failed(path, error) from error
-        database = cls(path, connection, migrations, spare)
+        database = cls(path, connection, schema, spare)
         try:
             await database._migrate()
             database._files = OpenFiles(path)
@@ -248,17 +248,13 @@ class Database:
 
     async def _migrate(self) -> None:
         version = int((await self.select("PRAGMA user_version"))[0][0])
-        if version > len(self._migrations):
+        refusal = self._schema.refusal(version)
+        if refusal is not None:
             raise AntiphonError(
-                ErrorCode.STORAGE_FAILED,
-                f"{self.path} has version {version}, this antiphon knows {len(self._migrations)}:"
-                " use the antiphon that wrote it, or a newer one.",
-                path=str(self.path),
+                ErrorCode.STORAGE_FAILED, f"{self.path} {refusal}.", path=str(self.path)
             )
-        for number in range(version, len(self._migrations)):
-            script = (
-                f"BEGIN IMMEDIATE; {self._migrations[number]} PRAGMA user_version = {number + 1};"
-            )
+        for number, sql in self._schema.steps(version):
+            script = f"BEGIN IMMEDIATE; {sql} PRAGMA user_version = {number};"
             try:
                 await self._connection.executescript(script + " COMMIT;")
             except sqlite3.Error as error:

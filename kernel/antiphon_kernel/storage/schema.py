@@ -1,12 +1,13 @@
-"""The tables of `journal.db`, and the way from one version of them to the next.
+"""The tables of `journal.db`, and the way from one version of tables to the next.
 
-``user_version`` counts migrations. Each stored binary record carries a format byte, so that the
+``user_version`` is the version. Each stored binary record carries a format byte, so that the
 encoding can change without touching what is on disk. Ids that stand in every row (context,
 principal, session, block) are small numbers that refer to one row with the full id.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 RECORD_FORMAT: Final = 1
@@ -19,7 +20,7 @@ READABLE_FORMATS: Final = frozenset({1})
 # leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
 # a table of their own would take 13 % more. A blob is written in the transaction of the first block
 # that names it, and stays as the transactions do: there is never one that nothing names.
-_INITIAL: Final = """
+_TABLES: Final = """
 CREATE TABLE kernel (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE principals (
@@ -27,7 +28,8 @@ CREATE TABLE principals (
     id TEXT NOT NULL UNIQUE,
     username TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,
-    created INTEGER NOT NULL
+    created INTEGER NOT NULL,
+    display_name TEXT
 );
 
 CREATE TABLE sessions (
@@ -44,7 +46,11 @@ CREATE TABLE contexts (
     label TEXT NOT NULL UNIQUE,
     epoch TEXT NOT NULL,
     created INTEGER NOT NULL,
-    archived INTEGER
+    archived INTEGER,
+    source INTEGER REFERENCES contexts (number),
+    source_seq INTEGER,
+    copied INTEGER,
+    creator INTEGER REFERENCES principals (number)
 );
 
 CREATE TABLE ops (
@@ -140,24 +146,7 @@ CREATE TABLE searched_contexts (
     context INTEGER PRIMARY KEY REFERENCES contexts (number),
     seq INTEGER NOT NULL
 );
-"""
 
-# Who wrote the copied blocks of a fork is in the transactions of its source.
-_ORIGINS: Final = """
-ALTER TABLE contexts ADD COLUMN source INTEGER REFERENCES contexts (number);
-ALTER TABLE contexts ADD COLUMN source_seq INTEGER;
-ALTER TABLE contexts ADD COLUMN copied INTEGER;
-"""
-
-_CREATORS: Final = """
-ALTER TABLE contexts ADD COLUMN creator INTEGER REFERENCES principals (number);
-"""
-
-_DISPLAY_NAMES: Final = """
-ALTER TABLE principals ADD COLUMN display_name TEXT;
-"""
-
-_PAGES: Final = """
 CREATE TABLE pages (
     context INTEGER PRIMARY KEY REFERENCES contexts (number),
     format INTEGER NOT NULL,
@@ -165,9 +154,7 @@ CREATE TABLE pages (
     page BLOB NOT NULL,
     digest BLOB NOT NULL
 );
-"""
 
-_RECENT_STATES: Final = """
 CREATE TABLE recent_states (
     context INTEGER PRIMARY KEY REFERENCES contexts (number),
     format INTEGER NOT NULL,
@@ -178,12 +165,41 @@ CREATE TABLE recent_states (
 );
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (
-    _INITIAL,
-    _ORIGINS,
-    _CREATORS,
-    _DISPLAY_NAMES,
-    _PAGES,
-    _RECENT_STATES,
-)
-"""In order; a new one goes to the end. What has been released is never edited."""
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of a file: SQL for an empty one, and from each version to the next."""
+
+    first: int
+    """The version that an empty file gets; older ones are not read."""
+    tables: str
+    migrations: tuple[str, ...] = ()
+    """In order; a new one goes to the end. What has been released is never edited."""
+
+    @property
+    def newest(self) -> int:
+        return self.first + len(self.migrations)
+
+    def refusal(self, version: int) -> str | None:
+        """Return why a file of some version cannot be used; None if it can. 0 is an empty one."""
+        if version > self.newest:
+            return (
+                f"has version {version}, this antiphon knows {self.newest}:"
+                " use the antiphon that wrote it, or a newer one"
+            )
+        if 0 < version < self.first:
+            return (
+                f"has version {version}, this antiphon knows {self.first} and later ones:"
+                " open it once with the antiphon of 2026-11-20, which brings it there"
+            )
+        return None
+
+    def steps(self, version: int) -> list[tuple[int, str]]:
+        """Return the versions behind one, each with the SQL that leads to it."""
+        if not version:
+            return [(self.first, self.tables), *self.steps(self.first)]
+        later = enumerate(self.migrations[version - self.first :], version + 1)
+        return list(later)
+
+
+JOURNAL_SCHEMA: Final = Schema(6, _TABLES)

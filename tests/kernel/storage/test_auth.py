@@ -62,22 +62,6 @@ async def test_auth_store_reopened_returns_stored_rows(tmp_path: Path) -> None:
     await again.close()
 
 
-async def test_authorities_of_an_older_file_and_their_keys_are_revoked(tmp_path: Path) -> None:
-    store = await AuthStore.open(tmp_path / AUTH_FILE)
-    user = await store.add_user(_person("vera", "b"), AccessRole.VIEWER, 5)
-    for name in ("authority", "certified", "own"):
-        key = Credential(0, user.number, CredentialKind.SSH_KEY, name, True, 5, None, None, None, 0)
-        await store.add_credential(key)
-    await store.close()
-    with sqlite3.connect(tmp_path / AUTH_FILE) as database:
-        database.execute("UPDATE credentials SET kind = 'ssh_authority' WHERE number = 1")
-        database.execute("UPDATE credentials SET authority = 1 WHERE number = 2")
-        database.execute("PRAGMA user_version = 4")
-    again = await opened(tmp_path)
-    assert [one.revoked for one in await again.credentials()] == [5, 5, None]
-    await again.close()
-
-
 @pytest.mark.parametrize(
     ("sql", "named"),
     [

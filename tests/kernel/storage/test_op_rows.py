@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_kernel.storage import BlockRow
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id, stored_blocks, stored_operation
-from antiphon_kernel.storage.schema import MIGRATIONS
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 
 BLOCKS = (
     (),
@@ -25,7 +25,7 @@ BLOCKS = (
 @pytest.fixture
 def database(tmp_path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(tmp_path / "journal.db")
-    database.executescript("".join(MIGRATIONS))
+    database.executescript(JOURNAL_SCHEMA.tables)
     return database
 
 

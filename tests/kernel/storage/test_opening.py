@@ -13,7 +13,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import Database, Journal
 from antiphon_kernel.storage.open_files import StorageLostError
-from antiphon_kernel.storage.schema import MIGRATIONS
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 
@@ -39,23 +39,19 @@ async def test_new_file_has_the_newest_version_and_opens_again(path: Path) -> No
     for _ in range(2):
         await (await Journal.open(path)).close()
     with sqlite3.connect(path) as reader:
-        assert reader.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert reader.execute("PRAGMA user_version").fetchone() == (JOURNAL_SCHEMA.newest,)
 
 
-async def test_file_of_the_first_version_is_brought_to_the_newest(path: Path) -> None:
-    first = await Database.open(path, MIGRATIONS[:1])
-    await first.insert("INSERT INTO contexts VALUES (1, 'a', 'old', 'e', 5, NULL)", ())
-    await first.close()
-    journal = await Journal.open(path)
-    (row,) = await journal.contexts()
-    assert (row.label, row.created, row.archived, row.origin) == ("old", 5, None, None)
-    await journal.close()
-
-
-async def test_file_of_a_newer_version_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "advice"), [(99, "use the antiphon that wrote it"), (3, "open it once with")]
+)
+async def test_file_of_a_version_that_is_not_known_is_refused(
+    path: Path, version: int, advice: str
+) -> None:
     with sqlite3.connect(path) as writer:
-        writer.execute("PRAGMA user_version = 99")
-    assert "version 99" in (await refusal(path)).message
+        writer.execute(f"PRAGMA user_version = {version}")
+    message = (await refusal(path)).message
+    assert f"has version {version}" in message and advice in message
 
 
 async def test_file_that_is_no_database_is_refused_and_kept(path: Path) -> None:
@@ -93,11 +89,11 @@ async def test_transaction_that_fails_leaves_nothing(path: Path) -> None:
 async def test_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
     first = "CREATE TABLE people (name TEXT NOT NULL);"
     second = "ALTER TABLE people ADD COLUMN role TEXT NOT NULL DEFAULT 'viewer';"
-    database = await Database.open(path, (first,))
+    database = await Database.open(path, Schema(1, first))
     await database.write([("INSERT INTO people VALUES (?)", [("amy",), ("bo",)])])
     await database.close()
     for _ in range(2):
-        database = await Database.open(path, (first, second))
+        database = await Database.open(path, Schema(1, first, (second,)))
         rows = await database.select("SELECT name, role FROM people ORDER BY name")
         assert [tuple(row) for row in rows] == [("amy", "viewer"), ("bo", "viewer")]
         assert tuple((await database.select("PRAGMA user_version"))[0]) == (2,)
@@ -106,11 +102,11 @@ async def test_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
 
 async def test_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     first = "CREATE TABLE people (name TEXT NOT NULL);"
-    await (await Database.open(path, (first,))).close()
+    await (await Database.open(path, Schema(1, first))).close()
     broken = "DROP TABLE people; SELECT * FROM nothing;"
     with raises(ErrorCode.STORAGE_FAILED):
-        await Database.open(path, (first, broken))
-    database = await Database.open(path, (first,))
+        await Database.open(path, Schema(1, first, (broken,)))
+    database = await Database.open(path, Schema(1, first))
     assert await database.select("SELECT * FROM people") == []
     await database.close()
 
@@ -118,7 +114,7 @@ async def test_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> Non
 async def test_closing_while_files_are_checked_is_not_taken_for_a_strangers_write(
     path: Path,
 ) -> None:
-    database = await Database.open(path, ("CREATE TABLE numbers (number INTEGER);",))
+    database = await Database.open(path, Schema(1, "CREATE TABLE numbers (number INTEGER);"))
     await database.write([("INSERT INTO numbers VALUES (?)", [(1,)])])
     closing = asyncio.create_task(database.close())
     while not closing.done():
