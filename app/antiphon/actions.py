@@ -318,6 +318,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "leave_contexts",
         ("escape", "tab", "i"),
         "Back to where you were; the sidebar stays.",
+        owner=Owner.FRAME,
         words="back",
     ),
     # EDIT and NAVIGATE

@@ -232,7 +232,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
         """Into the sidebar, which comes if it is not there; from inside, put it away."""
         is_inside = self.has_sidebar and self.sidebar.has_focus
         if is_inside:
-            self._leave_sidebar()
+            self.action_leave_contexts()
         if (is_inside or not self.has_sidebar) and self.toggle_sidebar(self.screen.size):
             self.update_sidebar()
             if self.screen.size.width >= WIDE:
@@ -251,11 +251,10 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
             self._show_contexts()
             self.list_contexts()
         elif self.screen.focused is self.sidebar:
-            self._leave_sidebar()
+            self.action_leave_contexts()
         self.parts.people.show()
 
-    @on(Sidebar.Left)
-    def _leave_sidebar(self) -> None:
+    def action_leave_contexts(self) -> None:
         before = self.focused_before
         if before is None or not before.is_attached:
             before = self.composer.editor
@@ -282,7 +281,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
 
     @on(Sidebar.PersonClicked)
     def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
-        self._leave_sidebar()
+        self.action_leave_contexts()
         self.parts.following.follow(message.principal)
 
     def action_outline(self) -> None:
@@ -301,7 +300,7 @@ class ConversationFrame(DocumentLayout, ReportsFailedTasks):
     def open_context(self, context: str) -> None:
         """Show a context, which needs the kernel; the one that is shown is gone back to."""
         if context == self._session.document.context:
-            self._leave_sidebar()
+            self.action_leave_contexts()
         elif not self._session.is_live:
             self.hint("Offline: another context needs the kernel; try again when it is back.")
         else:

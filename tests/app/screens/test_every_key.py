@@ -29,7 +29,6 @@ async def enter(there: Opened, mode: Mode) -> None:
     screen = there.screen
     if screen.mode is Mode.CONTEXTS:
         screen.perform("leave_contexts")
-        await until(lambda: screen.mode is not Mode.CONTEXTS, "the sidebar is left")
     if screen.mode is Mode.FIND:
         screen.perform("leave_find")
     screen.area.leave()

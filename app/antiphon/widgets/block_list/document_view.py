@@ -66,7 +66,7 @@ class DocumentView(Widget):
     def edit(
         self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
     ) -> bool:
-        """Open the editor on a cell (the focused one); False, and a `EditRefused`, if that cannot be.
+        """Open the editor on a cell (the focused one); False, and `EditRefused`, if it cannot be.
 
         The cursor is at `offset`, else where it was last, else at the start of the first visible
         finished line; its line stays on its row of the screen. With `to_read` it is opened also

@@ -123,9 +123,6 @@ class Sidebar(StatusRows, can_focus=True):
 
         context: str
 
-    class Left(Message):
-        """The person goes back to where they were."""
-
     @dataclass
     class EndReached(Message):
         """There is no context in the direction of a step; `reason` is a sentence."""
@@ -178,9 +175,6 @@ class Sidebar(StatusRows, can_focus=True):
 
     def action_open_context(self) -> None:
         self.post_message(self.ContextChosen(self.chosen))
-
-    def action_leave_contexts(self) -> None:
-        self.post_message(self.Left())
 
     def on_focus(self) -> None:
         self._layout_rows()
