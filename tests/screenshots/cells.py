@@ -331,7 +331,6 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     finder.search("between")
     finder.step(60)
     cells.show_hits(finder, finder.next(HitPlace(question, -1)))
-    frame.find.input.cursor_blink = False
     frame.find.set_query("between")
     frame.find.open("this context")
     frame.find.show_count(f"1 of {finder.count}")

@@ -293,6 +293,7 @@ class LineModal(HintingModal[Result | None]):
         super().__init__()
         self._line = _QuestionLines(question)
         self._input = Input(value, max_length=longest, compact=True)
+        self._input.cursor_blink = False
         self._keys = KeyLines((("Enter", enter), ("Esc", "cancel")))
         self._answer = answer
 

@@ -77,6 +77,7 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
         self._ask = ask
         self._empty = self._nothing = empty
         self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
+        self._input.cursor_blink = False
         self._list = OptionList(markup=False)
         self._list.can_focus = False
 

@@ -76,6 +76,7 @@ class FindBar(Horizontal):
     def __init__(self) -> None:
         super().__init__()
         self.input = Input(compact=True, max_length=LONGEST_QUERY)
+        self.input.cursor_blink = False
         self._sign = _FindSign()
         self._count = _FindCount()
 
