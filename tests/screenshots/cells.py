@@ -46,7 +46,7 @@ from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK
 from antiphon.widgets.sidebar import ContextName, participant_rows
 from antiphon.widgets.status import HintLog, LiveText
-from antiphon.widgets.status.participants import participants
+from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import (
     Activity,

@@ -8,17 +8,16 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.code_lines import CodeCutter, file_cell
+from antiphon.render.code_lines import LONGEST_COLOURED, CodeCutter, file_cell, language_of_path
 from antiphon.render.collapsed import SEEN, folded_output, summary
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.highlight import LONGEST_COLOURED, language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH
 from antiphon.render.markdown_segments import MarkdownCutter
 from antiphon.render.plain import PlainCutter
 from antiphon.render.segments import Cutter, SegmentedText
-from antiphon.render.sgr import SgrStyles
 from antiphon.render.status_label import end_label, end_note
+from antiphon.render.terminal_output import SgrStyles
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose

@@ -12,8 +12,7 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.lines import RenderedCell, RenderedLine, SourceRun
-from antiphon.render.sgr import SgrStyles, state_near
-from antiphon.render.terminal_line import TerminalDecoder
+from antiphon.render.terminal_output import SgrStyles, TerminalDecoder, state_near
 from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.quoting import count_of

@@ -1,21 +1,35 @@
-"""Inline Markdown: the text of a paragraph, a heading or a table cell as styled pieces."""
+"""Inline Markdown: the text of a paragraph, a heading or a table cell as styled pieces.
+
+The constants are the contract with the parser, which is imported only when there is Markdown.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.links import BareAddress, bare_addresses, link_style
-from antiphon.render.token_meta import AT, TARGET
 from antiphon.render.wrap import WrapPiece
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+
+
+AT: Final = "at"
+"""Key in an inline token's `meta`: where in the inline content its source starts."""
+
+TARGET: Final = "target"
+"""Key in the `meta` of an image and of a link's closing token: start and end of the address in the
+inline content; not there if there is no address."""
+
+DEEPEST: Final = 60
+"""Levels of nesting; what is nested deeper is not parsed."""
+
 
 _NOT_IN_A_LINE = str.maketrans({"\n": "␊", "\t": " "})
 

@@ -12,9 +12,8 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
+from antiphon.render.markdown import START, TEXT_WIDTH, Checkpoint, Fence, MarkdownStream
 from antiphon.render.markdown_blocks import fence_language
-from antiphon.render.markdown_checkpoints import START, Checkpoint, Fence
 from antiphon.render.segments import SEGMENT, SegmentStart, end_of_long_line, guess_rows
 
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.highlight import highlighted_lines
+from antiphon.render.code_lines import highlighted_lines
 from antiphon.render.markdown_blocks import fence_language
-from antiphon.render.token_meta import AT, TARGET
+from antiphon.render.markdown_inline import AT, TARGET
 
 _LONGEST: Final = 2_000
 """Code points of a line beyond which nothing inside it is styled."""

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.token_meta import AT, DEEPEST, TARGET
+from antiphon.render.markdown_inline import AT, DEEPEST, TARGET
 
 
 class PlacedState(StateInline):

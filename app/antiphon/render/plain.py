@@ -18,8 +18,14 @@ from antiphon.render.segments import (
     end_of_long_line,
     guess_rows,
 )
-from antiphon.render.sgr import PLAIN, SgrState, SgrStyles, states_after
-from antiphon.render.terminal_line import TAB, TerminalDecoder
+from antiphon.render.terminal_output import (
+    PLAIN,
+    TAB,
+    SgrState,
+    SgrStyles,
+    TerminalDecoder,
+    states_after,
+)
 from antiphon.render.wrap import WrapPiece, compose, expand_tabs, wrap
 from antiphon_kernel.text.affixes import common_prefix
 

@@ -19,7 +19,7 @@ from antiphon.terminal_title import terminal_title
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import participant_rows
 from antiphon.widgets.status import Participant
-from antiphon.widgets.status.participants import participants
+from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.client.rejected_edits import Rejection
 
 

@@ -13,7 +13,7 @@ from textual.color import Color
 from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.cell_theme import TEXT_CONTRAST, CellTheme, contrast
 from antiphon.render.lines import RenderedCell
-from antiphon.render.sgr import PLAIN, SgrState, SgrStyles, after_sgr
+from antiphon.render.terminal_output import PLAIN, SgrState, SgrStyles, after_sgr
 from antiphon.render.view import CellView
 from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.notation import THEME, bundled_theme, plain

@@ -12,8 +12,7 @@ from antiphon.render.markdown import MarkdownStream
 from antiphon.render.markdown_segments import MarkdownCutter
 from antiphon.render.plain import PlainCutter, PlainStream
 from antiphon.render.segments import LONGEST_LINE, Cutter, SegmentedText, SegmentStart
-from antiphon.render.sgr import SgrStyles
-from antiphon.render.terminal_line import TerminalDecoder
+from antiphon.render.terminal_output import SgrStyles, TerminalDecoder
 from antiphon.render.view import CellView
 from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.markdown_texts import markdown_texts

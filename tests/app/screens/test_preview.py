@@ -11,7 +11,7 @@ import pytest
 from antiphon.actions import Mode
 from antiphon.context_preview import LONG_CONTEXT, read_preview
 from antiphon.widgets.block_list import PreviewView
-from antiphon.widgets.block_list.preview_view import NOT_YET
+from antiphon.widgets.block_list.document_view import NOT_YET
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.document import document as documents
 from antiphon_kernel.document.header import read_header

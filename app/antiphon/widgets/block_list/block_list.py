@@ -15,25 +15,25 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
-from antiphon.widgets.block_list.anchor import Anchor, LineRef
 from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
-from antiphon.widgets.block_list.cell_order import CellOrder
+from antiphon.widgets.block_list.cell_painter import AuthorRange
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
-from antiphon.widgets.block_list.cell_timers import CellTimers
 from antiphon.widgets.block_list.editor_placement import EditorPlacement
 from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
-from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
+from antiphon.widgets.block_list.frame_scheduler import CellTimers, FrameScheduler
 from antiphon.widgets.block_list.gutter import Columns
-from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS, HeightEstimator
-from antiphon.widgets.block_list.height_index import HeightIndex
-from antiphon.widgets.block_list.highlights import AuthorRange
+from antiphon.widgets.block_list.height_index import (
+    GUESSED_ROWS,
+    CellOrder,
+    HeightEstimator,
+    HeightIndex,
+)
 from antiphon.widgets.block_list.row_scroll_view import RowScrollView
-from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
+from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor, ShownText
 from antiphon.widgets.block_list.scroll_map import MAP_SECONDS, MapRender, ScrollMap
-from antiphon.widgets.block_list.shown_text import ShownText
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.unread import Unread
-from antiphon.widgets.block_list.viewport import Viewport
+from antiphon.widgets.block_list.viewport import Anchor, LineRef, Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.enums import BlockKind

@@ -11,10 +11,9 @@ from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.status_label import permission_question
 from antiphon.render.view import OWN_NAME, CellView
-from antiphon.widgets.block_list.branches import Branches
-from antiphon.widgets.block_list.deliveries import Deliveries
 from antiphon.widgets.block_list.gutter import GutterWidth
 from antiphon.widgets.block_list.ink import Ink
+from antiphon.widgets.block_list.message_states import Branches, Deliveries
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors, Writer
 from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange

@@ -12,15 +12,13 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import first_line
 from antiphon.render.status_label import end_note
 from antiphon.render.tool_call import command_of
-from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.block_list.cell_painter import CellStyle
+from antiphon.widgets.block_list.cell_painter import AuthorRange, CellStyle
 from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle
 from antiphon.widgets.block_list.height_index import HeightIndex
-from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.render_cache import RenderCache
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
-from antiphon.widgets.block_list.viewport import Measured
+from antiphon.widgets.block_list.viewport import LineRef, Measured
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind, Role
 

@@ -9,9 +9,9 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
 
-from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
 from antiphon.widgets.block_list.cell_painter import CellPainter
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
+from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef
 from antiphon.widgets.editor import CursorLabel, flagged
 
 

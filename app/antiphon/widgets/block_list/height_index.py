@@ -1,10 +1,12 @@
-"""Heights of cells in order: which cell is at a row, how many rows are above a cell."""
+"""Cells in order with their heights, which are guessed out of view, and steps between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from antiphon.widgets.block_list.cell_model import BULK, CellModel
 from antiphon.widgets.prefix_sums import PrefixSums
+from antiphon_kernel.document.changes import TextChange
 
 
 class HeightIndex:
@@ -102,3 +104,98 @@ class HeightIndex:
     def _renumber(self, start: int) -> None:
         for at in range(start, len(self._keys)):
             self._index[self._keys[at]] = at
+
+
+GUESSED_ROWS = 4
+"""Of a cell that was never drawn."""
+
+
+class HeightEstimator:
+    """Keeps the heights in step with a document, at the cost of what is new only."""
+
+    def __init__(self, source: CellModel, heights: HeightIndex) -> None:
+        self._source = source
+        self._heights = heights
+        self._columns: dict[str, int] = {}
+        """Code points on the last line of cells that grew."""
+
+    def grow(self, change: TextChange, width: int) -> None:
+        """Follow a change of a cell that is not drawn now."""
+        if change.block not in self._heights:
+            return
+        column = self._columns.get(change.block, 0)
+        rows = 0
+        for splice in change.splices:
+            ended = splice.inserted.count("\n")
+            if ended:
+                rows += ended + max(0, len(splice.inserted) - ended * width) // width
+                column = len(splice.inserted) - splice.inserted.rfind("\n") - 1
+            else:
+                column += len(splice.inserted)
+            rows += column // width
+            column %= width
+        self._columns[change.block] = column
+        if rows:
+            self._heights.set(change.block, self._heights[change.block] + rows)
+
+    def place(self, blocks: Sequence[str]) -> None:
+        """Give new blocks, and those that moved, their place among the heights."""
+        known = {block: self._heights[block] for block in blocks if block in self._heights}
+        if len(blocks) > BULK:
+            known |= {block: self._heights[block] for block in self._heights}
+            self._heights.replace_all(
+                (block, known.get(block, GUESSED_ROWS)) for block in self._source.ids()
+            )
+            return
+        for block in known:
+            self._heights.remove(block)
+        # In document order: what a block goes below is there before it.
+        for block in sorted(blocks, key=lambda one: (self._source.header(one).order, one)):
+            height = known.get(block, GUESSED_ROWS)
+            self._heights.insert(block, height, after=self._source.block_before(block))
+
+
+class CellOrder:
+    """The cells of a list as one goes through them: 1 is downwards, -1 upwards."""
+
+    def __init__(self, heights: HeightIndex, is_hidden: Callable[[str], bool]) -> None:
+        self._heights = heights
+        self._is_hidden = is_hidden
+
+    def neighbour(self, block: str, direction: int) -> str | None:
+        """Return the shown cell below (1) or above (-1)."""
+        step = self._heights.next if direction > 0 else self._heights.previous
+        return self._shown(step(block), step)
+
+    def first(self) -> str | None:
+        return self._shown(self._heights.first(), self._heights.next)
+
+    def last(self) -> str | None:
+        return self._shown(self._heights.last(), self._heights.previous)
+
+    def is_first(self, block: str | None) -> bool:
+        """Return whether no shown cell is above this one."""
+        return block is not None and self.neighbour(block, -1) is None
+
+    def is_last(self, block: str) -> bool:
+        """Return whether no shown cell is below this one."""
+        return self.neighbour(block, 1) is None
+
+    def nearest(self, blocks: Iterable[str], start: str | None, direction: int) -> str | None:
+        """Return the first of some cells below (1) or above (-1) a cell; from the end without."""
+        places = sorted(
+            (self._heights.index(block), block)
+            for block in blocks
+            if block in self._heights and not self._is_hidden(block)
+        )
+        if start is not None and start in self._heights:
+            at = self._heights.index(start)
+            places = [place for place in places if (place[0] - at) * direction > 0]
+        if not places:
+            return None
+        return places[0 if direction > 0 else -1][1]
+
+    def _shown(self, block: str | None, step: Callable[[str], str | None]) -> str | None:
+        while block is not None and self._is_hidden(block):
+            block = step(block)
+        return block

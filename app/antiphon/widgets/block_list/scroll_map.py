@@ -11,10 +11,10 @@ from rich.style import Style
 from textual.scrollbar import ScrollBarRender
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.text_finder import Hit
+from antiphon.widgets.block_list.viewport import LineRef
 
 MAP_SECONDS: Final = 0.25
 """The map follows what changes no more often than this."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.cell_model import CellChange
 from antiphon.widgets.block_list.height_index import HeightIndex
-from antiphon.widgets.block_list.viewport import Viewport
+from antiphon.widgets.block_list.viewport import LineRef, Viewport
 
 
 class Unread:

@@ -1,7 +1,7 @@
 """Editing one cell in place while others write into it."""
 
 from antiphon.widgets.editor.cell_document import FOLDED
-from antiphon.widgets.editor.cell_editor import ORIGIN, CellEditor
+from antiphon.widgets.editor.cell_editor import ORIGIN, CellEditor, is_text_input
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
     InkRange,
@@ -14,4 +14,3 @@ from antiphon.widgets.editor.overlays import (
     styled,
     written_over,
 )
-from antiphon.widgets.editor.typed_text import is_text_input

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Protocol
@@ -18,11 +19,19 @@ from textual.widgets import TextArea
 from antiphon.local_user import LocalUser
 from antiphon.widgets.editor.cell_document import Replaced
 from antiphon.widgets.editor.plain_text_area import PlainTextArea
-from antiphon.widgets.editor.typed_text import is_text_input
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.records import TextSplice
+
+
+def is_text_input(typed: str) -> bool:
+    """Return whether what a key sends is text: all but C0, DEL and C1.
+
+    `str.isprintable` is narrower: it leaves out spaces such as U+3000 and joiners such as U+200D.
+    """
+    return bool(typed) and all(unicodedata.category(character) != "Cc" for character in typed)
+
 
 ORIGIN = "editor"
 """The origin of every transaction that this editor makes."""

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from antiphon.render.markdown_source import MarkdownSource
-from antiphon.textual_patches.gone_widgets import remove_watchers
+from antiphon.textual_patches.screens import remove_watchers
 from antiphon.textual_patches.text_area import HostedTextArea
 from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
 from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor

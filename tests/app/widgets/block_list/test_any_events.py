@@ -15,7 +15,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from antiphon.widgets.block_list import CellModel
-from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.viewport import LineRef
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status

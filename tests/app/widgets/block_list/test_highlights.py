@@ -12,8 +12,8 @@ from textual.strip import Strip
 from antiphon.render.lines import SourceRun
 from antiphon.render.view import CellView
 from antiphon.render.wrap import graphemes
+from antiphon.widgets.block_list.cell_painter import AuthorRange, Highlight, Highlights
 from antiphon.widgets.block_list.gutter import Columns, author_labels
-from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights
 from antiphon.widgets.editor import StyleSpan, styled
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.widgets.block_list.anchor import LineRef
 from antiphon.widgets.block_list.height_index import HeightIndex
-from antiphon.widgets.block_list.viewport import Measured, Viewport
+from antiphon.widgets.block_list.viewport import LineRef, Measured, Viewport
 
 cells = st.lists(
     st.one_of(

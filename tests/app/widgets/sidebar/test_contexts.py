@@ -8,8 +8,7 @@ from antiphon.actions import Mode
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon.screens.view_state import ViewState, ViewStateStore
-from antiphon.widgets.sidebar import ContextName
-from antiphon.widgets.sidebar.sidebar import context_entries
+from antiphon.widgets.sidebar import ContextName, context_entries
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
