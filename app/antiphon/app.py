@@ -266,7 +266,7 @@ class AntiphonApp(App[None]):
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)
-        session.replica.on_document_replaced(self._document_replaced)
+        session.replica.document_replaced.listen(self._document_replaced)
         session.changed.listen(self._standing_changed)
         return session
 
@@ -606,7 +606,7 @@ async def wait_for_identity(session: Session) -> None:
         if session.is_live and session.me is not None:
             heard.set()
 
-    stops = (session.changed.listen(look), session.replica.watch_presence(look))
+    stops = (session.changed.listen(look), session.replica.presence_changed.listen(look))
     try:
         look()
         with suppress(TimeoutError):

@@ -124,7 +124,7 @@ class Session:
         self.changed = Signal[()]()
         """`status` may be another one."""
         self.user = LocalUser(lambda: self.status.is_rejected)
-        self.replica.watch_state(self._state_changed)
+        self.replica.state_changed.listen(self._state_changed)
 
     @property
     def document(self) -> Document:
@@ -133,7 +133,7 @@ class Session:
     @property
     def me(self) -> PresenceState | None:
         """The person here as the kernel knows them; None until the first connection."""
-        return self.replica.me
+        return self.replica.awareness.me
 
     @property
     def is_live(self) -> bool:
@@ -172,7 +172,7 @@ class Session:
 
     def presence(self) -> Mapping[int, PresenceState]:
         """Everyone else in the context, by awareness client id."""
-        return self.replica.presence()
+        return self.replica.awareness.others
 
     def start(self, around: str | None = None) -> None:
         """Connect, and stay connected until `close`; the preview is `around` a block or the end."""

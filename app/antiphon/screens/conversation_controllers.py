@@ -278,7 +278,7 @@ class ConversationControllers:
             self.contexts.changed.listen(self.frame.contexts_changed),
             self.contexts.changed.listen(self._people_changed),
             session.changed.listen(self._status_changed),
-            session.replica.watch_presence(self._presence_changed),
+            session.replica.presence_changed.listen(self._presence_changed),
             session.previewed.listen(self.view.show_preview),
         )
         self.people.show()

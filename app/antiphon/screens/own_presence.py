@@ -45,7 +45,7 @@ class OwnPresence:
         is_seen = bool(draft.text) and not draft.is_private
         may_type = mode is Mode.EDIT or (mode is Mode.WRITE and is_seen)
         is_typing = self._typing is not None and may_type
-        self._session.replica.set_presence(
+        self._session.replica.awareness.publish(
             block,
             cursor,
             anchor,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity
@@ -20,26 +22,24 @@ RENEWAL_INTERVAL: Final = 15.0
 class ClientAwareness:
     """The presence of everyone in one context, from one replica's point of view."""
 
-    def __init__(self, client: int, monotonic: Callable[[], float]) -> None:
+    def __init__(self, client: int, wake: asyncio.Event) -> None:
+        """`wake` is set when there is something to say."""
         self._client = client
-        self._monotonic = monotonic
-        self._others: dict[int, PresenceState] = {}
+        self._wake = wake
+        self.others: dict[int, PresenceState] = {}
+        """Everyone but this replica, by awareness client id."""
         self._clocks: dict[int, int] = {}
         self._own: dict[str, Any] = {"activity": Activity.IDLE.value}
         self._own_clock = 0
         self._changed = True
         self._sent_at = float("-inf")
         self.me: PresenceState | None = None
-
-    @property
-    def others(self) -> Mapping[int, PresenceState]:
-        """Everyone but this replica, by awareness client id."""
-        return self._others
+        """This replica as the kernel knows it; None until it has been connected."""
 
     def start_connection(self) -> bool:
         """A new connection: nobody is known on it yet. Whether that changed anything."""
-        changed = bool(self._others)
-        self._others.clear()
+        changed = bool(self.others)
+        self.others.clear()
         self._clocks.clear()
         self._changed = True
         self._sent_at = float("-inf")
@@ -58,9 +58,9 @@ class ClientAwareness:
             self._clocks[client] = clock
             parsed = PresenceState.parse(state) if state is not None else None
             if parsed is None:
-                changed = self._others.pop(client, None) is not None or changed
-            elif self._others.get(client) != parsed:
-                self._others[client] = parsed
+                changed = self.others.pop(client, None) is not None or changed
+            elif self.others.get(client) != parsed:
+                self.others[client] = parsed
                 changed = True
         return changed
 
@@ -83,8 +83,8 @@ class ClientAwareness:
         view: TextPlace | None = None,
         pointer: TextPlace | None = None,
         gathers: bool = False,
-    ) -> bool:
-        """Set what this replica says about itself; whether that is news."""
+    ) -> None:
+        """Say what this replica is about; the last of several in quick succession is sent."""
         state: dict[str, Any] = {"activity": activity.value}
         for key, place in (("view", view), ("pointer", pointer)):
             if place is not None:
@@ -94,25 +94,24 @@ class ClientAwareness:
         for key, value in (("block", block), ("cursor", cursor), ("anchor", anchor)):
             if value is not None:
                 state[key] = value
-        if state == self._own:
-            return False
-        self._own = state
-        self._changed = True
-        return True
+        if state != self._own:
+            self._own = state
+            self.republish()
 
     def republish(self) -> None:
         """Say the same again."""
         self._changed = True
+        self._wake.set()
 
     def delay(self) -> float:
         """Seconds until something is to be sent: news soon, the same again now and then."""
         interval = SEND_INTERVAL if self._changed else RENEWAL_INTERVAL
-        return max(0.0, self._sent_at + interval - self._monotonic())
+        return max(0.0, self._sent_at + interval - time.monotonic())
 
     def take(self) -> bytes:
         """The frame that says the last state."""
         self._changed = False
-        self._sent_at = self._monotonic()
+        self._sent_at = time.monotonic()
         self._own_clock += 1
         entry = AwarenessEntry(self._client, self._own_clock, self._own)
         return encode_frame(AwarenessUpdate(encode_awareness([entry])))

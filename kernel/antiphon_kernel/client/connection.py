@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -11,9 +10,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.local_replica import LocalReplica
-from antiphon_kernel.client.state import ConnectionStateMachine, ReplicaState
+from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.changes import REMOTE
-from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
 from antiphon_kernel.yjs.frames import (
@@ -79,59 +77,20 @@ def unreadable(error: ValueError) -> str:
 class ReplicaConnection:
     """Speaks for one copy of a document on one socket."""
 
-    def __init__(
-        self,
-        socket: ClientConnection,
-        copy: LocalReplica,
-        standing: ConnectionStateMachine,
-        presence: Signal[()],
-        recent: Callable[[], int],
-        replaced: Callable[[], None],
-    ) -> None:
-        """
-        Args:
-            presence: told when anyone's presence has changed.
-            recent: the number of the last blocks that are wanted; 0 for all.
-            replaced: called when the copy has another document.
-        """
-        self._socket = socket
+    def __init__(self, socket: ClientConnection, copy: LocalReplica) -> None:
+        self.socket = socket
         self._copy = copy
-        self._standing = standing
-        self._presence = presence
-        self._recent = recent
-        self._replaced = replaced
-        self._wake = asyncio.Event()
         self._asked: bytes | None = None
-        self._denied: str | None = None
+        self.denied: str | None = None
+        """The reason that the kernel gave before it ended the connection."""
         self._misread: str | None = None
-
-    @property
-    def verdict(self) -> ServerRejection | None:
-        """Why the kernel has ended the connection for good; None if it is worth trying again."""
-        return rejection_of(self._socket, self._denied)
-
-    @property
-    def kernel_error(self) -> str | None:
-        """Return the reason that the kernel gave for ending the connection, or what was wrong with
-        what it sent; None if it may not be tried again, or if the kernel only shuts down.
-        """
-        if self._misread is not None:
-            return self._misread
-        end = self._socket.protocol.close_rcvd
-        if end is None or end.code not in _KERNEL_FAILURES or end.reason in ("", SHUTTING_DOWN):
-            return None
-        return self._denied or end.reason
-
-    def wake(self) -> None:
-        """There may be something to send."""
-        self._wake.set()
 
     async def run(self) -> bool:
         """Speak until the connection ends; whether it got live."""
-        standing, awareness = self._standing, self._copy.awareness
-        self._copy.outbox.start_connection()
-        awareness.start_connection()
-        standing.become(ReplicaState.CATCHING_UP)
+        copy = self._copy
+        copy.outbox.start_connection()
+        copy.awareness.start_connection()
+        copy.become(ReplicaState.CATCHING_UP)
         writer = asyncio.create_task(self._write(), name="replica writer")
         reader = asyncio.create_task(self._read(), name="replica reader")
         pinger = asyncio.create_task(self._ping(), name="replica pinger")
@@ -143,31 +102,33 @@ class ReplicaConnection:
             for task in (reader, writer):
                 if task.done() and not task.cancelled():
                     task.result()
-            return standing.state is ReplicaState.LIVE
+            return copy.state is ReplicaState.LIVE
         finally:
             reader.cancel()
             writer.cancel()
             pinger.cancel()
             await asyncio.wait({reader, writer, pinger})
-            standing.set_silent(False)
-            await self._socket.close()
-            standing.kernel_error = self.kernel_error or standing.kernel_error
-            standing.become(ReplicaState.OFFLINE)
-            self._copy.forget_next()
-            if awareness.start_connection():
-                self._presence.notify()
+            copy.set_silent(False)
+            await self.socket.close()
+            copy.kernel_error = self._kernel_error() or copy.kernel_error
+            copy.become(ReplicaState.OFFLINE)
+            copy.forget_next()
+            if copy.awareness.start_connection():
+                copy.presence_changed.notify()
 
-    async def _send_due(self) -> None:
-        """Send what is still to be sent. Raises ConnectionClosed."""
-        for frame in self._frames_due():
-            await self._socket.send(frame)
-
-    async def close(self) -> None:
-        """Let go of the socket, which ends `run`."""
-        await self._socket.close()
+    def _kernel_error(self) -> str | None:
+        """Return the reason that the kernel gave for ending the connection, or what was wrong with
+        what it sent; None if it may not be tried again, or if the kernel only shuts down.
+        """
+        if self._misread is not None:
+            return self._misread
+        end = self.socket.protocol.close_rcvd
+        if end is None or end.code not in _KERNEL_FAILURES or end.reason in ("", SHUTTING_DOWN):
+            return None
+        return self.denied or end.reason
 
     async def _read(self) -> None:
-        loop, socket = asyncio.get_running_loop(), self._socket
+        loop, socket = asyncio.get_running_loop(), self.socket
         pause_at = loop.time() + _TIME_SLICE
         with suppress(ConnectionClosed):
             await self._begin()
@@ -175,7 +136,7 @@ class ReplicaConnection:
                 try:
                     await self._receive(decode_frame(data if isinstance(data, bytes) else b""))
                 except ValueError as error:
-                    self._misread = self._standing.trouble = unreadable(error)
+                    self._misread = self._copy.last_error = unreadable(error)
                     await socket.close(CloseCode.UNSUPPORTED_DATA)  # no final one: it is echoed
                     return
                 if loop.time() >= pause_at:
@@ -193,26 +154,26 @@ class ReplicaConnection:
         frames: list[Frame] = [SyncStep1(document.state_vector())]
         if omitted:
             meta, _ = document.stated_values()
-            frames[:0] = Recent(self._recent()), Omitted(omitted, meta, {})
+            frames[:0] = Recent(self._copy.blocks_wanted()), Omitted(omitted, meta, {})
         for frame in frames:
-            await self._socket.send(encode_frame(frame))
+            await self.socket.send(encode_frame(frame))
 
     async def begin_anew(self) -> None:
         """Ask for a state to begin with. Raises ConnectionClosed."""
-        if (blocks := self._recent()) > 0:
-            await self._socket.send(encode_frame(Recent(blocks)))
-        await self._socket.send(encode_frame(SyncStep1(NO_STATE)))
+        if (blocks := self._copy.blocks_wanted()) > 0:
+            await self.socket.send(encode_frame(Recent(blocks)))
+        await self.socket.send(encode_frame(SyncStep1(NO_STATE)))
 
     async def _ping(self) -> None:
         """Notice a kernel that has stopped to answer while there is nothing to send."""
         with suppress(ConnectionClosed):
             while True:
                 await asyncio.sleep(PING_INTERVAL)
-                pong = asyncio.ensure_future(await self._socket.ping())
+                pong = asyncio.ensure_future(await self.socket.ping())
                 _, late = await asyncio.wait({pong}, timeout=LATE_PONG)
-                self._standing.set_silent(bool(late))
+                self._copy.set_silent(bool(late))
                 await pong
-                self._standing.set_silent(False)
+                self._copy.set_silent(False)
 
     async def _receive(self, frame: Frame) -> None:
         copy = self._copy
@@ -225,25 +186,24 @@ class ReplicaConnection:
                 copy.begin_anew(frame)
             case SyncStep2(update):
                 await self._receive_state(update)
-                self._standing.become(ReplicaState.LIVE)
+                copy.become(ReplicaState.LIVE)
             case SyncStep1(state_vector):
                 decode_state_vector(state_vector)
                 self._asked = state_vector
-                self._wake.set()
+                copy.wake.set()
             case Ack(count):
                 copy.outbox.acknowledged(count)
                 if count:
-                    self._standing.kernel_error = None
-                copy.edits.keep(copy.outbox.unsaved)
-                self._standing.changed.notify()
+                    copy.kernel_error = None
+                copy.keep_unsaved()
+                copy.state_changed.notify()
             case AwarenessUpdate(update):
                 if copy.awareness.receive(decode_awareness(update)):
-                    self._presence.notify()
+                    copy.presence_changed.notify()
             case PermissionDenied(reason):
-                self._denied = reason
+                self.denied = reason
             case QueryAwareness():
                 copy.awareness.republish()
-                self._wake.set()
 
     async def _receive_state(self, update: bytes) -> None:
         """Apply what the document lacks, which is the last part of it if others came before."""
@@ -252,8 +212,7 @@ class ReplicaConnection:
             document.apply_part(update)
             for _ in document.finish_parts():
                 await asyncio.sleep(0)
-            if self._copy.finish_anew():
-                self._replaced()
+            self._copy.finish_anew()
         else:
             document.apply_update(update, REMOTE)
 
@@ -261,12 +220,13 @@ class ReplicaConnection:
         loop, copy = asyncio.get_running_loop(), self._copy
         with suppress(ConnectionClosed):
             while True:
-                await self._send_due()
+                for frame in self._frames_due():
+                    await self.socket.send(frame)
                 timer = None
                 if copy.outbox.open:
-                    timer = loop.call_later(copy.awareness.delay(), self._wake.set)
-                await self._wake.wait()
-                self._wake.clear()
+                    timer = loop.call_later(copy.awareness.delay(), copy.wake.set)
+                await copy.wake.wait()
+                copy.wake.clear()
                 if timer is not None:
                     timer.cancel()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from websockets.asyncio.client import ClientConnection
@@ -44,20 +43,13 @@ class EditReplay:
         """`client` wrote the edits; they are made again as `new_client`."""
         self._client = client
         self.new_client = new_client
-        self._due: deque[PendingEdit] = deque()
+        self.due: deque[PendingEdit] = deque()
+        """The edits not made again yet."""
         self._transplant: Rebase | None = None
         self._batch = _BATCH
         self._refusals: dict[str, int] = {}
         self.refused: list[RejectedEdit] = []
         """The edits that have stayed refused so far."""
-
-    def add(self, edits: Sequence[PendingEdit]) -> None:
-        """These are to be made again, too."""
-        self._due += edits
-
-    def left(self) -> list[PendingEdit]:
-        """Return the edits not made again yet."""
-        return list(self._due)
 
     async def run(self, socket: ClientConnection, state_vector: bytes) -> bytes | None:
         """Make edits again until all are through or the connection ends.
@@ -79,7 +71,7 @@ class EditReplay:
                 known = decode_state_vector(asked.state_vector).get(self._client, 0)
                 self._transplant = Rebase(self._client, known, self.new_client)
             sent = 0
-            while self._due:
+            while self.due:
                 sent += await self._send_batch(socket, self._transplant, sent)
             await socket.send(encode_frame(SyncStep1(b"\x00")))
             parts: list[bytes] = []
@@ -90,7 +82,7 @@ class EditReplay:
 
     async def _send_batch(self, socket: ClientConnection, transplant: Rebase, sent: int) -> int:
         """Make the next few edits; how many frames that took."""
-        batch = [self._due[at] for at in range(min(self._batch, len(self._due)))]
+        batch = [self.due[at] for at in range(min(self._batch, len(self.due)))]
         mark = transplant.mark()
         frames = []
         reason: str | None = None
@@ -121,7 +113,7 @@ class EditReplay:
                 self._batch = 1
             raise
         for edit in batch:
-            self._due.popleft()
+            self.due.popleft()
             for block in edit.blocks:
                 self._refusals.pop(block, None)
         self._batch = min(_BATCH, self._batch * 2)
@@ -132,7 +124,7 @@ class EditReplay:
 
     def _leave_out(self, transplant: Rebase, edit: PendingEdit, reason: str) -> None:
         transplant.leave_out(edit.update)
-        self._due.popleft()
+        self.due.popleft()
         self.refused.append(RejectedEdit(edit, reason))
         for block in edit.blocks:
             self._refusals[block] = self._refusals.get(block, 0) + 1

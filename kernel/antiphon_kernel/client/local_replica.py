@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from antiphon_kernel.client.awareness import ClientAwareness
 from antiphon_kernel.client.outbox import Outbox
+from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.changes import REMOTE, DocumentChange
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.frames import Omitted
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
@@ -29,80 +31,80 @@ class PendingEdit:
         return self.change.touched if self.change is not None else ()
 
 
-class PendingEdits:
-    """Follows one document."""
-
-    def __init__(self, document: Document, wrote: Callable[[bytes], None]) -> None:
-        """`wrote` is told the update of each edit."""
-        self._edits: deque[PendingEdit] = deque()
-        self._wrote = wrote
-        self._stops: tuple[Callable[[], None], ...] = ()
-        self.follow(document)
-
-    def follow(self, document: Document) -> None:
-        """Follow another document from now on."""
-        self.close()
-        self._stops = (
-            document.watch_updates(self._follow_update),
-            document.watch(self._follow_change),
-        )
-
-    def updates(self) -> list[bytes]:
-        """Return the updates of all edits, in order."""
-        return [edit.update for edit in self._edits]
-
-    def close(self) -> None:
-        """Stop following."""
-        for stop in self._stops:
-            stop()
-
-    def __len__(self) -> int:
-        return len(self._edits)
-
-    def keep(self, count: int) -> None:
-        """All but the last `count` are on the kernel's disk."""
-        while len(self._edits) > count:
-            self._edits.popleft()
-
-    def take(self) -> list[PendingEdit]:
-        """All that there are, which are forgotten here."""
-        edits = list(self._edits)
-        self._edits.clear()
-        return edits
-
-    def _follow_update(self, update: bytes, origin: object) -> None:
-        if origin is not REMOTE:
-            self._edits.append(PendingEdit(update))
-            self._wrote(update)
-
-    def _follow_change(self, change: DocumentChange) -> None:
-        if change.origin is not REMOTE and self._edits:
-            self._edits[-1].change = change
-
-
 class LocalReplica:
-    """The document, what was written into it here, and who is in it."""
+    """The document, what was written into it here, who is in it, and how it is connected.
 
-    def __init__(self, client_id: int, wrote: Callable[[], None]) -> None:
-        """`wrote` is called after each change that is made here."""
-        self._wrote = wrote
-        self.document = Document(client_id)
-        self.omitted = 0
-        """Number of the oldest blocks that the document lacks."""
+    The connections that it has one after the other change it.
+    """
+
+    document: Document
+    """Another object once `document_replaced` has been notified."""
+    omitted: int
+    """Number of the oldest blocks that the document lacks."""
+    outbox: Outbox
+    """Counts what was written until it is on the kernel's disk."""
+    edits: deque[PendingEdit]
+    """What was written and is not known to be there, in case it has to be written again."""
+    awareness: ClientAwareness
+
+    def __init__(self, client_id: int) -> None:
+        self.state = ReplicaState.CONNECTING
+        self.is_silent = False
+        """Whether the kernel leaves a ping unanswered, though the connection is there."""
+        self.last_error: str | None = None
+        """Why the last attempt to connect, or the last connection, failed; None once live."""
+        self.kernel_error: str | None = None
+        """Why the kernel ended a connection; None once it has saved anything since."""
+        self.state_changed = Signal[()]()
+        """State, refusal or the number of unsaved changes may have changed."""
+        self.presence_changed = Signal[()]()
+        self.document_replaced = Signal[()]()
+        self.wake = asyncio.Event()
+        """There may be something to send."""
+        self._recent = 0
+        self._stops: tuple[Callable[[], None], ...] = ()
+        self.begin_with(Document(client_id))
+
+    def begin_with(self, document: Document) -> None:
+        """Go on with a document into which nothing has been written here."""
+        self.document, self.omitted = document, 0
         self._next: Document | None = None
         self._next_omitted = 0
         self._to_repeat: list[bytes] = []
         """Edits that the next document may not have in it when it is here."""
-        self.outbox = Outbox()
-        """Counts what was written until it is on the kernel's disk."""
-        self.edits = PendingEdits(self.document, self._add)
-        """Holds what was written, in case it has to be written again."""
-        self.awareness = ClientAwareness(client_id, time.monotonic)
+        self.outbox, self.edits = Outbox(), deque()
+        self.awareness = ClientAwareness(document.client_id, self.wake)
+        self._follow()
+
+    def become(self, state: ReplicaState) -> None:
+        """Take on a state; who is refused stays so."""
+        if state is ReplicaState.OFFLINE and self.state is ReplicaState.REFUSED:
+            return
+        if state is ReplicaState.LIVE:
+            self.last_error = None
+        if state is not self.state:
+            self.state = state
+            self.state_changed.notify()
+
+    def set_silent(self, is_silent: bool) -> None:
+        """Say whether the kernel answers pings."""
+        if is_silent is not self.is_silent:
+            self.is_silent = is_silent
+            self.state_changed.notify()
 
     @property
     def incoming(self) -> Document:
         """The document that takes in what the kernel sends: the next one while that comes."""
         return self.document if self._next is None else self._next
+
+    def blocks_wanted(self) -> int:
+        """Return the number of the last blocks that are wanted; 0 for all.
+
+        No block goes that is here: others come while there is no connection.
+        """
+        if not self._recent:
+            return 0
+        return max(self._recent, len(self.document) if self.omitted else 0)
 
     def missing_since(self, state_vector: bytes) -> bytes:
         """Return an update with all that was written here and a kernel with this vector lacks.
@@ -112,8 +114,7 @@ class LocalReplica:
         """
         if self._next is None and not self.omitted:
             return self.document.update_since(state_vector)
-        updates = self.edits.updates()
-        return merge(updates) if updates else EMPTY_UPDATE
+        return merge([edit.update for edit in self.edits]) if self.edits else EMPTY_UPDATE
 
     def begin_anew(self, omitted: Omitted) -> None:
         """Expect a state that may lack the oldest blocks; what is shown stays meanwhile."""
@@ -121,21 +122,21 @@ class LocalReplica:
             self.forget_next()
             self._next = Document(self.document.client_id)
             self._next_omitted = omitted.blocks
-            self._to_repeat = self.edits.updates()
+            self._to_repeat = [edit.update for edit in self.edits]
         else:
             self.omitted = omitted.blocks
         self.incoming.begin_without(omitted.meta, omitted.members)
 
-    def finish_anew(self) -> bool:
-        """Go on with the next document, if there is one; whether there was."""
+    def finish_anew(self) -> None:
+        """Go on with the next document, if there is one."""
         if self._next is None:
-            return False
+            return
         if self._to_repeat:
             self._next.apply_update(merge(self._to_repeat), REMOTE)
         self.document, self.omitted = self._next, self._next_omitted
         self._next, self._to_repeat = None, []
-        self.edits.follow(self.document)
-        return True
+        self._follow()
+        self.document_replaced.notify()
 
     def forget_next(self) -> None:
         """The next document will not come."""
@@ -143,8 +144,40 @@ class LocalReplica:
             self._next.close()  # else the CRDT keeps it in memory
         self._next, self._to_repeat = None, []
 
-    def _add(self, update: bytes) -> None:
+    def keep_unsaved(self) -> None:
+        """Drop the edits that are on the kernel's disk."""
+        while len(self.edits) > self.outbox.unsaved:
+            self.edits.popleft()
+
+    def take_edits(self) -> list[PendingEdit]:
+        """Return all edits, which are forgotten here."""
+        edits = list(self.edits)
+        self.edits.clear()
+        return edits
+
+    def stop_following(self) -> None:
+        """Take note of no further edits."""
+        for stop in self._stops:
+            stop()
+
+    def _follow(self) -> None:
+        self.stop_following()
+        self._stops = (
+            self.document.watch_updates(self._follow_update),
+            self.document.watch(self._follow_change),
+        )
+
+    def _follow_update(self, update: bytes, origin: object) -> None:
+        if origin is REMOTE:
+            return
+        self.edits.append(PendingEdit(update))
         if self._next is not None:
             self._to_repeat.append(update)
         self.outbox.add(update)
-        self._wrote()
+        self.wake.set()
+        if self.outbox.unsaved == 1:
+            self.state_changed.notify()
+
+    def _follow_change(self, change: DocumentChange) -> None:
+        if change.origin is not REMOTE and self.edits:
+            self.edits[-1].change = change

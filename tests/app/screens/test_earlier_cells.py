@@ -269,7 +269,7 @@ async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
 ) -> None:
     await here.call("context.create", label="other")
     left = recent.app.session
-    left.replica.on_document_replaced(
+    left.replica.document_replaced.listen(
         lambda: recent.app._open_context("other")  # noqa: SLF001  in the same moment
     )
     await left.read_earlier(ALL)

@@ -39,18 +39,6 @@ def test_changes_of_one_turn_are_one_update() -> None:
     assert outbox.take() is None
 
 
-def test_offline_changes_are_counted_and_covered_by_the_handshake() -> None:
-    outbox = Outbox()
-    for update in updates(3):
-        outbox.add(update)
-    assert outbox.take() is None
-    outbox.start_connection()
-    outbox.everything_sent()
-    assert outbox.unsaved == 3
-    outbox.acknowledged(1)
-    assert outbox.unsaved == 0
-
-
 steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), max_size=60)
 
 

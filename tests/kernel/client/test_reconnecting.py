@@ -13,41 +13,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
+from tests.kernel.client.typists import Typist, through
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
 SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 4.0
 ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")
-
-
-class Typist:
-    """Types words of its own letters at random places, and takes some of its own back."""
-
-    def __init__(self, replica: Replica, alphabet: str, rng: random.Random) -> None:
-        self.replica = replica
-        self.alphabet = alphabet
-        self.there: Counter[str] = Counter()
-        self.keystrokes = 0
-        self._rng = rng
-
-    async def type(self, blocks: list[str], until_time: float) -> None:
-        rng, document = self._rng, self.replica.document
-        while time.monotonic() < until_time:
-            block = rng.choice(blocks)
-            text = document.text(block)
-            own = [at for at, one in enumerate(text) if one in self.alphabet]
-            if own and rng.random() < 0.2:
-                at = rng.choice(own)
-                document.splice(block, at, 1, "")
-                self.there[text[at]] -= 1
-            else:
-                key = rng.choice(self.alphabet)
-                document.splice(block, rng.randint(0, len(text)), 0, key)
-                self.there[key] += 1
-            self.keystrokes += 1
-            await asyncio.sleep(rng.expovariate(1 / 0.008))
 
 
 async def trouble(
@@ -85,19 +57,22 @@ async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_p
                 await served.replica(
                     name,
                     retry=lambda _: 0.01,
-                    locate=lambda proxy=proxy: served.locate_tcp().model_copy(
-                        update={"http": f"http://127.0.0.1:{proxy.port}"}
-                    ),
+                    locate=lambda proxy=proxy: through(served, proxy),
                 ),
                 alphabet,
                 random.Random(rng.random()),
+                longest=1,
             )
             for name, proxy, alphabet in zip(("ann", "ben", "cyd"), proxies, ALPHABETS, strict=True)
         ]
         replicas = [typist.replica for typist in typists]
         end = time.monotonic() + SECONDS
         done, *_ = await asyncio.gather(
-            trouble(served, proxies, rng, end), *(one.type(blocks, end) for one in typists)
+            trouble(served, proxies, rng, end),
+            *(
+                one.type(blocks, 1_000_000, lambda: rng.expovariate(1 / 0.008), end)
+                for one in typists
+            ),
         )
         await asyncio.gather(*(asyncio.wait_for(one.saved(), PATIENCE) for one in replicas))
         context = await served.context()
@@ -113,9 +88,9 @@ async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_p
 
         await until(equal, "all documents are equal")
         there = Counter("".join(context.document.text(block) for block in blocks))
-        assert there == sum((+typist.there for typist in typists), Counter())
+        assert there == sum((+typist.typed for typist in typists), Counter())
         sys.stdout.write(
-            f"\n{sum(one.keystrokes for one in typists)} keystrokes, {dict(done or {})},"
+            f"\n{sum(one.strokes for one in typists)} keystrokes, {dict(done or {})},"
             f" {sum(proxy.bytes for proxy in proxies)} bytes\n"
         )
         for replica in replicas:
@@ -130,9 +105,7 @@ async def test_reconnect_transfers_in_proportion_to_missing_changes(tmp_path: Pa
         proxy = CuttableProxy(served.doors.port)
         await proxy.start()
         replica = await served.replica(
-            locate=lambda: served.locate_tcp().model_copy(
-                update={"http": f"http://127.0.0.1:{proxy.port}"}
-            ),
+            locate=lambda: through(served, proxy),
             retry=lambda _: 0.01,
         )
         costs = {}

@@ -36,7 +36,7 @@ async def test_replica_edits_around_rejected_edit_arrive(
     first, second = await served.block("one"), await served.block("two", status="done")
     replica = await served.replica("ben", keep=write_report(folder))
     rebuilt: list[bool] = []
-    replica.on_document_replaced(lambda: rebuilt.append(True))
+    replica.document_replaced.listen(lambda: rebuilt.append(True))
     old = replica.document
     await served.stop()
     await until(lambda: replica.state is ReplicaState.OFFLINE)
@@ -116,7 +116,7 @@ async def test_replica_keeps_rejected_text_until_it_can_be_written_down(
 
     replica = await served.replica("ben", retry=lambda _: 0.01, keep=keep)
     troubles: list[str | None] = []
-    replica.watch_state(lambda: troubles.append(replica.last_error))
+    replica.state_changed.listen(lambda: troubles.append(replica.last_error))
     replica.document.set_fields(block, status="error")
     replica.document.append(block, " there")
     await until(lambda: replica.rejected_edits is not None)
@@ -149,7 +149,7 @@ async def test_replica_further_rejected_edits_are_counted_and_added_to_report(
     block = await served.block("hello")
     replica = await served.replica("ben", keep=write_report(folder))
     rebuilt: list[bool] = []
-    replica.on_document_replaced(lambda: rebuilt.append(True))
+    replica.document_replaced.listen(lambda: rebuilt.append(True))
     for words in ("first", "second", "third"):
         rebuilt.clear()
         replica.document.set_fields(block, status="error")

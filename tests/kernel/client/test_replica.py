@@ -18,6 +18,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.frames import SyncUpdate
+from tests.kernel.client.typists import through
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
@@ -55,7 +56,7 @@ async def test_long_document_comes_in_parts_and_is_told_at_once(tmp_path: Path) 
 async def test_replica_state_goes_from_connecting_to_live(served: ServedKernel) -> None:
     replica = Replica(served.locate)
     states = [replica.state]
-    replica.watch_state(lambda: states.append(replica.state))
+    replica.state_changed.listen(lambda: states.append(replica.state))
     running = asyncio.create_task(replica.run())
     await until(lambda: replica.state is ReplicaState.LIVE)
     await replica.close()
@@ -86,7 +87,7 @@ async def test_saved_means_on_the_kernels_disk(served: ServedKernel) -> None:
 async def test_burst_of_keystrokes_is_one_commit(served: ServedKernel) -> None:
     block = await served.block("hello")
     replica = await served.replica()
-    await until(lambda: replica.me is not None)
+    await until(lambda: replica.awareness.me is not None)
     context = await served.context()
     before = context.seq
     for _ in range(50):
@@ -116,19 +117,19 @@ async def test_presence_of_others_and_oneself(served: ServedKernel) -> None:
     block = await served.block("hello")
     amy, ben = await served.replica(), await served.replica("ben")
     heard = []
-    ben.watch_presence(lambda: heard.append(True))
-    amy.set_presence(block, 3, 1, Activity.TYPING)
-    await until(lambda: any(one.cursor == 3 for one in ben.presence().values()))
-    (state,) = ben.presence().values()
+    ben.presence_changed.listen(lambda: heard.append(True))
+    amy.awareness.publish(block, 3, 1, Activity.TYPING)
+    await until(lambda: any(one.cursor == 3 for one in ben.awareness.others.values()))
+    (state,) = ben.awareness.others.values()
     assert (state.username, state.block, state.anchor) == ("amy", block, 1)
     assert state.activity == Activity.TYPING
     assert heard
-    await until(lambda: amy.me is not None and ben.me is not None)
-    assert amy.me is not None and ben.me is not None
-    assert (amy.me.username, ben.me.username) == ("amy", "ben")
-    assert amy.me.colour != ben.me.colour
+    await until(lambda: amy.awareness.me is not None and ben.awareness.me is not None)
+    assert amy.awareness.me is not None and ben.awareness.me is not None
+    assert (amy.awareness.me.username, ben.awareness.me.username) == ("amy", "ben")
+    assert amy.awareness.me.colour != ben.awareness.me.colour
     await amy.close()
-    await until(lambda: not ben.presence())
+    await until(lambda: not ben.awareness.others)
 
 
 async def test_fast_moving_cursor_is_sent_now_and_then_and_its_last_place_always(
@@ -137,9 +138,11 @@ async def test_fast_moving_cursor_is_sent_now_and_then_and_its_last_place_always
     block = await served.block("x" * 1000)
     amy, ben = await served.replica(), await served.replica("ben")
     places: list[int | None] = []
-    ben.watch_presence(lambda: places.extend(one.cursor for one in ben.presence().values()))
+    ben.presence_changed.listen(
+        lambda: places.extend(one.cursor for one in ben.awareness.others.values())
+    )
     for place in range(1, 301):
-        amy.set_presence(block, place, None, Activity.TYPING)
+        amy.awareness.publish(block, place, None, Activity.TYPING)
         if place % 10 == 0:
             await asyncio.sleep(0.005)
     await until(lambda: bool(places) and places[-1] == 300)
@@ -148,11 +151,11 @@ async def test_fast_moving_cursor_is_sent_now_and_then_and_its_last_place_always
 
 async def test_presence_is_forgotten_offline_and_comes_back(served: ServedKernel) -> None:
     amy, ben = await served.replica(), await served.replica("ben")
-    await until(lambda: amy.presence() and ben.presence())
+    await until(lambda: amy.awareness.others and ben.awareness.others)
     await served.stop()
-    await until(lambda: not amy.presence() and not ben.presence())
+    await until(lambda: not amy.awareness.others and not ben.awareness.others)
     await served.start()
-    await until(lambda: amy.presence() and ben.presence())
+    await until(lambda: amy.awareness.others and ben.awareness.others)
 
 
 @pytest.mark.parametrize("offline", [False, True])
@@ -180,8 +183,8 @@ async def test_replica_writes_into_blocks_and_drafts_are_accepted(served: Served
     schema = {"type": "composite", "sections": sections}
     block = await served.block(schema=schema, content=content)
     replica = await served.replica("ben")
-    await until(lambda: replica.me is not None)
-    document, me = replica.document, replica.me
+    await until(lambda: replica.awareness.me is not None)
+    document, me = replica.document, replica.awareness.me
     assert me is not None
     document.splice(block, 0, 1, "A", "notes")
     document.append(block, "!", "notes")
@@ -266,20 +269,17 @@ async def test_replica_closed_while_kernel_is_silent_writes_down_unsaved_edits(
     block = await served.block("hello")
     proxy = CuttableProxy(served.doors.port)
     await proxy.start()
-    through = {"http": f"http://127.0.0.1:{proxy.port}"}
     written: list[str] = []
 
     def keep(report: str) -> Path:
         written.append(report)
         return Path("report")
 
-    replica = await served.replica(
-        locate=lambda: served.locate_tcp().model_copy(update=through), keep=keep
-    )
+    replica = await served.replica(locate=lambda: through(served, proxy), keep=keep)
     if last is ReplicaState.LIVE:
         proxy.stop()
     else:
-        replica.watch_state(lambda: proxy.stop() if replica.state is last else None)
+        replica.state_changed.listen(lambda: proxy.stop() if replica.state is last else None)
         proxy.cut()
         await until(lambda: replica.state is last, "connected again, to a kernel that is silent")
     replica.document.append(block, " and more")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
+from tests.kernel.client.typists import Typist, through
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
@@ -24,33 +24,11 @@ RUNS = 200 if os.environ.get("ANTIPHON_LONG") else 40
 RUNS_PER_KERNEL = 10
 
 STREAM = "abcdefghijklmnopqrstuvwxyz ABCDEFG.,\n"
+STROKES = 40
+PAUSES = (-1, -1, 0, 0, 0.001, 0.004)
+"""Seconds between two strokes; below 0 nothing else happens in between."""
+
 ALPHABETS = ("ёжзийклмнопрстуфхцчш", "😀漢字👩‍👩‍👧é̈𝄞")
-
-
-class Typist:
-    """A person who types at random places, and takes back some of what they typed."""
-
-    def __init__(self, replica: Replica, alphabet: str, rng: random.Random) -> None:
-        self.replica = replica
-        self.typed: Counter[str] = Counter()
-        self.alphabet = alphabet
-        self._rng = rng
-
-    async def type(self, block: str, strokes: int) -> None:
-        document, rng = self.replica.document, self._rng
-        for _ in range(strokes):
-            text = document.text(block)
-            own = [at for at, character in enumerate(text) if character in self.alphabet]
-            if own and rng.random() < 0.2:
-                at = rng.choice(own)
-                document.splice(block, at, 1, "")
-                self.typed[text[at]] -= 1
-            else:
-                word = "".join(rng.choices(self.alphabet, k=rng.randint(1, 4)))
-                document.splice(block, rng.randint(0, len(text)), 0, word)
-                self.typed.update(word)
-            if rng.random() < 0.6:
-                await asyncio.sleep(rng.choice((0, 0, 0.001, 0.004)))
 
 
 async def stream(served: ServedKernel, block: str, rng: random.Random, chunks: int) -> str:
@@ -88,12 +66,11 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
                 name,
                 context=label,
                 retry=lambda _: 0.005,
-                locate=lambda proxy=proxy: served.locate_tcp().model_copy(
-                    update={"http": f"http://127.0.0.1:{proxy.port}"}
-                ),
+                locate=lambda proxy=proxy: through(served, proxy),
             ),
             alphabet,
             random.Random(rng.random()),
+            longest=4,
         )
         for name, proxy, alphabet in zip(("ann", "ben"), proxies, ALPHABETS, strict=True)
     ]
@@ -103,7 +80,7 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
     ]
     streamed, *_ = await asyncio.gather(
         stream(served, block, random.Random(rng.random()), chunks=40),
-        *(typist.type(block, strokes=40) for typist in typists),
+        *(one.type([block], STROKES, lambda: rng.choice(PAUSES)) for one in typists),
     )
     for breaker in breakers:
         breaker.cancel()

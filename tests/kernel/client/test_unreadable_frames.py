@@ -78,7 +78,7 @@ async def test_replica_that_gets_an_unreadable_state_connects_again(
     relay.kind = kind
     errors: list[str | None] = []
     replica = served.start_replica(locate=relay.locate, recent=recent, retry=lambda _: 0.01)
-    replica.watch_state(lambda: errors.append(replica.last_error))
+    replica.state_changed.listen(lambda: errors.append(replica.last_error))
     await until(lambda: replica.state is ReplicaState.LIVE and relay.connections == 2)
     assert any(error and "cannot be read" in error for error in errors)
     replica.document.splice(blocks[-1], 0, 4, "mine")
@@ -102,7 +102,7 @@ async def test_edits_after_a_refusal_survive_an_unreadable_frame(
         if relay.connections == 1 and replica.state is ReplicaState.OFFLINE:
             relay.kind = kind
 
-    replica.watch_state(damage_the_replay)
+    replica.state_changed.listen(damage_the_replay)
     old = replica.document
     old.set_fields(second, status="error")
     old.splice(first, 0, 0, ">")

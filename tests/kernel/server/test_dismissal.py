@@ -162,5 +162,5 @@ async def test_offline_edits_of_somebody_demoted_meanwhile_are_refused(
 async def test_role_in_awareness_is_the_kernels(served: ServedKernel) -> None:
     token = (await invite(served, "viewer", name="vera"))["token"]
     replica = await served.replica(locate=lambda: as_invited(served, token))
-    await until(lambda: replica.me is not None, "known")
-    assert replica.me is not None and replica.me.role == "viewer"
+    await until(lambda: replica.awareness.me is not None, "known")
+    assert replica.awareness.me is not None and replica.awareness.me.role == "viewer"

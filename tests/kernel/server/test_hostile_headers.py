@@ -69,7 +69,7 @@ async def send(served: ServedKernel, cases: Sequence[Case]) -> None:
     """Send each value by every door, beside an honest client."""
     honest = await served.replica("bo")
     states: list[ReplicaState] = []
-    honest.watch_state(lambda: states.append(honest.state))
+    honest.state_changed.listen(lambda: states.append(honest.state))
     doors = await HeaderDoors.of(served)
     for case in cases:
         verdicts = await doors.verdicts(case)

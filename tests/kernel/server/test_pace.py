@@ -88,8 +88,8 @@ async def test_presence_of_silent_client_expires_and_returns_with_message(tmp_pa
         hello = AwarenessUpdate(encode_awareness([AwarenessEntry(7, 1, {"activity": "idle"})]))
         for _ in range(2):
             await client.send(hello)
-            await until(lambda: 7 in ben.presence(), "it is here")
-            await until(lambda: 7 not in ben.presence(), "it is gone")
+            await until(lambda: 7 in ben.awareness.others, "it is here")
+            await until(lambda: 7 not in ben.awareness.others, "it is gone")
 
 
 def test_presence_that_nobody_reads_is_dropped() -> None:

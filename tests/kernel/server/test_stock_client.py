@@ -94,13 +94,13 @@ async def test_everyone_sees_everyone(modules: Path, served: ServedKernel) -> No
     ben = await served.replica("ben")
     async with stock_client(modules, served, block) as client:
         client.tell(presence={"user": {"name": "eve"}, "cursor": {"anchor": "opaque"}})
-        await until(ben.presence)
-        (state,) = ben.presence().values()
+        await until(lambda: ben.awareness.others)
+        (state,) = ben.awareness.others.values()
         assert state.username == "amy"
-        ben.set_presence(block, 2, None, Activity.TYPING)
+        ben.awareness.publish(block, 2, None, Activity.TYPING)
         await until(lambda: [one.get("cursor") for one in client.last("people") or []] == [2])
         client.tell(leave=True)
-        await until(lambda: not ben.presence())
+        await until(lambda: not ben.awareness.others)
 
 
 async def test_stock_client_after_reconnect_sends_text_typed_offline(
@@ -238,7 +238,7 @@ async def test_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
     context = await served.context()
     ben = await served.replica("ben")
     states: list[ReplicaState] = []
-    ben.watch_state(lambda: states.append(ben.state))
+    ben.state_changed.listen(lambda: states.append(ben.state))
     clients = context.structure.item_index.clients()
     async with stock_client(modules, served, block) as client:
         draft = f"{context.id}.{served.me.principal.id}.{DRAFT_SEQ_MIN + 7}"

@@ -329,7 +329,7 @@ class CellModel:
         return bool(self._unread_headers)
 
     def presence_changed(self) -> None:
-        """Read the presence again: call it from `Replica.watch_presence`."""
+        """Read the presence again: call it from `Replica.presence_changed`."""
         touched, only_models = self._tracks.update_presence(self._presence())
         queued = self.deliveries.update_queue(self._presence().values())
         touched |= queued
