@@ -18,7 +18,7 @@ from antiphon.options import AppOptions
 from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.daemon.data_folder import DataFolder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider
 from antiphon_kernel.providers.events import (
@@ -202,7 +202,8 @@ async def world(
         asks: whether people are asked about aria's calls.
         configs: of models, where they have one.
     """
-    held = DataFolder.hold(folder / "data")
+    held = contextlib.ExitStack()
+    held.enter_context(hold_folder(folder / "data"))
     kernel = await Kernel.open(
         folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner=owner
     )
@@ -219,7 +220,7 @@ async def world(
         await here.close_doors()
         await turns.close()
         await kernel.close()
-        held.release()
+        held.close()
 
 
 @contextlib.asynccontextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
 from typing import Final
 
@@ -48,19 +46,6 @@ def running_host(data: Path) -> SshAddress | None:
     except (OSError, ValidationError):
         return None
     return address if address.pid == holder else None
-
-
-def hold_lock(data: Path) -> int | None:
-    """Take the lock of the data folder's SSH host until this process ends; None if it is taken."""
-    lock = os.open(data / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
-    return lock
 
 
 def is_loopback(bind: str) -> bool:

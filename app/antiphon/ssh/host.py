@@ -17,16 +17,16 @@ from antiphon.ssh.files import (
     ADDRESS_FILE,
     GUESTS_FOLDER,
     KEY_FILE,
+    LOCK_FILE,
     LOG_FILE,
     PORT_FILE,
     SshAddress,
-    hold_lock,
 )
 from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.guest_session import SessionContext
 from antiphon.ssh.kernel_link import KernelLink
 from antiphon.ssh.server import listen
-from antiphon_kernel.client.address import read_address
+from antiphon_kernel.client.address import last_port, read_address, take_lock
 from antiphon_kernel.client.ownership import check_ownership
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -64,7 +64,7 @@ def run_host(options: HostOptions) -> int:
     )
     # Of each connection the library would give an account; what goes wrong stays in the log.
     asyncssh.set_log_level(logging.ERROR)
-    if hold_lock(options.data) is None:
+    if take_lock(options.data / LOCK_FILE) is None:
         _log.error("another SSH host serves %s", options.data)
         return 1
     try:
@@ -140,21 +140,13 @@ def _why(watching: asyncio.Task[str]) -> str:
 async def _listen(
     context: SessionContext, host_key: asyncssh.SSHKey, options: HostOptions
 ) -> asyncssh.SSHAcceptor:
-    last = _last_port(options.data) if options.port == 0 else None
+    last = last_port(options.data / PORT_FILE) if options.port == 0 else None
     if last is not None:
         try:
             return await listen(context, host_key, options.bind, last)
         except OSError:
             _log.info("port %s is taken now", last)
     return await listen(context, host_key, options.bind, options.port)
-
-
-def _last_port(data: Path) -> int | None:
-    try:
-        port = int((data / PORT_FILE).read_text("ascii"))
-    except (OSError, ValueError):
-        return None
-    return port if 0 < port < 65_536 else None
 
 
 def _host_key(data: Path) -> asyncssh.SSHKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,9 @@ from antiphon_kernel.client.trust import is_trusted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 ADDRESS_FILE: Final = "kernel.json"
+
+LOCK_SECONDS: Final = 0.1
+"""A client that looks whether a lock is held has it for some microseconds."""
 
 _LOOPBACK: Final = re.compile(r"(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)(?::\d{1,5})?")
 """Host and port of this machine, without a user name."""
@@ -121,6 +125,37 @@ def lock_holder(data: Path, name: str = LOCK_FILE) -> int | None:
         return None
     finally:
         os.close(handle)
+
+
+def take_lock(path: Path) -> int | None:
+    """Take the lock of a file, which then names this process, until the descriptor is closed.
+
+    Returns:
+        the descriptor; None if another process has the lock.
+    """
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(lock)
+                return None
+            time.sleep(0.005)
+        else:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
+            return lock
+
+
+def last_port(path: Path) -> int | None:
+    """Return the port that a file holds for the next start; None if there is none."""
+    try:
+        port = int(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+    return port if 0 < port < 65_536 else None
 
 
 def _is_local(address: KernelAddress) -> bool:

@@ -30,33 +30,29 @@ class KeyRefused(Exception):
     """A key cannot be had; the message says why and what to do."""
 
 
-class Environment:
-    """Variables of a process as they were at its start, keys included."""
+def key_of(name: str, variables: Mapping[str, str]) -> ApiKey:
+    """Return the key that a variable of the environment holds.
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = dict(variables)
+    Raises:
+        KeyRefused: if it is not set, or holds no key.
+    """
+    value = variables.get(name, "").strip()
+    if not value:
+        raise KeyRefused(
+            f"${name} is not set in the environment that the kernel was started in: set it, end"
+            " the kernel and start it again"
+        )
+    return ApiKey(_checked(value, f"${name}"), f"${name}")
 
-    def key(self, name: str) -> ApiKey:
-        """Return the key that a variable holds.
 
-        Raises:
-            KeyRefused: if it is not set, or holds no key.
-        """
-        value = self._variables.get(name, "").strip()
-        if not value:
-            raise KeyRefused(
-                f"${name} is not set in the environment that the kernel was started in: set it, end"
-                " the kernel and start it again"
-            )
-        return ApiKey(_checked(value, f"${name}"), f"${name}")
+def first_key(names: Iterable[str], variables: Mapping[str, str]) -> ApiKey | None:
+    """Return the key of the first variable that is set; None if none is.
 
-    def first_key(self, names: Iterable[str]) -> ApiKey | None:
-        """Return the key of the first variable that is set; None if none is.
-
-        Raises:
-            KeyRefused: if that variable holds no key.
-        """
-        return next((self.key(one) for one in names if self._variables.get(one, "").strip()), None)
+    Raises:
+        KeyRefused: if that variable holds no key.
+    """
+    given = (key_of(name, variables) for name in names if variables.get(name, "").strip())
+    return next(given, None)
 
 
 def read_key_file(path: Path) -> ApiKey:

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from antiphon_kernel.config.api_keys import (
     KEY_VARIABLES,
-    Environment,
     KeyRefused,
+    first_key,
+    key_of,
     read_key_file,
 )
 from antiphon_kernel.config.settings import (
@@ -69,14 +70,6 @@ _MAX_PROBLEMS: Final = 100
 _KEYLESS_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED, ModelKind.OPENAI_CHAT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Trust:
-    """Whether the owner stands behind a file, and the sentence that says how to."""
-
-    is_given: bool
-    advice: str = ""
-
-
 @dataclass(slots=True)
 class _ConfigParts:
     """Parts of a configuration as files are read: the user's, then the project's."""
@@ -91,46 +84,40 @@ class _ConfigParts:
     """Variables that hold keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedConfig:
-    """A configuration, and the environment variables that hold keys, of this file or any."""
-
-    config: KernelConfig
-    key_variables: frozenset[str]
-
-
 def load_config(
     user_folder: Path,
     project: Path,
     variables: Mapping[str, str],
     is_trusted: Callable[[Path, bytes], bool],
-) -> LoadedConfig:
+) -> tuple[KernelConfig, frozenset[str]]:
     """Read the configuration of a kernel; never fails.
 
     Args:
         user_folder: folder of the user's own configuration.
         variables: the environment of the process that started the kernel.
         is_trusted: whether the owner trusts a file of the project with this content.
+
+    Returns:
+        the configuration, and the variables that hold keys, of this environment or any.
     """
-    environment = Environment(variables)
     found = _ConfigParts(variables={name for names in KEY_VARIABLES.values() for name in names})
     users = user_folder / CONFIG_FILE
     projects = project / DATA_FOLDER / CONFIG_FILE
     data = _read(users, found, is_own=True)
     if data is not None:
-        _FileReader(users, _Trust(True), environment, found).read(data)
+        _FileReader(users, None, variables, found).read(data)
     if projects != users:
         data = _read(projects, found, is_own=False)
         if data is not None:
-            trust = _Trust(
-                is_trusted(projects, data),
+            advice = (
                 f"`antiphon trust {shlex.quote(str(projects.parent))}` shows the file and asks"
-                " whether to trust it",
+                " whether to trust it"
             )
-            _FileReader(projects, trust, environment, found).read(data)
+            trust = None if is_trusted(projects, data) else advice
+            _FileReader(projects, trust, variables, found).read(data)
     if found.discovery.environment:
-        _add_default_models(environment, found)
-    return LoadedConfig(_configuration(found), frozenset(found.variables))
+        _add_default_models(variables, found)
+    return _configuration(found), frozenset(found.variables)
 
 
 _DEFAULT_MODELS: Final = (
@@ -140,10 +127,10 @@ _DEFAULT_MODELS: Final = (
 )
 
 
-def _add_default_models(environment: Environment, found: _ConfigParts) -> None:
+def _add_default_models(variables: Mapping[str, str], found: _ConfigParts) -> None:
     for name, kind, model in _DEFAULT_MODELS:
         try:
-            key = environment.first_key(KEY_VARIABLES[kind])
+            key = first_key(KEY_VARIABLES[kind], variables)
         except KeyRefused as error:
             found.problems.append(ConfigProblem("environment", str(error)))
             continue
@@ -234,11 +221,12 @@ class _FileReader:
     """Reads one file into what has been found already."""
 
     def __init__(
-        self, path: Path, trust: _Trust, environment: Environment, found: _ConfigParts
+        self, path: Path, advice: str | None, variables: Mapping[str, str], found: _ConfigParts
     ) -> None:
+        """`advice` says how the owner comes to stand behind the file; None if they do."""
         self._path = path
-        self._trust = trust
-        self._environment = environment
+        self._advice = advice
+        self._variables = variables
         self._found = found
         self._toml = TomlFile({}, {})
 
@@ -289,10 +277,10 @@ class _FileReader:
         if not isinstance(fields, dict):
             raise _EntryRefused(f"{where}: expected a table.")
         variable = fields.get("key_env")
-        if self._trust.is_given and isinstance(variable, str) and VARIABLE.fullmatch(variable):
+        if self._advice is None and isinstance(variable, str) and VARIABLE.fullmatch(variable):
             self._found.variables.add(variable)
         table = _checked(where, ModelTable, fields)
-        if not self._trust.is_given:
+        if self._advice is not None:
             self._check_harmless(where, table, known, name)
         return (
             ModelConfig(
@@ -316,17 +304,15 @@ class _FileReader:
         given = table.model_fields_set
         named = next((one for one in _TRUSTED_FIELDS if one in given), None)
         if named is not None:
-            raise _EntryRefused(
-                f"{where}: {named} takes your trust: {self._trust.advice}.", (named,)
-            )
+            raise _EntryRefused(f"{where}: {named} takes your trust: {self._advice}.", (named,))
         if table.kind in _TRUSTED_KINDS:
             raise _EntryRefused(
-                f"{where}: a {table.kind} model takes your trust: {self._trust.advice}.", ("kind",)
+                f"{where}: a {table.kind} model takes your trust: {self._advice}.", ("kind",)
             )
         if name in known:
             raise _EntryRefused(
                 f"{where}: to stand in place of your own model of this name takes your trust:"
-                f" {self._trust.advice}."
+                f" {self._advice}."
             )
 
     def _model_path(self, table: ModelTable) -> str:
@@ -358,10 +344,10 @@ class _FileReader:
             if table.key_file is not None:
                 return read_key_file(self._file(table.key_file))
             if table.key_env is not None:
-                return self._environment.key(table.key_env)
+                return key_of(table.key_env, self._variables)
             names = KEY_VARIABLES.get(table.kind, ())
             # A key goes to its own provider only, unless the file says otherwise.
-            key = self._environment.first_key(names) if table.base_url is None else None
+            key = first_key(names, self._variables) if table.base_url is None else None
         except KeyRefused as error:
             field_name = "key_file" if table.key_file is not None else "key_env"
             raise _EntryRefused(f"{where}: {error}.", (field_name,)) from error
@@ -377,7 +363,7 @@ class _FileReader:
         if table is None:
             return
         given = {name: getattr(table, name) for name in table.model_fields_set}
-        for name in () if self._trust.is_given else table.model_fields_set - {_HARMLESS_SETTING}:
+        for name in () if self._advice is None else table.model_fields_set - {_HARMLESS_SETTING}:
             del given[name]
             self._report_untrusted(f"[context] {name}", "context", name)
         if "default_model" in given:
@@ -385,7 +371,7 @@ class _FileReader:
         self._found.context |= given
 
     def _read_permissions(self, fields: dict[str, Any]) -> None:
-        if not self._trust.is_given:
+        if self._advice is not None:
             self._report_untrusted("[permissions]", "permissions")
             return
         table = self._checked_table("permissions", PermissionsTable, fields)
@@ -397,7 +383,7 @@ class _FileReader:
         )
 
     def _read_discovery(self, fields: dict[str, Any]) -> None:
-        if not self._trust.is_given:
+        if self._advice is not None:
             self._report_untrusted("[discovery]", "discovery")
             return
         table = self._checked_table("discovery", DiscoveryTable, fields)
@@ -418,7 +404,7 @@ class _FileReader:
             return None
 
     def _report_untrusted(self, what: str, *path: str) -> None:
-        self._report(f"{what} takes your trust: {self._trust.advice}.", self._toml.line_of(*path))
+        self._report(f"{what} takes your trust: {self._advice}.", self._toml.line_of(*path))
 
     def _report(self, message: str, line: int | None) -> None:
         self._found.problems.append(ConfigProblem(str(self._path), message, line))

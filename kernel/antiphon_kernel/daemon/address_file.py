@@ -6,7 +6,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, stated_address
+from antiphon_kernel.client.address import (
+    ADDRESS_FILE,
+    KernelAddress,
+    last_port,
+    stated_address,
+)
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server import Server, serve
@@ -37,7 +42,7 @@ async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: P
     Raises:
         OSError: if the port that was asked for is taken.
     """
-    last = _read(data) if port == 0 else None
+    last = last_port(data / PORT_FILE) if port == 0 else None
     server = None
     if last is not None:
         try:
@@ -48,11 +53,3 @@ async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: P
         server = await serve(kernel, port=port, socket=socket)
     write_private(data / PORT_FILE, f"{server.port}\n")
     return server
-
-
-def _read(data: Path) -> int | None:
-    try:
-        port = int((data / PORT_FILE).read_text("ascii"))
-    except (OSError, ValueError):
-        return None
-    return port if 0 < port < 65536 else None

@@ -25,7 +25,7 @@ from antiphon_kernel.client.trust import (
 )
 from antiphon_kernel.client.usage import data_option
 from antiphon_kernel.config import read_untrusted
-from antiphon_kernel.daemon.data_folder import DataFolder, DataFolderInUse
+from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
 from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
 from antiphon_kernel.maintenance.audit_log import audit_log
 from antiphon_kernel.maintenance.restore import restore
@@ -66,7 +66,7 @@ def backup_command(file: Path, data: Path, as_json: bool) -> None:
 @_json
 def restore_command(file: Path, data: Path, as_json: bool) -> None:
     """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
-    with _failures(as_json), DataFolder.hold(data):
+    with _failures(as_json), hold_folder(data):
         done = asyncio.run(restore(file, data, SystemClock()))
         said = [f"{count_of(done.contexts, 'context')} restored into {data}."]
         if done.damaged:

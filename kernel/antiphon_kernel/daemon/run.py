@@ -27,7 +27,7 @@ from antiphon_kernel.config import (
     load_config,
 )
 from antiphon_kernel.daemon.address_file import remove_address, serve_on_last_port, write_address
-from antiphon_kernel.daemon.data_folder import DataFolder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.daemon.event_loop import run
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
@@ -90,12 +90,12 @@ def run_kernel(
         AntiphonError: the folder is not trusted, or the stored data or a recording cannot be read.
         OSError: the folder cannot be written to, or the port is taken.
     """
-    with DataFolder.hold(settings.data) as folder:
+    with hold_folder(settings.data) as warning:
         # Of a kernel that was killed: nobody may take it for this one's.
         (settings.data / ADDRESS_FILE).unlink(missing_ok=True)
         log_to(settings.data / LOG_FILE, echo=echo)
-        if folder.warning is not None:
-            _log.warning("%s", folder.warning)
+        if warning is not None:
+            _log.warning("%s", warning)
         # Before anything is started that would get the keys with its environment.
         models = _load_models(settings)
         run(_run(settings, models, ready, SystemClock()))
@@ -109,18 +109,18 @@ def _load_models(settings: DaemonSettings) -> Models:
     Raises:
         AntiphonError: a recording cannot be read, or the small model is not installed.
     """
-    loaded = load_config(
+    config, variables = load_config(
         user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
     )
-    hide_variables(loaded.key_variables)
+    hide_variables(variables)
     if settings.local:
-        config = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
-        return Models(config=config, auto_play=True, opening=LOCAL_OPENING)
+        local = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
+        return Models(config=local, auto_play=True, opening=LOCAL_OPENING)
     if settings.recordings or settings.demo:
         return load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
-    for problem in loaded.config.problems:
+    for problem in config.problems:
         _log.warning("%s", problem)
-    return Models(config=loaded.config)
+    return Models(config=config)
 
 
 async def _run(

@@ -15,7 +15,7 @@ from antiphon_kernel.client import trust as trust_module
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.private_files import state_path
 from antiphon_kernel.client.trust import FOUNDED_VARIABLE, ID_FILE, found, is_trusted, trust
-from antiphon_kernel.daemon.data_folder import DataFolder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 
@@ -250,7 +250,7 @@ def state(data: Path) -> State:
 
 
 def test_address_of_the_process_that_holds_the_lock_is_believed(data: Path, state: State) -> None:
-    with DataFolder.hold(data):
+    with hold_folder(data):
         state(address())
         assert read_address(data) == address()
         state(address(pid=os.getpid() + 1))
@@ -264,7 +264,7 @@ def test_address_of_the_process_that_holds_the_lock_is_believed(data: Path, stat
 
 @pytest.mark.parametrize("host", ["10.0.0.9", "evil.example", "127.0.0.1.evil.example", "a@[::1]"])
 def test_address_of_another_machine_is_not_believed(data: Path, state: State, host: str) -> None:
-    with DataFolder.hold(data):
+    with hold_folder(data):
         state(address(http=f"http://{host}:80"))
         with pytest.raises(AntiphonError, match="not on this machine") as caught:
             read_address(data)

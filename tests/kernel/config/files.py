@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from antiphon_kernel.config import KernelConfig, LoadedConfig, load_config
+from antiphon_kernel.config import KernelConfig, load_config
 
 KEYS = {"ANTHROPIC_API_KEY": "sk-ant-one", "OPENAI_API_KEY": "sk-two"}
 
@@ -19,7 +19,9 @@ class ConfigFiles:
         for path in (self.user, self.project):
             path.parent.mkdir(parents=True)
 
-    def load(self, variables: Mapping[str, str] = KEYS, *, trusted: bool = False) -> LoadedConfig:
+    def load(
+        self, variables: Mapping[str, str] = KEYS, *, trusted: bool = False
+    ) -> tuple[KernelConfig, frozenset[str]]:
         """Read what is there, as a kernel does."""
         project = self.project.parent.parent
         return load_config(self.user.parent, project, variables, lambda path, content: trusted)
@@ -37,7 +39,7 @@ class ConfigFiles:
             self.user.write_bytes(user if isinstance(user, bytes) else user.encode())
         if project is not None:
             self.project.write_text(project, "utf-8")
-        return self.load(variables, trusted=trusted).config
+        return self.load(variables, trusted=trusted)[0]
 
 
 def names(config: KernelConfig) -> list[str]:

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.ownership import LOCK_FILE
-from antiphon_kernel.daemon.data_folder import DataFolder, DataFolderInUse
+from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from antiphon_kernel.daemon.data_folder import DataFolder
-held = DataFolder.hold(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.read()
+from antiphon_kernel.daemon.data_folder import hold_folder
+with hold_folder(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -39,8 +39,8 @@ def holder(path: Path) -> subprocess.Popen[str]:
 
 def test_second_one_is_told_who_has_the_folder(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
-        with pytest.raises(DataFolderInUse, match=str(other.pid)) as refused:
-            DataFolder.hold(tmp_path)
+        with pytest.raises(DataFolderInUse, match=str(other.pid)) as refused, hold_folder(tmp_path):
+            pass
         assert refused.value.pid == other.pid
         assert other.stdin is not None
         other.stdin.close()
@@ -50,20 +50,19 @@ def test_killed_holder_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
-    with DataFolder.hold(tmp_path):
+    with hold_folder(tmp_path):
         pass
 
 
 def test_released_folder_can_be_taken_again(tmp_path: Path) -> None:
-    with DataFolder.hold(tmp_path) as folder:
-        folder.release()
-        with DataFolder.hold(tmp_path):
+    for _ in range(2):
+        with hold_folder(tmp_path):
             pass
 
 
 def test_folder_is_private_and_keeps_itself_out_of_version_control(tmp_path: Path) -> None:
     path = tmp_path / "project" / ".antiphon"
-    with DataFolder.hold(path):
+    with hold_folder(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
         assert (path / ".gitignore").read_text() == "*\n"
 
@@ -72,23 +71,23 @@ def test_existing_gitignore_and_other_folders_are_left_alone(tmp_path: Path) -> 
     own = tmp_path / ".antiphon"
     own.mkdir()
     (own / ".gitignore").write_text("mine\n")
-    with DataFolder.hold(own), DataFolder.hold(tmp_path / "elsewhere") as elsewhere:
+    with hold_folder(own), hold_folder(tmp_path / "elsewhere"):
         assert (own / ".gitignore").read_text() == "mine\n"
-        assert not (elsewhere.path / ".gitignore").exists()
+        assert not (tmp_path / "elsewhere" / ".gitignore").exists()
 
 
 def test_link_in_the_place_of_its_ignore_file_is_not_followed(tmp_path: Path) -> None:
     data = tmp_path / ".antiphon"
     data.mkdir()
     (data / ".gitignore").symlink_to(tmp_path / "elsewhere")
-    with DataFolder.hold(data):
+    with hold_folder(data):
         assert not (tmp_path / "elsewhere").exists()
 
 
 def test_holder_that_does_not_say_its_number_is_another_process(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         (tmp_path / LOCK_FILE).write_text("somebody\n")
-        with pytest.raises(DataFolderInUse, match="another process"):
-            DataFolder.hold(tmp_path)
+        with pytest.raises(DataFolderInUse, match="another process"), hold_folder(tmp_path):
+            pass
         assert other.stdin is not None
         other.stdin.close()
