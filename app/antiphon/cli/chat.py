@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from antiphon.cli.errors import CommandError
 from antiphon.cli.kernel_option import (
     AS_KIND,
     KernelTarget,
+    call_kernel,
     kernel_options,
     print_result,
     run_with_kernel,
@@ -94,10 +95,9 @@ def send(
         "content": read_message("send"),
     }
 
-    async def create(calls: ToolClient) -> dict[str, Any]:
-        return await calls.call("block.create", message)
-
-    sent = run_with_kernel(kernel, create, as_json=as_json, as_name=as_name, as_kind=as_kind)
+    sent = call_kernel(
+        kernel, "block.create", message, as_json=as_json, as_name=as_name, as_kind=as_kind
+    )
     print_result(sent, as_json)
 
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
+from antiphon.cli.kernel_option import (
+    KernelTarget,
+    call_kernel,
+    kernel_options,
+    print_result,
+    run_with_kernel,
+)
 from antiphon.time_format import to_the_second
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
@@ -87,10 +93,7 @@ def layout(context: str | None, model: str | None, as_json: bool, kernel: Kernel
     """
     chosen = context or kernel.context or DEFAULT_CONTEXT
     params = {"context": chosen} | ({"model": model} if model is not None else {})
-
-    found = run_with_kernel(
-        kernel, lambda calls: calls.call("context.layout", params), as_json=as_json
-    )
+    found = call_kernel(kernel, "context.layout", params, as_json=as_json)
     print_result(found, as_json, layout_rows(found))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from antiphon.cli.kernel_option import DATA, own_kernel, print_result, run_with_kernel
+from antiphon.cli.kernel_option import DATA, call_kernel, own_kernel, print_result
 from antiphon.time_format import to_the_minute
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -78,30 +78,21 @@ def invite(
     params: dict[str, Any] = {"role": role, "minutes": minutes}
     params |= {"name": name} if name is not None else {}
     params |= {"uses": uses} if uses is not None else {}
-
-    made = run_with_kernel(
-        own_kernel(data), lambda calls: calls.call("kernel.invite", params), as_json=as_json
-    )
+    made = call_kernel(own_kernel(data), "kernel.invite", params, as_json=as_json)
     if as_json:
         print_result(made, as_json)
         return
-    click.echo(_shown(str(made["join"])))
+    line = str(made["join"])
+    if sys.stdout.isatty():
+        # For a person, who copies it into any shell, the address is quoted: zsh expands a `?`.
+        *command, url = line.split()
+        line = " ".join([*command, shlex.quote(url)])
+    click.echo(line)
     until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
+    article = "an" if role in ("editor", "agent") else "a"
     take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
     click.echo(
-        f"antiphon: lets in {made['username']}, {_described(role)}, {until};"
+        f"antiphon: lets in {made['username']}, {article} {role}, {until};"
         f" antiphon call kernel.revoke {take_back} takes it back.",
         err=True,
     )
-
-
-def _shown(line: str) -> str:
-    """For a person, who copies it into any shell, the address is quoted: zsh expands a `?`."""
-    if not sys.stdout.isatty():
-        return line
-    *command, url = line.split()
-    return " ".join([*command, shlex.quote(url)])
-
-
-def _described(role: str) -> str:
-    return f"an {role}" if role in ("editor", "agent") else f"a {role}"

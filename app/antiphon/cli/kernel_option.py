@@ -106,6 +106,25 @@ def run_with_kernel(
         raise call_error(error, as_json=as_json) from error
 
 
+def call_kernel(
+    kernel: KernelTarget,
+    tool: str,
+    params: Mapping[str, Any],
+    *,
+    as_json: bool,
+    as_name: str | None = None,
+    as_kind: str | None = None,
+) -> dict[str, Any]:
+    """Return the result of one call; with arguments and errors as those of `run_with_kernel`."""
+    return run_with_kernel(
+        kernel,
+        lambda calls: calls.call(tool, params),
+        as_json=as_json,
+        as_name=as_name,
+        as_kind=as_kind,
+    )
+
+
 def print_result(result: Mapping[str, Any], as_json: bool, lines: Iterable[str] = ()) -> None:
     """Print the result of a command as one line of JSON, else as lines that drive no terminal."""
     from antiphon.cli.call import dump_json_line

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.invite import Duration
-from antiphon.cli.kernel_option import DATA, print_result
-from antiphon.cli.signals import run
+from antiphon.cli.kernel_option import (
+    DATA,
+    KernelTarget,
+    call_kernel,
+    print_result,
+    run_with_kernel,
+)
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.quoting import count_of
@@ -21,8 +27,6 @@ from antiphon_kernel.types.quoting import count_of
 if TYPE_CHECKING:
     from antiphon.ssh.files import SshAddress
     from antiphon_kernel.client.tool_client import ToolClient
-
-Result = TypeVar("Result")
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -112,6 +116,7 @@ def share(
     or started.
     """
     from antiphon.cli.launcher import ensure_kernel
+    from antiphon_kernel.client.address import read_address
     from antiphon_kernel.types.errors import AntiphonError
 
     orders = (lists, promote, demote, kick, session, stop)
@@ -124,34 +129,37 @@ def share(
     why = {"reason": reason or ""}
     try:
         folder = ensure_kernel(data)
+        kernel = KernelTarget(lambda: lambda: read_address(folder))
         if stop:
             _stop(folder, as_json)
         elif promote is not None:
-            _set_role(folder, promote, "editor", as_json)
+            _set_role(kernel, promote, "editor", as_json)
         elif demote is not None:
-            _set_role(folder, demote, "viewer", as_json)
+            _set_role(kernel, demote, "viewer", as_json)
         elif kick is not None:
-            ended = _ask(folder, lambda calls: calls.call("kernel.kick", {"principal": kick} | why))
+            params = {"principal": kick} | why
+            ended = call_kernel(kernel, "kernel.kick", params, as_json=as_json)
             again = to_the_minute(ended["barred_until"])
             print_result(
                 ended, as_json, [f"{ended['username']} is out until {again}. {_ended(ended)}"]
             )
         elif session is not None:
             params = {"session": session} | why
-            ended = _ask(folder, lambda calls: calls.call("session.end", params))
+            ended = call_kernel(kernel, "session.end", params, as_json=as_json)
             print_result(ended, as_json, [_ended(ended)])
         elif lists:
-            _list(folder, as_json)
+            _list(folder, kernel, as_json)
         else:
-            added = _add_keys(folder, users, files, name, role)
+            added = _add_keys(kernel, as_json, users, files, name, role)
             until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
-            _share(folder, added, ask, bind, port, until, as_json)
+            _share(folder, kernel, added, ask, bind, port, until, as_json)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
 
 
 def _share(
     folder: Path,
+    kernel: KernelTarget,
     added: list[dict[str, Any]],
     ask: bool,
     bind: str,
@@ -161,10 +169,13 @@ def _share(
 ) -> None:
     from antiphon.ssh.files import is_loopback, running_host
 
-    _require_library()
+    if find_spec("asyncssh") is None:
+        raise CommandError(
+            "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'."
+        )
     from antiphon.ssh.launcher import start_host
 
-    keys = _ask(folder, lambda calls: calls.call("key.list", {}))["keys"]
+    keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
     running = running_host(folder)
     if running is None and not is_loopback(bind) and not good:
@@ -229,11 +240,11 @@ def _stop(folder: Path, as_json: bool) -> None:
     print_result({"stopped": stopped}, as_json, [words])
 
 
-def _set_role(folder: Path, name: str, role: str, as_json: bool) -> None:
+def _set_role(kernel: KernelTarget, name: str, role: str, as_json: bool) -> None:
     from antiphon_kernel.types.roles import AccessRole
 
     params = {"principal": name, "role": role}
-    changed = _ask(folder, lambda calls: calls.call("kernel.role", params))
+    changed = call_kernel(kernel, "kernel.role", params, as_json=as_json)
     stands = f"{changed['username']} is {AccessRole(changed['role']).described()} now."
     print_result(changed, as_json, [f"{stands} {_ended(changed)}"])
 
@@ -242,7 +253,7 @@ def _ended(told: dict[str, Any]) -> str:
     return f"Ended {count_of(told['ended'], 'connection')}."
 
 
-def _list(folder: Path, as_json: bool) -> None:
+def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
     from antiphon.ssh.files import running_host
 
     async def ask(calls: ToolClient) -> tuple[Any, Any, Any]:
@@ -250,7 +261,7 @@ def _list(folder: Path, as_json: bool) -> None:
         own = (await calls.call("session.whoami", {}))["session"]
         return members, (await calls.call("key.list", {}))["keys"], own
 
-    members, keys, own = _ask(folder, ask)
+    members, keys, own = run_with_kernel(kernel, ask, as_json=as_json, once=False)
     here = [
         {"username": one["username"], "role": one["role"], **session}
         for one in members
@@ -291,7 +302,8 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
 
 
 def _add_keys(
-    folder: Path,
+    kernel: KernelTarget,
+    as_json: bool,
     users: tuple[str, ...],
     files: tuple[Path, ...],
     name: str | None,
@@ -325,27 +337,4 @@ def _add_keys(
             added.append(await calls.call("key.add", asked | wanted))
         return added
 
-    return _ask(folder, add)
-
-
-def _ask(folder: Path, ask: Callable[[ToolClient], Awaitable[Result]]) -> Result:
-    from antiphon_kernel.client.address import read_address
-    from antiphon_kernel.client.tool_client import ToolClient
-
-    async def asked() -> Result:
-        calls = ToolClient(lambda: read_address(folder))
-        try:
-            return await ask(calls)
-        finally:
-            await calls.close()
-
-    return run(asked)
-
-
-def _require_library() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("asyncssh") is None:
-        raise CommandError(
-            "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'.",
-        )
+    return run_with_kernel(kernel, add, as_json=as_json, once=False)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from antiphon.cli.errors import call_error
-from antiphon.cli.kernel_option import KernelTarget, kernel_options, print_result, run_with_kernel
+from antiphon.cli.kernel_option import KernelTarget, call_kernel, kernel_options, print_result
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.quoting import count_of
 
@@ -112,10 +112,7 @@ def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_jso
     params = _read_conversations(file)
     if label is not None:
         params["label"] = label
-
-    made = run_with_kernel(
-        kernel, lambda calls: calls.call("message.import", params), as_json=as_json
-    )
+    made = call_kernel(kernel, "message.import", params, as_json=as_json)
     print_result(made, as_json, map(_imported, made["conversations"]))
 
 
