@@ -33,12 +33,3 @@ def local_servers(parent: int) -> list[int]:
         if int(status[1]) == parent and b"antiphon_kernel.providers.local_server" in command:
             found.append(int(folder.name))
     return found
-
-
-def has_ended(pid: int) -> bool:
-    """Return whether a process is gone, or is nothing but an exit code that nobody has taken."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text("utf-8")
-    except OSError:
-        return True
-    return status.rpartition(")")[2].split()[0] in "ZX"

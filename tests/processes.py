@@ -22,6 +22,15 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def has_ended(pid: int) -> bool:
+    """Return whether a process is gone, or is nothing but an exit code that nobody has taken."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except OSError:
+        return True
+    return status.rpartition(")")[2].split()[0] in "ZX"
+
+
 class Stall:
     """The longest work that the event loop did at a stretch, in processor time."""
 

@@ -129,3 +129,34 @@ async def _answer(data: Path, tool: str, params: Mapping[str, Any]) -> dict[str,
         return await calls.call(tool, params)
     finally:
         await calls.close()
+
+
+class Guest:
+    """Another user of the same machine, with an invitation and nothing else."""
+
+    def __init__(self, machine: Machine, role: str, name: str) -> None:
+        made = machine.succeed("invite", "--role", role, "--name", name, "--json")
+        self.url = json.loads(made.stdout)["join"].split()[-1]
+        self.token = self.url.partition("token=")[2]
+        self.home = machine.home / name
+        self._machine = machine
+        self.env = {f"XDG_{kind}_HOME": str(self.home / kind) for kind in ("STATE", "CONFIG")}
+        self.env |= {"HOME": str(self.home)}
+        self.home.mkdir()
+
+    def run(
+        self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `antiphon ARGUMENTS` in their home."""
+        return self._machine.run(
+            *arguments, stdin=stdin, env={**self.env, **(env or {})}, cwd=self.home
+        )
+
+
+def shown_by_ps() -> bytes:
+    """Return the command lines of all processes whose this user may read."""
+    return b"".join(
+        path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if os.access(path, os.R_OK)
+    )

@@ -5,153 +5,156 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.sharing import message
 from tests.waiting import PATIENCE
 
 
-def lines(output: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in output.splitlines()]
+def call(number: object, tool: str, **params: Any) -> str:
+    return json.dumps({"id": number, "tool": tool, "params": params}) + "\n"
 
 
-def test_first_call_starts_a_kernel_and_says_so(machine: Machine) -> None:
-    first = machine.run("call", "session.whoami")
-    assert first.returncode == 0
-    assert json.loads(first.stdout)["role"] == "owner"
-    assert str(machine.project) in first.stderr
-    assert first.stderr.count("\n") == 1
-
-    second = machine.run("call", "session.whoami")
-    assert (second.returncode, second.stderr) == (0, "")
-    assert json.loads(second.stdout)["kernel"] == json.loads(first.stdout)["kernel"]
-    assert (machine.project / ".antiphon" / ".gitignore").read_text() == "*\n"
-
-
-def test_call_from_a_subfolder_reaches_the_projects_kernel(machine: Machine) -> None:
+def test_first_call_starts_the_projects_kernel_and_says_so(machine: Machine) -> None:
     inner = machine.project / "src" / "deep"
     inner.mkdir(parents=True)
-    machine.run("call", "session.whoami", cwd=inner)
-    assert machine.data.is_dir()
+    first = machine.succeed("call", "session.whoami", cwd=inner)
+    assert json.loads(first.stdout)["role"] == "owner"
+    assert f"using {machine.data}" in first.stderr
+    assert f"started a kernel for {machine.project}" in first.stderr
     assert not (inner / ".antiphon").exists()
 
+    second = machine.succeed("call", "session.whoami")
+    assert second.stderr == ""
+    assert json.loads(second.stdout)["kernel"] == json.loads(first.stdout)["kernel"]
 
-def test_block_that_was_made_is_read_back_exactly(machine: Machine) -> None:
     text = "naïve 👩‍👩‍👧 日本語\r\ne\u0301 \x1b[31mred\n"
-    made = machine.succeed(
-        "call",
-        "block.create",
-        json.dumps({"role": "user", "kind": "text", "content": text}),
-        "--json",
-    )
-    read = machine.run(
-        "call",
-        "block.read",
-        "-",
-        stdin=json.dumps({"block_id": json.loads(made.stdout)["block_id"]}),
-    )
+    made = machine.succeed("call", "block.create", "-", stdin=json.dumps(message(text)))
+    block = json.dumps({"block_id": json.loads(made.stdout)["block_id"]})
+    read = machine.succeed("call", "block.read", block, "--json")
     assert json.loads(read.stdout)["content"] == text
     assert "\x1b" not in read.stdout
 
-
-def test_failed_call_says_on_stderr_what_to_do(machine: Machine) -> None:
-    for arguments, code, hint in (
-        (("session.whoami", "{broken"), "invalid_json", "not JSON"),
-        (("session.whoami", "[1]"), "invalid_params", "JSON object"),
-        (("block.raed", "{}"), "unknown_tool", "block.read"),
-        (("block.list", '{"context": "attic"}'), "context_not_found", "attic"),
-    ):
-        failed = machine.run("call", *arguments, "--json")
-        assert failed.returncode == 1
-        error = json.loads(failed.stdout)["error"]
-        assert error["code"] == code
-        assert hint in error["message"]
-        assert error["message"] in failed.stderr
-
-
-def test_jsonl_caller_answers_every_line_and_continues_after_errors(machine: Machine) -> None:
-    stream = "\n".join(
-        [
-            '{"id": 1, "tool": "block.create", "params": {"role": "user", "kind": "text"}}',
-            "{broken",
-            '{"id": 3, "tool": "block.fly", "params": {}}',
-            '{"id": 4, "tool": "block.create", "params": {"role": 7, "kind": "text"}}',
-            '{"id": 5, "tool": "block.read", "params": {"block_id": "default.system.99"}}',
-            '{"id": "six", "tool": "session.whoami"}',
-        ]
-    )
-    done = machine.succeed("call", "--jsonl", stdin=stream)
-    answers = lines(done.stdout)
-    assert [answer["id"] for answer in answers] == [1, None, 3, 4, 5, "six"]
-    codes = [answer.get("error", {}).get("code") for answer in answers]
-    expected = ["invalid_json", "unknown_tool", "invalid_params", "block_not_found"]
-    assert codes == [None, *expected, None]
-    assert all(answer["error"]["message"] for answer in answers if "error" in answer)
-
-
-def test_owner_may_act_as_somebody_else(machine: Machine) -> None:
-    done = machine.run("call", "session.whoami", "--as", "ada")
-    assert json.loads(done.stdout)["username"] == "ada"
-    refused = machine.run("call", "session.whoami", "--as", "Ada Lovelace")
-    assert refused.returncode == 1
-    assert "Ada Lovelace" in refused.stderr
+    failed = machine.run("call", "block.raed", "{}", "--json")
+    assert failed.returncode == 1
+    error = json.loads(failed.stdout)["error"]
+    assert error["code"] == "unknown_tool" and "block.read" in error["message"]
+    assert error["message"] in failed.stderr
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("call",), ("call", "session.whoami", "--jsonl"), ("fly",), ("--data", "x", "call", "a")],
+    ("command", "env", "code", "words"),
+    [
+        ("join", {}, 3, "antiphon demo"),
+        ("demo", {"TERM": "dumb"}, 2, "TERM"),
+        ("demo", {"LC_ALL": "POSIX", "LANG": "C"}, 2, "UTF-8"),
+    ],
 )
-def test_call_command_with_wrong_arguments_is_usage_error(
-    machine: Machine, arguments: tuple[str, ...]
+def test_app_that_cannot_be_opened_says_why(
+    machine: Machine, command: str, env: dict[str, str], code: int, words: str
 ) -> None:
-    done = machine.run(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("antiphon: ")
-    assert done.stderr.count("\n") == 1
-    assert "--help` says more" in done.stderr
-    assert not machine.data.exists()
+    plain = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"} if env else {}
+    terminal = machine.terminal(command, env={**env, **plain}, cols=200)
+    assert terminal.wait_for_end() == code
+    assert words in terminal.text
 
 
-def test_joining_where_no_kernel_runs_says_how_to_start_one(machine: Machine) -> None:
-    terminal = machine.terminal("join")
-    assert terminal.wait_for_end() == 3
-    assert "antiphondemo" in "".join(terminal.screen()).replace(" ", "")
+class JsonlCall:
+    """A script that speaks to `antiphon call --jsonl`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process, self._stdin, self._stdout = process, process.stdin, process.stdout
+
+    def say(self, line: str) -> None:
+        self._stdin.write(line)
+        self._stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        line: dict[str, Any] = json.loads(self._stdout.readline())
+        return line
+
+    def end(self) -> list[dict[str, Any]]:
+        """Say nothing more; what was still to be heard, once the command has ended well."""
+        self._stdin.close()
+        rest = [json.loads(line) for line in self._stdout]
+        assert self.process.wait(PATIENCE) == 0
+        return rest
 
 
-@pytest.mark.parametrize(
-    ("env", "word"), [({"TERM": "dumb"}, "TERM"), ({"LC_ALL": "POSIX", "LANG": "C"}, "UTF-8")]
-)
-def test_unfit_terminal_gets_a_sentence(machine: Machine, env: dict[str, str], word: str) -> None:
-    terminal = machine.terminal("demo", env={**env, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
-    assert terminal.wait_for_end() == 2
-    assert word in terminal.text
-
-
-def test_antiphon_command_without_terminal_does_not_open_app(machine: Machine) -> None:
-    done = machine.run()
-    assert done.returncode == 2
-    assert "antiphon call" in done.stderr
-    assert not machine.data.exists()
-
-
-def test_jsonl_call_waiting_for_line_ends_on_interruption(machine: Machine) -> None:
-    with subprocess.Popen(
-        [ANTIPHON, "call", "--jsonl"],
+@contextmanager
+def jsonl_call(machine: Machine, *arguments: str) -> Iterator[JsonlCall]:
+    """Killed at the end if it is still there."""
+    process = subprocess.Popen(
+        [ANTIPHON, "call", "--jsonl", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=machine.env,
         cwd=machine.project,
         text=True,
-    ) as calling:
-        assert calling.stdin is not None
-        assert calling.stdout is not None
-        calling.stdin.write('{"id": 1, "tool": "session.whoami"}\n')
-        calling.stdin.flush()
-        assert json.loads(calling.stdout.readline())["id"] == 1
-        calling.send_signal(signal.SIGINT)
-        assert calling.wait(PATIENCE) == 1
-        assert calling.stderr is not None
-        assert calling.stderr.read().endswith("Aborted!\n")
+    )
+    with process:
+        try:
+            yield JsonlCall(process)
+        finally:
+            process.kill()
+
+
+def test_jsonl_caller_answers_in_order_and_receives_events_until_the_kernel_ends(
+    machine: Machine,
+) -> None:
+    block = machine.call(machine.data, "block.create", **message("x"))["block_id"]
+    # Its own, all of them before it ends.
+    stream = call(1, "block.subscribe") + "".join(
+        call(number, "block.splice", block_id=block, offset=0, insert=f"{number}")
+        for number in range(2, 6)
+    )
+    done = machine.succeed("call", "--jsonl", stdin=stream)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["id"] for one in lines if "id" in one] == [1, 2, 3, 4, 5]
+    assert lines[0]["id"] == 1
+    events = [one["event"] for one in lines if "event" in one]
+    assert [(one["version"], one["origin"]) for one in events] == [(n, "own") for n in range(2, 6)]
+    subscription = lines[0]["result"]["subscription"]
+    assert {one["subscription"] for one in lines if "event" in one} == {subscription}
+
+    with jsonl_call(machine, "--as", "bo") as bo, jsonl_call(machine) as other:
+        bo.say(call("sub", "block.subscribe", block_ids=[block]))
+        subscription = bo.hear()["result"]["subscription"]
+        for number in range(3):
+            inserted = f"{number}😀"
+            machine.call(machine.data, "block.splice", block_id=block, offset=0, insert=inserted)
+            line = bo.hear()
+            assert line["subscription"] == subscription
+            assert line["event"]["origin"] == "other"
+            assert line["event"]["splices"][0]["insert"] == inserted
+        bo.say(call("end", "block.unsubscribe", subscription=subscription))
+        assert bo.hear()["id"] == "end"
+        machine.call(machine.data, "block.collapse", block_id=block)
+        bo.say(call("last", "session.whoami"))
+        assert [line["id"] for line in bo.end()] == ["last"]
+
+        other.say(call(1, "block.subscribe"))
+        subscription = other.hear()["result"]["subscription"]
+        machine.end_kernel()
+        line = other.hear()
+        assert line["subscription"] == subscription
+        assert line["error"]["code"] == "no_kernel"
+        assert other.end() == []
+
+
+def test_jsonl_call_waiting_for_line_ends_on_interruption(machine: Machine) -> None:
+    with jsonl_call(machine) as calling:
+        calling.say('{"id": 1, "tool": "session.whoami"}\n')
+        assert calling.hear()["id"] == 1
+        calling.process.send_signal(signal.SIGINT)
+        assert calling.process.wait(PATIENCE) == 1
+        assert calling.process.stderr is not None
+        assert calling.process.stderr.read().endswith("Aborted!\n")

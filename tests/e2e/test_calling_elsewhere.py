@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-from pathlib import Path
 
-from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.machine import ANTIPHON, Guest, Machine, shown_by_ps
+from tests.e2e.sharing import message
 from tests.waiting import wait_until
-
-
-class Guest:
-    """Another user of the same machine, with an invitation and nothing else."""
-
-    def __init__(self, machine: Machine, role: str, name: str) -> None:
-        made = machine.succeed("invite", "--role", role, "--name", name, "--json")
-        self.url = json.loads(made.stdout)["join"].split()[-1]
-        self.token = self.url.partition("token=")[2]
-        self.home = machine.home / name
-        self._machine = machine
-        self.env = {f"XDG_{kind}_HOME": str(self.home / kind) for kind in ("STATE", "CONFIG")}
-        self.env |= {"HOME": str(self.home)}
-        self.home.mkdir()
-
-    def run(
-        self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        return self._machine.run(
-            *arguments, stdin=stdin, env={**self.env, **(env or {})}, cwd=self.home
-        )
 
 
 def said(machine: Machine) -> list[str]:
@@ -63,7 +41,9 @@ def test_command_line_of_somebody_invited_has_their_role(machine: Machine) -> No
     assert not (vera.home / ".antiphon").exists()
 
 
-def test_shell_and_app_are_one_client_of_an_invitation(machine: Machine) -> None:
+def test_commands_of_a_guest_are_one_client_until_the_invitation_is_revoked(
+    machine: Machine,
+) -> None:
     guest = Guest(machine, "editor", "ed")
     for _ in range(2):
         assert guest.run("call", "session.whoami", "--url", guest.url).returncode == 0
@@ -71,10 +51,6 @@ def test_shell_and_app_are_one_client_of_an_invitation(machine: Machine) -> None
     assert one["uses"] == 1
     for path in guest.home.rglob("*"):
         assert not path.is_file() or guest.token.encode() not in path.read_bytes()
-
-
-def test_revoked_guest_is_told_in_one_line(machine: Machine) -> None:
-    guest = Guest(machine, "editor", "ed")
     machine.call(machine.data, "kernel.revoke", invitation=1)
     done = guest.run("send", "--url", guest.url, stdin="Am I still here?")
     assert done.returncode == 1
@@ -85,8 +61,7 @@ def test_revoked_guest_is_told_in_one_line(machine: Machine) -> None:
 
 def test_token_of_a_command_is_in_no_process_list(machine: Machine) -> None:
     guest = Guest(machine, "viewer", "vera")
-    verse = {"role": "user", "kind": "text", "content": "The first verse", "status": "done"}
-    machine.call(machine.data, "block.create", **verse)
+    machine.call(machine.data, "block.create", **message("The first verse"))
     printed = guest.home / "printed"
     for arguments in (["--url", guest.url], [f"--url={guest.url}"]):
         with (
@@ -100,11 +75,7 @@ def test_token_of_a_command_is_in_no_process_list(machine: Machine) -> None:
         ):
             try:
                 wait_until(lambda: b"verse" in printed.read_bytes(), "it is printed")
-                shown = b"".join(
-                    path.read_bytes()
-                    for path in Path("/proc").glob("[0-9]*/cmdline")
-                    if os.access(path, os.R_OK)
-                )
+                shown = shown_by_ps()
                 assert b"tail" in shown
                 assert guest.token.encode() not in shown
             finally:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.machine import Machine
+from tests.e2e.sharing import message
 from tests.e2e.terminal import Terminal
 from tests.waiting import wait_until
 
@@ -20,14 +19,9 @@ sed -i "s/two/$answer/" "$1"
 
 
 @pytest.fixture
-def data(machine: Machine) -> Path:
-    return machine.data
-
-
-@pytest.fixture
-def block(machine: Machine, data: Path) -> str:
-    cell = {"role": "user", "kind": "text", "content": "one\ntwo\nthree\n", "status": "done"}
-    return str(machine.call(data, "block.create", **cell)["block_id"])
+def block(machine: Machine) -> str:
+    made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
+    return str(made["block_id"])
 
 
 def opened(machine: Machine, **env: str) -> Terminal:
@@ -37,18 +31,8 @@ def opened(machine: Machine, **env: str) -> Terminal:
     return terminal
 
 
-def opened_in_edit(machine: Machine) -> Terminal:
-    """The app with the cursor in its last cell."""
-    terminal = opened(machine)
-    terminal.press("up")
-    terminal.wait_for("NAVIGATE")
-    terminal.press("enter")
-    terminal.wait_for("EDIT")
-    return terminal
-
-
 def test_editor_gets_the_terminal_and_its_result_is_merged(
-    machine: Machine, data: Path, block: str, tmp_path: Path
+    machine: Machine, block: str, tmp_path: Path
 ) -> None:
     editor = tmp_path / "editor"
     editor.write_text(EDITOR)
@@ -58,20 +42,16 @@ def test_editor_gets_the_terminal_and_its_result_is_merged(
     terminal.wait_for("NAVIGATE")
     terminal.type("E")
     terminal.wait_for("the editor has the terminal:")
-    machine.call(data, "block.splice", block_id=block, offset=0, insert="zero\n")
+    machine.call(machine.data, "block.splice", block_id=block, offset=0, insert="zero\n")
     terminal.type("2\r")
     terminal.wait_for("Merged 1 change")
-    read = machine.call(data, "block.read", block_id=block)
-    assert read["content"] == "zero\none\n2\nthree\n"
+    assert content(machine, block) == "zero\none\n2\nthree\n"
     terminal.type("u")
     terminal.wait_for("Took back")
-    read = machine.call(data, "block.read", block_id=block)
-    assert read["content"] == "zero\none\ntwo\nthree\n"
+    assert content(machine, block) == "zero\none\ntwo\nthree\n"
 
 
-def test_find_click_resize_and_copy_work_in_a_terminal(
-    machine: Machine, data: Path, block: str
-) -> None:
+def test_find_click_resize_and_copy_work_in_a_terminal(machine: Machine, block: str) -> None:
     terminal = opened(machine)
     terminal.type("\x06")
     terminal.wait_for("FIND")
@@ -90,34 +70,8 @@ def test_find_click_resize_and_copy_work_in_a_terminal(
         terminal.type(f"\x1b[<0;{column + 1};{row + 1}M\x1b[<0;{column + 1};{row + 1}m")
     terminal.wait_for("EDIT")
     terminal.type("and ")
-    wait_until(lambda: "and two" in _content(machine, data, block), "what was typed has arrived")
+    wait_until(lambda: "and two" in content(machine, block), "what was typed has arrived")
 
 
-def test_paste_of_200_kilobytes_into_a_cell_is_whole(
-    machine: Machine, data: Path, block: str
-) -> None:
-    terminal = opened_in_edit(machine)
-    pasted = "".join(f"pasted line {number}\n" for number in range(13_000))
-    assert len(pasted) > 200_000
-    terminal.type(f"\x1b[200~{pasted}\x1b[201~end")
-    wait_until(lambda: f"{pasted}end" in _content(machine, data, block), "the kernel has all")
-
-
-def test_text_typed_while_the_kernel_does_not_answer_arrives_when_it_does(
-    machine: Machine, data: Path, block: str
-) -> None:
-    terminal = opened_in_edit(machine)
-    kernel = machine.kernel().pid
-    os.kill(kernel, signal.SIGSTOP)
-    try:
-        terminal.type("typed meanwhile")
-        terminal.wait_for("typed meanwhile")
-        terminal.wait_for("not answering")
-    finally:
-        os.kill(kernel, signal.SIGCONT)
-    wait_until(lambda: "typed meanwhile" in _content(machine, data, block), "it has arrived")
-    terminal.wait_for("live")
-
-
-def _content(machine: Machine, data: Path, block: str) -> str:
-    return str(machine.call(data, "block.read", block_id=block)["content"])
+def content(machine: Machine, block: str) -> str:
+    return str(machine.call(machine.data, "block.read", block_id=block)["content"])

@@ -132,6 +132,8 @@ def test_folder_of_loom_is_imported_shown_continued_and_exported_with_nothing_lo
     (before,) = read_loom(files)
     done = machine.succeed("import", "--format", "messages", str(folder), "--label", "loom")
     assert "5 messages in 2 branches" in done.stdout
+    broken = machine.run("import", "--format", "messages", "-", "--json", stdin="{broken")
+    assert broken.returncode == 1 and "error" in json.loads(broken.stdout)
     shown = machine.succeed("export", "loom", "--format", "markdown").stdout
     assert "Add 2" in shown and "Be brief." in shown
     continue_at_the_end(machine, "loom")
@@ -144,8 +146,3 @@ def test_folder_of_loom_is_imported_shown_continued_and_exported_with_nothing_lo
         message, _ = paths[0].pop()
         assert message == UserMessage((TextBlock("And then?"),))
         assert paths == [path_to(before.messages, end) for end in ends]
-
-
-def test_shape_without_messages_is_a_usage_error(machine: Machine) -> None:
-    done = machine.run("export", "--shape", "openai")
-    assert (done.returncode, "--format messages" in done.stderr) == (2, True)

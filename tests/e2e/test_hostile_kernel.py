@@ -103,12 +103,11 @@ def driving(written: str) -> list[str]:
     return FORBIDDEN.findall(OWN_SEQUENCES.sub("", whole))
 
 
-@pytest.mark.parametrize(("cols", "rows"), [(80, 24), (120, 40)])
 async def test_hostile_names_in_the_app_do_not_reach_the_terminal(
-    machine: Machine, hostile: World, cols: int, rows: int
+    machine: Machine, hostile: World
 ) -> None:
     program = [ANTIPHON, "--data", str(hostile.data)]
-    terminal = Terminal(program, env=machine.env, cwd=machine.project, cols=cols, rows=rows)
+    terminal = Terminal(program, env=machine.env, cwd=machine.project)
     written = await asyncio.to_thread(look_around, terminal)
     assert SHOWN[:4] in written
     assert driving(written) == []

@@ -16,15 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import connect
 
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.yjs.close_codes import CloseCode
-from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
 from tests.e2e.machine import ANTIPHON, Machine
-from tests.waiting import PATIENCE
 
 TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
 FIELDS = [{"name": "count", "field_type": "counter"}, {"name": "notes", "field_type": "text"}]
@@ -110,7 +105,6 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     assert machine.run("backup", str(backup)).returncode == 1
 
     before = contents(data)
-    replica = asyncio.run(followed(data))
     refused = machine.run("restore", str(backup))
     assert refused.returncode == 4
     assert contents(data) == before
@@ -127,38 +121,6 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     text = call(data, "block.read", block_id=growing)["content"]
     assert set(text) <= {"x"}
     assert 50 <= len(text) <= len(written)
-    code, epoch = asyncio.run(returned(data, replica))
-    assert code == CloseCode.OTHER_EPOCH
-    assert epoch != replica.epoch
-
-
-async def followed(data: Path) -> Document:
-    """A replica of the default context."""
-    document = Document(77)
-    address = read_address(data)
-    async with connect(f"{address.sync}/default?token={address.token}", max_size=None) as socket:
-        await socket.send(encode_frame(SyncStep1(b"\x00")))
-        while document.epoch is None:
-            frame = await asyncio.wait_for(socket.recv(), PATIENCE)
-            assert isinstance(frame, bytes)
-            if frame[:2] == b"\x00\x01":
-                document.apply_update(step_2(frame))
-    return document
-
-
-def step_2(frame: bytes) -> bytes:
-    found = decode_frame(frame)
-    assert isinstance(found, SyncStep2)
-    return found.update
-
-
-async def returned(data: Path, replica: Document) -> tuple[int | None, str | None]:
-    """How a replica is received that comes back, and the epoch that a new one is told."""
-    address = read_address(data)
-    async with connect(f"{address.sync}/default?token={address.token}") as socket:
-        await socket.send(encode_frame(SyncStep1(replica.state_vector())))
-        await asyncio.wait_for(socket.wait_closed(), PATIENCE)
-    return socket.close_code, (await followed(data)).epoch
 
 
 def test_export_is_imported_into_another_kernel_as_it_was(
@@ -216,16 +178,6 @@ def test_export_of_a_kernel_that_dies_fails_and_is_not_imported(
     assert "Nothing was imported" in done.stderr
 
 
-def test_message_that_is_too_large_is_refused_with_the_limit(machine: Machine, data: Path) -> None:
-    for arguments, stdin in (
-        (("send",), b"x" * 33_600_000),
-        (("call", "block.create", "-"), b'{"content": "%s"}' % (b"x" * 33_600_000)),
-    ):
-        done = machine.run(*arguments, stdin=stdin)
-        assert done.returncode == 1
-        assert "one call takes 33554432 at most" in done.stderr
-
-
 def test_doctor_says_by_its_exit_code_whether_all_is_well(
     machine: Machine, data: Path, block: str
 ) -> None:
@@ -247,7 +199,9 @@ def test_doctor_says_by_its_exit_code_whether_all_is_well(
     assert "--data" in nowhere.stderr
 
 
-def test_log_tells_who_joined_wrote_and_ran_what(machine: Machine, data: Path, block: str) -> None:
+def test_log_has_a_line_for_whoever_joined_wrote_and_ran_something(
+    machine: Machine, data: Path, block: str
+) -> None:
     call(data, "shell.run", command="echo 'hi there'")
     done = machine.succeed("log", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -263,11 +217,7 @@ def test_log_tells_who_joined_wrote_and_ran_what(machine: Machine, data: Path, b
     nowhere = machine.run("log", "--context", "attic", "--json")
     assert nowhere.returncode == 1
     assert json.loads(nowhere.stdout)["error"]["code"] == "context_not_found"
-
-
-def test_log_of_a_journal_with_planted_names_has_a_line_an_entry(
-    machine: Machine, data: Path, block: str
-) -> None:
+    # In a journal that others have written, names may hold anything.
     machine.close()
     with sqlite3.connect(data / "journal.db") as journal:
         journal.execute(
@@ -275,34 +225,11 @@ def test_log_of_a_journal_with_planted_names_has_a_line_an_entry(
         )
         journal.execute("UPDATE principals SET username = username || char(10, 8232) || 'c'")
     journal.close()
-    entries = machine.run("log", "--json").stdout.splitlines()
-    done = machine.succeed("log")
-    assert len(done.stdout.splitlines()) == len(entries)
+    entries = machine.succeed("log", "--json").stdout.splitlines()
+    assert len(machine.succeed("log").stdout.splitlines()) == len(entries)
 
 
 def event_id(wrote: list[dict[str, Any]]) -> str:
     """The first block that was created."""
     created = next(event for event in wrote if event["what"] == "create")
     return str(created["blocks"][0])
-
-
-def test_conversations_of_other_tools_are_imported_from_a_file_and_from_a_folder(
-    machine: Machine, tmp_path: Path
-) -> None:
-    file = tmp_path / "sums.json"
-    messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
-    file.write_text(json.dumps({"messages": messages}))
-    done = machine.run("import", str(file), "--format", "messages", "--label", "sums")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("sums: 2 messages, context ")
-    folder = tmp_path / "loom"
-    folder.mkdir()
-    root = {"id": "r", "child_ids": ["a"]}
-    node = {"id": "a", "root_id": "r", "parent_id": "r", "child_ids": [], "message": messages[0]}
-    (folder / "roots.json").write_text(json.dumps([root]))
-    (folder / "a.json").write_text(json.dumps(node))
-    done = machine.run("import", str(folder), "--format", "messages", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["conversations"][0]["messages"] == 1
-    file.write_text("{broken")
-    assert machine.run("import", str(file), "--format", "messages").returncode == 1

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.sharing import message
 from tests.e2e.terminal import Terminal
+from tests.processes import has_ended
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
 
@@ -22,10 +24,8 @@ def kept_in(machine: Machine) -> str:
     return "\n".join(path.read_text() for path in machine.home.rglob("refused/*.md"))
 
 
-def begin(machine: Machine) -> str:
-    block = {"role": "user", "kind": "text", "content": "some text", "status": "done"}
-    made = machine.call(machine.data, "block.create", **block)
-    return str(made["block_id"])
+def begin(machine: Machine) -> None:
+    machine.call(machine.data, "block.create", **message("some text"))
 
 
 def edit_in_terminal(machine: Machine) -> Terminal:
@@ -39,27 +39,17 @@ def edit_in_terminal(machine: Machine) -> Terminal:
     return terminal
 
 
-def hung_up_offline(machine: Machine) -> Terminal:
-    """Return a terminal that was hung up after something was typed without a kernel."""
+def test_text_kept_at_a_hangup_without_a_kernel_is_told_of_once_when_the_app_is_opened_again(
+    machine: Machine,
+) -> None:
     terminal = edit_in_terminal(machine)
     os.kill(machine.kernel().pid, signal.SIGKILL)
     terminal.wait_for("offline")
     terminal.type("typed alone ")
     terminal.wait_for("typed alone some text")
     terminal.hang_up()
-    return terminal
-
-
-def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
-    terminal = hung_up_offline(machine)
     wait_until(lambda: "typed alone " in kept_in(machine), "it is written down")
     assert terminal.wait_for_end() == -signal.SIGHUP
-
-
-def test_text_kept_at_a_hangup_is_told_of_once_when_the_app_is_opened_again(
-    machine: Machine,
-) -> None:
-    hung_up_offline(machine).wait_for_end()
     machine.call(machine.data, "kernel.info")
     again = machine.terminal("join")
     again.wait_for("Something that you wrote last time may not be on the kernel")
@@ -93,18 +83,13 @@ def test_hangup_while_the_kernel_is_stopped_keeps_what_was_typed(machine: Machin
 
 
 def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:
-    block = begin(machine)
-    terminal = machine.terminal("join")
-    terminal.wait_for("some text")
-    terminal.wait_for("live")
-    terminal.press("up", "enter")
-    terminal.wait_for("EDIT")
+    terminal = edit_in_terminal(machine)
     terminal.type("the last words of a long day, ")
     terminal.wait_for("day, some text")
     terminal.hang_up()
     assert terminal.wait_for_end() == -signal.SIGHUP
-    data: Path = machine.data
-    read = machine.call(data, "block.read", block_id=block)
+    (block,) = machine.call(machine.data, "block.list")["blocks"]
+    read = machine.call(machine.data, "block.read", block_id=block["block_id"])
     assert read["content"] == "the last words of a long day, some text"
     assert kept_in(machine) == ""
 
@@ -124,13 +109,6 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def kill_leader(terminal: Terminal) -> None:
     os.kill(terminal.process.pid, signal.SIGKILL)
 
@@ -139,7 +117,6 @@ def kill_leader(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("is_made", "go"),
     [
-        (False, Terminal.hang_up),
         (False, Terminal.disconnect),
         (True, Terminal.hang_up),
         (True, Terminal.disconnect),
@@ -155,7 +132,7 @@ def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
     terminal.wait_for("word0002")
     started = [*descendants(terminal.process.pid), machine.kernel().pid]
     go(terminal)
-    wait_until(lambda: not any(map(is_running, started)), "everything has ended")
+    wait_until(lambda: all(map(has_ended, started)), "everything has ended")
 
 
 @pytest.mark.parametrize("go", [Terminal.disconnect, kill_leader])
@@ -169,8 +146,8 @@ def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
     terminal.wait_for("half a message")
     started = descendants(terminal.process.pid)
     go(terminal)
-    wait_until(lambda: not any(map(is_running, started)), "the app has ended")
-    assert is_running(machine.kernel().pid)
+    wait_until(lambda: all(map(has_ended, started)), "the app has ended")
+    assert not has_ended(machine.kernel().pid)
     again = machine.terminal("join")
     again.wait_for("half a message")
 

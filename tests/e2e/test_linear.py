@@ -19,25 +19,23 @@ def test_linear_mode_in_a_pipe_sends_runs_and_prints_every_answer(machine: Machi
     assert lines.index("world") < lines.index("Context other.") < lines.index("there")
 
 
-def test_linear_mode_in_a_long_context_ends_with_its_input(machine: Machine) -> None:
-    machine.succeed("--linear", stdin="\n".join(f"message {number}" for number in range(15)))
-    done = machine.succeed("--linear", stdin="another\n")
-    assert "another" in done.stdout
-    assert "message 14" in done.stdout and "message 1\n" not in done.stdout
-
-
-def test_linear_mode_edits_a_line_and_takes_it_back(machine: Machine) -> None:
+def test_linear_mode_edits_a_line_takes_it_back_and_ends_in_a_long_context(
+    machine: Machine,
+) -> None:
     machine.succeed("--linear", stdin="one\\\ntwo\n")
     listed = machine.succeed("--linear", stdin="/read\n").stdout
     found = re.search(r"default\.\w+\.\d+", listed)
     assert found is not None
     block = found[0]
-    done = machine.succeed(
-        "--linear", stdin=f"/edit {block} 1 three\n/read {block}\n/undo {block}\n"
-    )
+    edit = f"/edit {block} 1 three\n/read {block}\n/undo {block}\n"
+    done = machine.succeed("--linear", stdin=edit)
     assert "1\tthree" in done.stdout
     assert f"Taken back in {block}." in done.stdout
     assert "1\ttwo" in machine.succeed("--linear", stdin=f"/read {block}\n").stdout
+    machine.succeed("--linear", stdin="\n".join(f"message {number}" for number in range(15)))
+    done = machine.succeed("--linear", stdin="another\n")
+    assert "another" in done.stdout
+    assert "message 14" in done.stdout and "message 1\n" not in done.stdout
 
 
 def test_linear_mode_on_a_terminal_moves_no_cursor(machine: Machine) -> None:

@@ -23,10 +23,6 @@ def project_file(machine: Machine) -> Path:
     return path
 
 
-def test_kernel_without_a_model_says_what_to_do(machine: Machine) -> None:
-    assert machine.succeed("models").stdout.strip() == NO_MODEL
-
-
 def test_models_and_problems_are_listed(machine: Machine) -> None:
     robot = scripted(machine, "robot", TEXT, END)
     small = '[models.small]\nkind = "openai-chat"\nmodel = "x"\nwindow = 8000\nbase_url = "http://127.0.0.1:9/v1"'
@@ -63,7 +59,7 @@ async def test_check_asks_each_model_for_a_few_tokens(machine: Machine) -> None:
 def test_projects_file_counts_once_it_is_trusted_as_it_is(machine: Machine) -> None:
     project_file(machine).write_text(EVIL, "utf-8")
     done = machine.succeed("models")
-    assert "evil" not in done.stdout
+    assert done.stdout.strip() == NO_MODEL
     assert (
         "config.toml:4: [models.evil]: base_url takes your trust: `antiphon trust " in done.stderr
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from tests.e2e.machine import Machine
+from tests.e2e.sharing import message
 
 
 def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine) -> None:
     data = machine.data
-    machine.call(data, "block.create", role="user", kind="text", content="some text", status="done")
+    machine.call(data, "block.create", **message("some text"))
     backup = machine.home / "backup.db"
     assert machine.run("backup", str(backup)).returncode == 0
     terminal = machine.terminal("join", cols=120, rows=40)

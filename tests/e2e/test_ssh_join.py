@@ -1,10 +1,8 @@
-"""Kernels elsewhere through a plain sshd: `antiphon join ssh://…`, and guests through `ssh -R`."""
+"""Kernels elsewhere through a plain sshd: `antiphon join ssh://…`."""
 
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from antiphon.cli.errors import CommandError
 from antiphon.cli.ssh_join import SshTarget, parse_ssh_url
 from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import SharedProject, message
-from tests.e2e.sshd import Sshd, free_port, needs_sshd
+from tests.e2e.sshd import Sshd, needs_sshd
 from tests.waiting import wait_until
 
 
@@ -74,28 +72,6 @@ def test_join_over_ssh_that_cannot_be_says_why(project: SharedProject, sshd: Ssh
         terminal = project.terminal("join", url, env=here, cols=200)
         assert terminal.wait_for_end() == 3
         assert why in terminal.text
-
-
-@needs_sshd
-def test_guest_comes_in_through_a_reverse_tunnel(project: SharedProject, sshd: Sshd) -> None:
-    project.let_in("bo")
-    port = free_port()
-    forward = f"127.0.0.1:{port}:localhost:{project.port}"
-    tunnel = subprocess.Popen(
-        [sshd.bin / "ssh", "-N", "-R", forward, "-p", str(sshd.port), "localhost"]
-    )
-
-    def is_open() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
-    try:
-        wait_until(is_open, "the tunnel")
-        with project.guest_terminal("bo", port=port) as terminal:
-            terminal.wait_for("editor · live")
-    finally:
-        tunnel.terminate()
-        tunnel.wait()
 
 
 @pytest.mark.parametrize(

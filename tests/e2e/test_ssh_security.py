@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import signal
 import socket
@@ -293,25 +292,6 @@ def test_guest_has_no_editor_of_the_host(project: SharedProject, tmp_path: Path)
         terminal.press("f1")
         terminal.wait_for("Esc closes this page")
     assert not (tmp_path / "made").exists()
-
-
-def test_paste_mouse_and_copy_pass_the_terminal(project: SharedProject) -> None:
-    project.tool("block.create", **message("to be copied"))
-    with project.guest_terminal("ed") as terminal:
-        terminal.wait_for("to be copied")
-        terminal.wait_for("WRITE")
-        for mode in (b"\x1b[?2004h", b"\x1b[?1006h"):
-            assert mode in terminal.output
-        terminal.type("\x1b[200~pasted\rin two lines\x1b[201~")
-        terminal.wait_for("in two lines")
-        rows = terminal.screen()
-        row = next(number for number, line in enumerate(rows, 1) if "to be copied" in line)
-        terminal.type(f"\x1b[<0;10;{row}M\x1b[<0;10;{row}m")
-        terminal.wait_for("NAVIGATE")
-        terminal.type("y")
-        terminal.wait_for("clipboard")
-        copied = base64.b64encode(b"to be copied")
-        assert b"\x1b]52;c;" + copied in terminal.output
 
 
 @pytest.mark.parametrize(

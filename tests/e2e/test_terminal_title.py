@@ -1,14 +1,14 @@
-"""The window's title, as a real terminal is told it."""
+"""The window's title and links, as a real terminal is told them."""
 
 from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.e2e.machine import Machine
+from tests.e2e.sharing import message
 from tests.waiting import wait_until
 
+TEXT = "[docs](https://a.b/c), https://d.e and [no](javascript:alert)"
 KEPT, RESTORED = b"\x1b[22;0t", b"\x1b[23;0t"
 
 
@@ -16,9 +16,14 @@ def titles(output: bytes) -> list[str]:
     return [one.decode() for one in re.findall(rb"\x1b\]2;([^\x1b\x07]*)\x1b\\", output)]
 
 
+def links(output: bytes) -> set[bytes]:
+    return set(re.findall(rb"\x1b\]8;id=[0-9-]+;([^\x1b\x07]+)\x1b\\", output))
+
+
 def output_of_a_visit(machine: Machine, *, title: str | None = None, **env: str) -> bytes:
     """Return what the app writes until the title, if one is expected, and at its end."""
     terminal = machine.terminal("join", env=env)
+    terminal.wait_for("docs (https://a.b/c)")
     terminal.wait_for("live")
     wait_until(lambda: title is None or title in titles(bytes(terminal.output)), "the title")
     terminal.press("ctrl+q")
@@ -26,25 +31,22 @@ def output_of_a_visit(machine: Machine, *, title: str | None = None, **env: str)
     return bytes(terminal.output)
 
 
-@pytest.fixture
-def visited(machine: Machine) -> Machine:
-    machine.call(machine.data, "block.create", kind="text", content="some text")
-    return machine
-
-
-def test_title_is_the_context_and_the_one_before_comes_back(visited: Machine) -> None:
-    output = output_of_a_visit(visited, title="antiphon: default")
+def test_title_and_harmless_links_are_told_where_they_are_known_and_wanted(
+    machine: Machine,
+) -> None:
+    machine.call(machine.data, "block.create", **message(TEXT))
+    output = output_of_a_visit(machine, title="antiphon: default")
     assert output.count(KEPT) == output.count(RESTORED) == 1
     assert output.index(KEPT) < output.index(b"\x1b]2;")
     assert output.rindex(b"\x1b]2;") < output.index(RESTORED)
+    assert links(output) == {b"https://a.b/c", b"https://d.e"}
 
-
-def test_title_is_left_alone_where_it_is_not_wanted_or_not_known(visited: Machine) -> None:
-    console = output_of_a_visit(visited, TERM="linux")
-    settings = visited.home / ".config" / "antiphon" / "settings.toml"
+    console = output_of_a_visit(machine, TERM="linux")
+    assert links(console) == set()
+    settings = machine.home / ".config" / "antiphon" / "settings.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text("title = false\n")
-    unwanted = output_of_a_visit(visited, XDG_CONFIG_HOME=str(visited.home / ".config"))
+    unwanted = output_of_a_visit(machine, XDG_CONFIG_HOME=str(machine.home / ".config"))
     for output in (console, unwanted):
         assert not titles(output)
         assert KEPT not in output and RESTORED not in output

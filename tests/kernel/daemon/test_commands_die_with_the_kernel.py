@@ -13,6 +13,7 @@ import pytest
 
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.tool_client import ToolClient
+from tests.processes import has_ended
 from tests.waiting import wait_until
 
 KILLED_IN_BETWEEN = """
@@ -32,15 +33,6 @@ async def ignore(text: str) -> None:
 WATCHDOG.watch = die
 asyncio.run(run_shell("touch begun; sleep 1000", Path.cwd(), ignore))
 """
-
-
-def runs(pid: int) -> bool:
-    """Whether there is such a process and it is more than a zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 async def run_command(data: Path, command: str) -> None:
@@ -68,10 +60,10 @@ def test_sigkill_of_the_kernel_ends_commands_and_what_they_started(tmp_path: Pat
                 lambda: told.exists() and len(told.read_text().split()) == 2, "both commands run"
             )
             pids = [int(pid) for pid in told.read_text().split()]
-            assert all(map(runs, pids))
+            assert not any(map(has_ended, pids))
         finally:
             os.kill(kernel.pid, signal.SIGKILL)
-        wait_until(lambda: not any(map(runs, pids)), "no command outlives its kernel")
+        wait_until(lambda: all(map(has_ended, pids)), "no command outlives its kernel")
 
 
 def test_command_does_not_begin_before_the_watchdog_knows_it(tmp_path: Path) -> None:
@@ -79,5 +71,5 @@ def test_command_does_not_begin_before_the_watchdog_knows_it(tmp_path: Path) -> 
     killed = subprocess.run([sys.executable, "-c", KILLED_IN_BETWEEN], cwd=tmp_path, check=False)
     assert killed.returncode == -signal.SIGKILL
     group = int((tmp_path / "group").read_text())
-    wait_until(lambda: not runs(group), "the command ends with the kernel")
+    wait_until(lambda: has_ended(group), "the command ends with the kernel")
     assert not (tmp_path / "begun").exists()

@@ -36,7 +36,8 @@ from antiphon_kernel.providers import (
 from antiphon_kernel.providers.local import LocalProvider, packaged_model
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.types.errors import AntiphonError
-from tests.local_model import LIMIT, has_ended, local_servers, looks_into_proc, needs_local_model
+from tests.local_model import LIMIT, local_servers, looks_into_proc, needs_local_model
+from tests.processes import has_ended
 from tests.waiting import until, wait_until
 from tests.wire.asking import ask, asking, prompt_of
 
