@@ -18,7 +18,7 @@ from antiphon_kernel.access import (
     WriteGuard,
     check_tool,
 )
-from antiphon_kernel.contexts import BlockOwners, Context, Submission, UseScope
+from antiphon_kernel.contexts import BlockOwners, Context, UseScope
 from antiphon_kernel.contexts.opening import (
     ContextPage,
     ContextRegistry,
@@ -49,7 +49,6 @@ from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.resolve_ids import split_block
 from antiphon_kernel.types.roles import AccessRole, Permission
-from antiphon_kernel.types.signal import Signal
 
 
 class Kernel:
@@ -87,20 +86,20 @@ class Kernel:
         """`ws://HOST:PORT/sync`, once it listens."""
         self.journal = journal
         journal.files_lost.listen(self.subscriptions.close)
-        self._guard = WriteGuard(self.sessions, members)
-        self.contexts = ContextRegistry(journal, clock, ids, self._guard)
+        guard = WriteGuard(self.sessions, members)
+        self.contexts = ContextRegistry(journal, clock, ids, guard)
         self.search = SearchIndex(journal.search, self.contexts.rows, self.context)
         self.quarantine = Quarantine(journal)
-        self.opened = Signal[Context]()
-        """Each context that is opened."""
-        self.closed = Signal[Context]()
-        """Each context that is closed because nobody uses it."""
-        self.submissions = Signal[Submission]()
         self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.contexts.rows, self.context)
+        lease = limits.write_lease_seconds
+        self.writers = BlockOwners(members, self.tool_permissions, lease, ids.client_id)
+        self._open = OpenContexts(
+            self.contexts, self.quarantine, self.writers, self.trees.root, limits
+        )
+        self.opened, self.closed = self._open.opened, self._open.closed
+        self.submissions = self._open.submissions
         self.closed.listen(self.trees.forget)
-        self.writers: BlockOwners
-        self._open: OpenContexts
         self._closed = False
 
     @classmethod
@@ -157,27 +156,7 @@ class Kernel:
         if self.members.role_of(self.owner) is not AccessRole.OWNER:
             await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
-        self.writers = BlockOwners(
-            self.members,
-            self.system,
-            self.tool_permissions,
-            self.limits.write_lease_seconds,
-            self.ids.client_id,
-        )
-        self._open = OpenContexts(
-            self.journal,
-            self.contexts,
-            self.quarantine,
-            self.writers,
-            self.opened,
-            self.closed,
-            self.trees.root,
-            self.submissions,
-            self._guard,
-            self.clock,
-            self.ids,
-            self.limits,
-        )
+        self.writers.system = self.system
         await self.contexts.load()
         if not self.contexts.rows():
             with UseScope():  # not as long as the task that opens the kernel
@@ -248,8 +227,7 @@ class Kernel:
             lasts: False for a session of a single call.
             within: the session over SSH that it is a part of.
         """
-        new = self._new_session(principal, via, credential)
-        actor = replace(new, lasts=lasts, within=within)
+        actor = replace(self._actor(principal, via, credential), lasts=lasts, within=within)
         self.sessions.open(actor)
         if self.access.on_session_opened(actor) or (credential is None and lasts):
             self.journal.add_session(SessionRow.of(actor))
@@ -261,11 +239,11 @@ class Kernel:
         It is dismissed when the asker is, or no longer has the right that it needs; from the start
         if that has happened.
         """
-        actor = self._new_session(asker.principal, "turn", asker.credential, needs)
+        actor = self._actor(asker.principal, "turn", asker.credential, needs)
         self.access.open_work_session(actor, asker)
         return actor
 
-    def _new_session(
+    def _actor(
         self,
         principal: Principal,
         via: str,

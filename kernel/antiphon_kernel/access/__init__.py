@@ -1,6 +1,6 @@
 """Principals, sessions, invitations and permissions."""
 
-from antiphon_kernel.access.access_control import IN_THE_KERNEL, AccessControl
+from antiphon_kernel.access.access_control import IN_THE_KERNEL, AccessControl, WriteGuard
 from antiphon_kernel.access.invitations import (
     GUEST,
     TOKEN_BYTES,
@@ -29,4 +29,3 @@ from antiphon_kernel.access.permissions import (
 from antiphon_kernel.access.sessions import Dismissal, Sessions
 from antiphon_kernel.access.ssh_sessions import VIA_SSH, EndedSession, SshSessions
 from antiphon_kernel.access.tool_permissions import ToolPermissions, canonical_arguments
-from antiphon_kernel.access.write_guard import WriteGuard

@@ -12,6 +12,7 @@ from typing import Final
 
 from antiphon_kernel.access.invitations import AuthenticationError, Invitations, expired
 from antiphon_kernel.access.members import Members
+from antiphon_kernel.access.permissions import check_update
 from antiphon_kernel.access.sessions import Dismissal, Sessions
 from antiphon_kernel.access.ssh_sessions import VIA_SSH
 from antiphon_kernel.types.clock import Clock, iso_time
@@ -50,6 +51,27 @@ class Join:
     """Number of the invitation."""
     time: int
     """Milliseconds since the epoch."""
+
+
+class WriteGuard:
+    """Guard of every context: it knows the sessions and the roles as they are now."""
+
+    def __init__(self, sessions: Sessions, members: Members) -> None:
+        self._sessions = sessions
+        self._members = members
+
+    def check_session(self, actor: Actor) -> None:
+        """Raises AntiphonError permission_denied if the session has been dismissed."""
+        self._sessions.check(actor)
+
+    def check_writer(self, actor: Actor) -> None:
+        """Raise unless the session is open and the actor's role, as it is now, permits writing.
+
+        Raises:
+            AntiphonError: permission_denied.
+        """
+        self._sessions.check(actor)
+        check_update(actor.principal, self._members.role_of(actor.principal))
 
 
 class AccessControl:

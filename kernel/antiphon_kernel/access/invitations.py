@@ -84,9 +84,9 @@ class Invitations:
 
     async def load(self) -> None:
         """Read what is stored."""
-        for credential in await self._members.auth.credentials():
+        for credential in await self._members.auth.records(Credential):
             self._credentials[credential.number] = credential
-        for client in await self._members.auth.clients():
+        for client in await self._members.auth.records(Client):
             self._clients[client.credential, client.secret] = client
 
     def all(self) -> list[Credential]:
@@ -122,7 +122,7 @@ class Invitations:
                 field="key",
             )
         credential = replace(known, user=user, created=now, expires=expires, revoked=None)
-        await self._members.auth.renew(credential)
+        await self._members.auth.change(credential, "user", "created", "expires", "revoked")
         self._credentials[credential.number] = credential
 
     async def _add(
@@ -135,7 +135,7 @@ class Invitations:
         named: bool = True,
         uses: int | None = None,
     ) -> Credential:
-        credential = await self._members.auth.add_credential(
+        credential = await self._members.auth.add(
             Credential(
                 number=0,
                 user=self._members.user(principal).number,
@@ -228,12 +228,12 @@ class Invitations:
         for number in revoked:
             self._credentials[number] = replace(self._credentials[number], revoked=now)
         # All of them: an earlier attempt may have failed at the disk.
-        await run_uninterrupted(self._store_revoked(numbers, now))
+        await run_uninterrupted(self._store_revoked(numbers))
         return revoked
 
-    async def _store_revoked(self, numbers: Iterable[int], now: int) -> None:
+    async def _store_revoked(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            await self._members.auth.revoke(number, self._credentials[number].revoked or now)
+            await self._members.auth.change(self._credentials[number], "revoked")
 
     def credential(self, number: int) -> Credential:
         """Return an invitation or a key as it is now."""
@@ -282,16 +282,13 @@ class Invitations:
     def check_usable(self, number: int) -> None:
         """Raise AuthenticationError if a credential was revoked or has expired."""
         found = self._credentials[number]
-        self._check_not_revoked(found)
-        if found.expires is not None and found.expires <= self._clock.now_ms():
-            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found))
-
-    def _check_not_revoked(self, credential: Credential) -> None:
-        if credential.revoked is not None:
-            what, at = _WORDS[credential.kind], iso_time(credential.revoked)
+        if found.revoked is not None:
+            what, at = _WORDS[found.kind], iso_time(found.revoked)
             raise AuthenticationError(
                 CloseCode.REVOKED, f"The {what} was revoked at {at}: ask for another."
             )
+        if found.expires is not None and found.expires <= self._clock.now_ms():
+            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found))
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
         """One more client uses the invitation."""

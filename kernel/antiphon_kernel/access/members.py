@@ -56,7 +56,7 @@ class Members:
         self._by_id.update((one.id, one) for one in known.values())
         if SYSTEM_NAME not in known:
             await self._add(Principal(SYSTEM, SYSTEM_NAME, PrincipalKind.SYSTEM), None)
-        for user in await self.auth.users():
+        for user in await self.auth.records(User):
             self._users[user.principal] = user
             if user.username not in self._principals:
                 await self._add(_unwritten_principal(user), None)
@@ -65,7 +65,7 @@ class Members:
                 await self._store_role(principal, AccessRole.of_kind(principal.kind))
 
     async def close(self) -> None:
-        await self.auth.close()
+        await self.auth.database.close()
 
     # Who
 
@@ -196,7 +196,7 @@ class Members:
 
     async def record(self, by: Principal, what: str) -> None:
         """Write down what an owner has decided, for `antiphon log`."""
-        await self.auth.add_decision(Decision(self._clock.now_ms(), by.id, what))
+        await self.auth.add(Decision(self._clock.now_ms(), by.id, what))
 
     def banned_until(self, principal: Principal) -> int | None:
         """Milliseconds since the epoch; None if the principal may come in."""
@@ -228,10 +228,12 @@ class Members:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
         # Whoever changes their own role loses the session that they do it through.
-        await run_uninterrupted(self.auth.change_user(now))
+        await run_uninterrupted(self.auth.change(now, "role", "barred_until"))
 
     async def _store_role(self, principal: Principal, role: AccessRole) -> None:
-        self._users[principal.id] = await self.auth.add_user(principal, role, self._clock.now_ms())
+        now, name = self._clock.now_ms(), principal.username
+        user = User(0, name, principal.id, role, now, principal.kind)
+        self._users[principal.id] = await self.auth.add(user)
 
 
 def _unwritten_principal(user: User) -> Principal:

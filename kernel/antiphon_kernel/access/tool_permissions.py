@@ -35,7 +35,7 @@ class ToolPermissions:
 
     async def load(self) -> None:
         """Read what is stored."""
-        for one in await self._auth.tool_permissions():
+        for one in await self._auth.records(ToolPermission):
             if one.decided_by is None:
                 self._undecided[one.call] = one
             else:
@@ -67,7 +67,7 @@ class ToolPermissions:
         asker: Actor,
     ) -> ToolPermission:
         """Store a call that waits from now on."""
-        asked = await self._auth.add_tool_permission(
+        asked = await self._auth.add(
             ToolPermission(
                 number=0,
                 context=context,
@@ -91,9 +91,9 @@ class ToolPermissions:
         """Make a call that has been taken a rule."""
         rule = replace(taken, decided_by=by, decided=self._clock.now_ms())
         self._rules[rule.number] = rule
-        await self._auth.allow_always(rule)
+        await self._auth.change(rule, "decided_by", "decided")
 
     async def forget(self, permission: ToolPermission) -> None:
         """Forget a call that has been taken, or end a rule."""
         self._rules.pop(permission.number, None)
-        await self._auth.remove_tool_permission(permission.number)
+        await self._auth.remove(permission)

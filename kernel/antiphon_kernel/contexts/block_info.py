@@ -15,7 +15,7 @@ from antiphon_kernel.document.header import ENUMS, FIELDS, json_object
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
-from antiphon_kernel.types.errors import AntiphonError, invalid_params
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation import check_value
 
@@ -86,6 +86,8 @@ _SHOWN: Final = frozenset(BlockInfo.model_fields) & FIELDS.keys()
 def header_values(context: Context, block: str) -> dict[str, Any]:
     """The values of a `BlockInfo`."""
     header = context.document.header(block)
+    parent = header.parent
+    named = parent if parent is not None and parent in context.document else None
     values = {name: getattr(header, name) for name in _SHOWN}
     for name in ENUMS:
         values[name] = str(values[name])
@@ -95,14 +97,10 @@ def header_values(context: Context, block: str) -> dict[str, Any]:
         "block_id": block,
         "name": context.block_name(block),
         "username": context.username(header.author),
-        "parent_id": header.parent,
-        "parent_name": _parent_name(context, header.parent),
+        "parent_id": parent,
+        "parent_name": context.block_name(named) if named is not None else None,
         "version": context.blocks.version(block),
     }
-
-
-def _parent_name(context: Context, parent: str | None) -> str | None:
-    return context.block_name(parent) if parent is not None and parent in context.document else None
 
 
 def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) -> dict[str, Any]:
@@ -116,14 +114,24 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
     """
     for name in metadata:
         if name in _KERNELS:
-            raise _not_metadata(name)
+            raise invalid_params(
+                f"metadata.{name} has the name of a header field that metadata does not set: give"
+                " the parameter of the call that does, or use another name.",
+                field=f"metadata.{name}",
+                allowed=sorted(_OF_REQUESTS),
+            )
     fields = {name: value for name, value in metadata.items() if name in _OF_REQUESTS}
     if not isinstance(fields.get("input", ""), str):
         fields["input"] = json.dumps(fields["input"], ensure_ascii=False)
     for name, value in fields.items():
         check_value(name, value, limits, prefix="metadata.")
     if "path" in fields and not _is_inside(project, fields["path"]):
-        raise _leaves_project()
+        raise invalid_params(
+            "metadata.path must be a path inside the project, and a symbolic link leads this one"
+            " out of it: name a file of the project.",
+            field="metadata.path",
+            expected="a path inside the project",
+        )
     if metadata.get("type") == SUMMARY_TYPE:
         raise invalid_params(
             f"A block of the type {SUMMARY_TYPE} decides what models read, and only"
@@ -135,24 +143,6 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
         check_value("metadata", rest, limits)
         fields["metadata"] = rest
     return fields
-
-
-def _not_metadata(name: str) -> AntiphonError:
-    return invalid_params(
-        f"metadata.{name} has the name of a header field that metadata does not set: give the"
-        " parameter of the call that does, or use another name.",
-        field=f"metadata.{name}",
-        allowed=sorted(_OF_REQUESTS),
-    )
-
-
-def _leaves_project() -> AntiphonError:
-    return invalid_params(
-        "metadata.path must be a path inside the project, and a symbolic link leads this one out"
-        " of it: name a file of the project.",
-        field="metadata.path",
-        expected="a path inside the project",
-    )
 
 
 def _is_inside(project: Path, path: str) -> bool:

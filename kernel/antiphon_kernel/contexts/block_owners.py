@@ -29,7 +29,6 @@ class BlockOwners:
     def __init__(
         self,
         members: Members,
-        system: Actor,
         permissions: ToolPermissions,
         lease_seconds: float,
         new_client: Callable[[], int],
@@ -40,7 +39,7 @@ class BlockOwners:
             lease_seconds: for how long a session of a single call keeps a block alive.
             new_client: a new awareness client id, for the presence of a writer.
         """
-        self.system = system
+        self.system: Actor
         """The actor that interrupts."""
         self._members = members
         self._permissions = permissions

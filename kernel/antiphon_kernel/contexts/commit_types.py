@@ -18,7 +18,7 @@ from antiphon_kernel.yjs.restored_ids import RestoredRange
 class ClientOrigin:
     """Origin of a change that a client has made in its own replica."""
 
-    source: object
+    source: object = None
     """The connection that handed it in: its own update does not go back to it."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that the actor has used for the first time."""
@@ -47,7 +47,7 @@ class PendingCommit(NamedTuple):
     """The ranges of its ids that are others come back."""
     restated: bool = False
     """Whether the journal's row of the context changes with it."""
-    client_origin: ClientOrigin | None = None
+    client_origin: ClientOrigin = ClientOrigin()
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name."""
 

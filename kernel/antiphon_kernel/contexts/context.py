@@ -8,15 +8,14 @@ and handed to the journal; when it is on disk it is acknowledged and broadcast, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn, TypeVar, cast
 
 from antiphon_kernel.access import WriteGuard, check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
-from antiphon_kernel.contexts.block_ids import BlockIds
-from antiphon_kernel.contexts.block_rows import BlockRows
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.contexts.commit_types import (
     Applied,
@@ -24,7 +23,7 @@ from antiphon_kernel.contexts.commit_types import (
     CommitHandle,
     PendingCommit,
 )
-from antiphon_kernel.contexts.context_journal import ContextJournal
+from antiphon_kernel.contexts.context_journal import BlockIds, BlockRows, ContextJournal
 from antiphon_kernel.contexts.context_users import ContextUsers
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.history.history_cache import HistoryCache
@@ -51,7 +50,6 @@ from antiphon_kernel.storage import (
     Journal,
     SessionRow,
     StoredContext,
-    StoredRecentState,
     UndoRow,
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
@@ -59,9 +57,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.validation import (
-    LazyItemIndex,
-)
+from antiphon_kernel.validation import LazyItemIndex
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
@@ -85,20 +81,13 @@ class Context:
         clock: Clock,
         limits: Limits,
         guard: WriteGuard,
-        cut: StoredRecentState | None,
         read_whole: Callable[[], Awaitable[tuple[StoredContext, Document]]],
     ) -> None:
-        """
-        Args:
-            cut: what it was opened with if it holds its last blocks only.
-            read_whole: reads all of it, as far as it is on disk.
-        """
+        """`read_whole` reads all of the context, as far as it is on disk."""
         self.row = stored.row
         """As the journal knows the context, or will when what is on its way is on disk."""
         self.seq = stored.seq
         """The version of the context: the number of its last transaction."""
-        self.cut = cut
-        """The state that it was opened with if it holds its last blocks only."""
         self.presence = Presence()
         self.users = ContextUsers(clock)
         self.limits = limits
@@ -139,13 +128,14 @@ class Context:
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
         self._has_freed = False
-        structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
-        self._take_over(stored, document, structure)
+        self._take_over(stored, document, _item_index(stored, document))
 
     def _take_over(
         self, stored: StoredContext, document: Document, structure: LazyItemIndex
     ) -> None:
-        """Begin with a document, or go on with another one that is the same and holds more."""
+        """Begin with a document, or go on with another one, which holds more or less of it."""
+        self.cut = stored.cut
+        """Point of the history that it begins at, if it holds its last blocks only."""
         self.document = document
         self.structure = structure
         self.block_tree = BlockTree(document)
@@ -185,54 +175,43 @@ class Context:
             CorruptContextError: if they cannot be read.
             AntiphonError: storage_failed.
         """
-        if self.is_partial:
-            async with self._reading_whole:
-                if self.is_partial:
-                    await self._read_rest()
+        async with self._reading_whole:
+            if self.cut is None:
+                return
+            later = self._later = list[tuple[int, bytes]]()
+            try:
+                await self.wait_persisted()
+                stored, document = await self._read_whole()
+                structure = _item_index(stored, document)
+                if self.structure.ready:
+                    await structure.read()
+            finally:
+                self._later = None
+            # From here on nothing may come between.
+            self.raise_if_stopped()
+            for seq, update in later:
+                if seq > stored.seq:
+                    document.apply_update(update)
+                    structure.follow(update)
+            self._replace(stored, document, structure)
+
+    def leave_out_oldest(self, stored: StoredContext, document: Document) -> None:
+        """Hold the last blocks only, until somebody needs the others again; see `whole`."""
+        self.blocks.clear()
+        self._replace(stored, document, LazyItemIndex(document))
+
+    def _replace(self, stored: StoredContext, document: Document, structure: LazyItemIndex) -> None:
+        """Go on with another document, and make the memory of the one before free at once."""
+        self.histories.close(_refuse_replaced)
+        self.structure.close()
+        self.document.close()
+        self._has_freed = True
+        self._take_over(stored, document, structure)
 
     async def read_structure(self) -> None:
         """Read the index of the items, also if that of the whole document takes its place."""
         while not self.structure.ready:
             await self.structure.read()
-
-    async def _read_rest(self) -> None:
-        later = self._later = list[tuple[int, bytes]]()
-        try:
-            await self.wait_persisted()
-            stored, document = await self._read_whole()
-            structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
-            if self.structure.ready:
-                await structure.read()
-        finally:
-            self._later = None
-        # From here on nothing may come between.
-        self.raise_if_stopped()
-        for seq, update in later:
-            if seq > stored.seq:
-                document.apply_update(update)
-                structure.follow(update)
-        self._replace(None, stored, document, structure)
-
-    def leave_out_oldest(
-        self, stored: StoredContext, document: Document, cut: StoredRecentState
-    ) -> None:
-        """Hold the last blocks only, until somebody needs the others again; see `whole`."""
-        self.blocks.clear()
-        self._replace(cut, stored, document, LazyItemIndex(document))
-
-    def _replace(
-        self,
-        cut: StoredRecentState | None,
-        stored: StoredContext,
-        document: Document,
-        structure: LazyItemIndex,
-    ) -> None:
-        """Go on with another document, and make the memory of the one before free at once."""
-        self.histories.close(_refuse_replaced)
-        self.structure.close()
-        self.document.close()
-        self.cut, self._has_freed = cut, True
-        self._take_over(stored, document, structure)
 
     @property
     def id(self) -> ContextId:
@@ -393,7 +372,7 @@ class Context:
     def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
         """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
-        with self.failing, self.document.transaction(operation) as transaction:
+        with self.failing(), self.document.transaction(operation) as transaction:
             self.members.ensure_member(actor)
             self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
         self.row = row
@@ -435,7 +414,7 @@ class Context:
         undo: UndoKind | None,
         blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
-        with self.failing:
+        with self.failing():
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
@@ -478,7 +457,7 @@ class Context:
         """
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        with self.failing:
+        with self.failing():
             transaction = self.document.apply_update(plan.update(client, clock), operation)
             _check_stated(transaction, blocks)
             update = self.members.with_member(actor, transaction)
@@ -490,7 +469,12 @@ class Context:
         """Number a change that the document has taken in, and send it on its way to disk."""
         if change.update is None:
             return CommitHandle(self.seq, {}, self._last or _done())
-        update, added = self._with_consequences(change, change.update)
+        update, origin = change.update, change.client_origin
+        added, source = origin.added, origin.source
+        follow_up = follow_change(self.document, change.transaction.change, origin.submitted)
+        if follow_up is not None:
+            update = merge((update, follow_up))
+            added = merge((added, follow_up)) if added is not None else follow_up
         self.structure.follow(update)
         row = self._next_row(change, update)
         if self._later is not None:
@@ -503,7 +487,6 @@ class Context:
             Applied(row.seq, row.time, change.actor, row.operation, changes, versions)
         )
         self.histories.follow(row.as_stored)
-        source = change.client_origin.source if change.client_origin is not None else None
         broadcasts = [Broadcast(row.seq, update, source)]
         if source is not None and added is not None:
             # Its own update does not go back to a client, but what the kernel added does.
@@ -512,30 +495,14 @@ class Context:
         self._last = on_disk
         return CommitHandle(row.seq, versions, on_disk)
 
-    def _with_consequences(
-        self, change: PendingCommit, update: bytes
-    ) -> tuple[bytes, bytes | None]:
-        """The update with what the kernel writes because of it; and all that the kernel wrote."""
-        client_origin = change.client_origin
-        added = client_origin.added if client_origin is not None else None
-        submitted = client_origin.submitted if client_origin is not None else ()
-        follow_up = follow_change(self.document, change.transaction.change, submitted)
-        if follow_up is None:
-            return update, added
-        return (
-            merge((update, follow_up)),
-            merge((added, follow_up)) if added is not None else follow_up,
-        )
-
     def _next_row(self, change: PendingCommit, update: bytes) -> Commit:
         """Return what is stored of a change, under the next number."""
         time = self._clock.now_ms()
         self.seq += 1
         stacks = change.stacks if change.stacks is not None else self._record_undo(change, time)
-        client_origin = change.client_origin
-        touched = change.transaction.change.touched
-        if client_origin is not None and client_origin.submitted:
-            touched = tuple(dict.fromkeys((*touched, *client_origin.submitted)))
+        origin, touched = change.client_origin, change.transaction.change.touched
+        if origin.submitted:
+            touched = tuple(dict.fromkeys((*touched, *origin.submitted)))
         return Commit(
             context=self.row,
             seq=self.seq,
@@ -548,7 +515,7 @@ class Context:
             unit=stacks.unit,
             undo=stacks.kept,
             dropped_undo=stacks.dropped,
-            clients=client_origin.clients if client_origin is not None else (),
+            clients=origin.clients,
             revivals=change.revivals,
             restated=change.restated,
             blobs=change.blobs,
@@ -592,20 +559,23 @@ class Context:
             self._failure = error
             self.failed.notify(error)
 
-    @property
-    def failing(self) -> _OnFailure:
-        """Stops the context if what is done within it fails."""
-        return _OnFailure(self._stop_half_way)
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Stop the context if what is done within fails: there is no roll-back.
 
-    def _stop_half_way(self) -> None:
-        """There is no roll-back: after a failure what is on disk is right, and read again."""
-        self._stop(
-            AntiphonError(
-                ErrorCode.STORAGE_FAILED,
-                f"A change of context {self.row.label} failed half-way, so the context is read"
-                " again as it is on disk: call once more.",
+        After a failure what is on disk is right, and read again.
+        """
+        try:
+            yield
+        except BaseException:
+            self._stop(
+                AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    f"A change of context {self.row.label} failed half-way, so the context is read"
+                    " again as it is on disk: call once more.",
+                )
             )
-        )
+            raise
 
     def raise_if_stopped(self) -> None:
         """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
@@ -625,24 +595,14 @@ class Submission:
     actor: Actor
 
 
-class _OnFailure:
-    """Context manager that calls something if the block fails."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self._act = act
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._act()
-
-
 def _done() -> asyncio.Future[None]:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     future.set_result(None)
     return future
+
+
+def _item_index(stored: StoredContext, document: Document) -> LazyItemIndex:
+    return LazyItemIndex(document, stored.item_index or None, stored.updates)
 
 
 def _refuse_replaced(*_: object) -> NoReturn:

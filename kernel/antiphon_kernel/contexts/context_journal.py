@@ -1,15 +1,83 @@
-"""Changes of one context that are on disk."""
+"""The journal of one context: its changes that are on disk, numbers and versions of its blocks."""
 
 from __future__ import annotations
 
-from antiphon_kernel.contexts.block_rows import BlockRows
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 from antiphon_kernel.storage import (
     BlockChangeRow,
+    BlockRow,
     ContextChangeRow,
     ContextRow,
     Journal,
     StoredOp,
 )
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
+
+
+class BlockRows:
+    """The journal's row of each block that a context holds, with what is on its way to disk."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, BlockRow] = {}
+        self._persisted: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[BlockRow]:
+        return iter(self._rows.values())
+
+    def add_stored(self, rows: Sequence[BlockRow]) -> None:
+        """Add rows as they are on disk; those that are known already are newer."""
+        self._rows = {row.id: row for row in rows} | self._rows
+        self._persisted = {row.id: row.version for row in rows} | self._persisted
+
+    def clear(self) -> None:
+        self._rows.clear()
+        self._persisted.clear()
+
+    def number(self, block: str) -> int:
+        """Return the journal's number of a block. Raises KeyError."""
+        return self._rows[block].number
+
+    def version(self, block: str) -> int:
+        """Return the change count of a block; 1 at creation, 0 if there is no such block."""
+        row = self._rows.get(block)
+        return row.version if row is not None else 0
+
+    def persisted_version(self, block: str) -> int:
+        """Return the last version of a block that is on disk; 0 if there is none yet."""
+        return self._persisted.get(block, 0)
+
+    def advance(self, block: str) -> BlockRow:
+        """Count a change of a block, which may be a new one; return its row."""
+        row = self._rows.get(block)
+        if row is None:
+            row = BlockRow(len(self._rows) + 1, block, 1)
+        else:
+            row = BlockRow(row.number, block, row.version + 1)
+        self._rows[block] = row
+        return row
+
+    def persist(self, versions: Mapping[str, int]) -> None:
+        """Note the versions that are on disk now, by block."""
+        self._persisted.update(versions)
+
+
+class BlockIds:
+    """Numbers for new blocks of each principal, from behind the highest that it has used."""
+
+    def __init__(self, context: ContextId, blocks: Iterable[str]) -> None:
+        self._context = context
+        self._highest: dict[str, int] = {}
+        for block in blocks:
+            _, principal, number = block.split(".")
+            seq = int(number)
+            if self._highest.get(principal, 0) < seq < DRAFT_SEQ_MIN:
+                self._highest[principal] = seq
+
+    def next(self, principal: PrincipalId) -> BlockId:
+        """A fresh id for a block of this principal's."""
+        self._highest[principal] = number = self._highest.get(principal, 0) + 1
+        return BlockId(self._context, principal, number)
 
 
 class ContextJournal:
@@ -31,12 +99,14 @@ class ContextJournal:
 
     async def changes_of(self, block: str) -> list[BlockChangeRow]:
         """Return every change of a block, in order."""
-        return await self._journal.changes_of(self._row, self._blocks.number(block))
+        number = self._blocks.number(block)
+        changes = await self._journal.changes(self._row, 0, block=number)
+        return [one.of_block(number) for one in changes]
 
     async def changes_after(
         self, seq: int, limit: int
     ) -> list[tuple[ContextChangeRow, dict[str, int]]]:
-        """Return the first changes after a version, in order.
+        """Return the first changes after a version, in order; all if `limit` is -1.
 
         With each comes, by the id of each block that changed, the version that it made.
         """
@@ -49,5 +119,8 @@ class ContextJournal:
 
     async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
         """Return every change after a version of the context, by block."""
-        found = await self._journal.changes_since(self._row, seq)
-        return {row.id: found[row.number] for row in self._blocks if row.number in found}
+        found: dict[str, list[BlockChangeRow]] = {}
+        for change, versions in await self.changes_after(seq, -1):
+            for block in versions:
+                found.setdefault(block, []).append(change.of_block(self._blocks.number(block)))
+        return found

@@ -9,36 +9,26 @@ from antiphon_kernel.types.signal import Signal
 
 
 class Presence:
-    """Awareness states by awareness client id, each with the clock that orders its versions."""
+    """Awareness states by awareness client id."""
 
     def __init__(self) -> None:
         self._states: dict[int, PresenceState] = {}
-        self._clocks: dict[int, int] = {}
         self._changed = Signal[int, PresenceState | None]()
 
     def put(self, client: int, state: PresenceState) -> None:
         """Add or replace what one session shows of itself."""
-        if self._states.get(client) == state:
-            return
-        self._states[client] = state
-        self._notify(client, state)
+        if self._states.get(client) != state:
+            self._states[client] = state
+            self._changed.notify(client, state)
 
     def remove(self, client: int) -> None:
         """This session has gone."""
         if self._states.pop(client, None) is not None:
-            self._notify(client, None)
+            self._changed.notify(client, None)
 
     def states(self) -> Mapping[int, PresenceState]:
         return self._states
 
-    def clock(self, client: int) -> int:
-        """Counts the versions of one client's state, removal included."""
-        return self._clocks.get(client, 0)
-
     def watch(self, watcher: Callable[[int, PresenceState | None], None]) -> Callable[[], None]:
         """Call `watcher` with each change; None means gone. Returns the way to stop."""
         return self._changed.listen(watcher)
-
-    def _notify(self, client: int, state: PresenceState | None) -> None:
-        self._clocks[client] = self._clocks.get(client, 0) + 1
-        self._changed.notify(client, state)

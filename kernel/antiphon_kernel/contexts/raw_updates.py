@@ -141,7 +141,7 @@ def _apply(
     update = validated.update
     known = [block for block in validated.submitted if block not in validated.drafts]
     before = {block: document.header(block).status for block in known}
-    with context.failing:
+    with context.failing():
         transaction = document.apply_update(update, source, is_text=validated.is_text)
         context.structure.commit(update, placed, transaction.deleted)
         for client in validated.clients:

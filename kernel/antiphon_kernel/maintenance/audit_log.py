@@ -18,6 +18,7 @@ from antiphon_kernel.storage import (
     AuthStore,
     ContextRow,
     CorruptContextError,
+    Decision,
     Journal,
     copy_pages,
 )
@@ -128,10 +129,10 @@ async def _decisions(data: Path, folder: Path, names: Mapping[str, str]) -> list
                 names.get(one.principal, one.principal),
                 what=one.what,
             )
-            for one in await auth.decisions()
+            for one in await auth.records(Decision)
         ]
     finally:
-        await auth.close()
+        await auth.database.close()
 
 
 async def _of_context(

@@ -29,10 +29,11 @@ from antiphon_kernel.storage import (
     BYTES_ONLY,
     JOURNAL_FILE,
     LAST_SEQ,
+    SNAPSHOTS,
     ContextRow,
     Database,
     JournalReader,
-    Snapshots,
+    Records,
     copy_pages,
     op_id,
 )
@@ -147,7 +148,7 @@ async def _snapshot(
     sql = "SELECT count(*) FROM snapshots WHERE context = ?"
     if not (await database.select(sql, (row.number,)))[0][0]:
         return None
-    snapshot = await Snapshots(database).read(row)
+    snapshot = await Records(database, SNAPSHOTS).read(row)
     if snapshot is None:
         report.find(Check.SNAPSHOT, "it is damaged; the kernel reads the transactions instead")
         return None

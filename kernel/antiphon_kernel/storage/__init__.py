@@ -34,14 +34,15 @@ from antiphon_kernel.storage.rows import (
     Commit,
     ContextChangeRow,
     ContextRow,
+    Cut,
     ForkOrigin,
     InheritedRun,
     InheritedText,
+    Page,
     SessionRow,
     Snapshot,
     StoredContext,
     StoredOp,
-    StoredRecentState,
     Touch,
     UndoKey,
     UndoRow,
@@ -54,4 +55,4 @@ from antiphon_kernel.storage.search_table import (
     SearchTable,
     row_number,
 )
-from antiphon_kernel.storage.snapshots import Snapshots
+from antiphon_kernel.storage.snapshots import SNAPSHOTS, Records

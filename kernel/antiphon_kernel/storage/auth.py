@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.schema import Schema
@@ -19,7 +19,6 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 
 # Of undecided calls and rules only: who decided about a call is in the context's transactions. The
@@ -84,8 +83,6 @@ CREATE TABLE decisions (
 AUTH_SCHEMA: Final = Schema(5, _SQL)
 
 AUTH_FILE: Final = "auth.db"
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,83 +167,63 @@ class Decision:
     """A sentence without a full stop."""
 
 
-Record = TypeVar("Record", User, Credential, ToolPermission, Decision)
+Record = TypeVar("Record", bound=User | Credential | Client | ToolPermission | Decision)
 
 _TABLES: Final[Mapping[type, str]] = {
     User: "users",
     Credential: "credentials",
+    Client: "clients",
     ToolPermission: "tool_permissions",
     Decision: "decisions",
 }
 """The table of each kind of record: its columns have the names of the record's fields."""
+
+_WORDS: Final[Mapping[type, Mapping[str, type[StrEnum]]]] = {
+    User: {"role": AccessRole, "kind": PrincipalKind},
+    Credential: {"kind": CredentialKind},
+}
+"""Fields of records that hold one of some words."""
 
 
 class AuthStore:
     """The open file. What a method returns is on disk."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
 
     @classmethod
     async def open(cls, path: Path) -> AuthStore:
         """Open or create the file, readable by this user only."""
         return cls(await Database.open(path, AUTH_SCHEMA))
 
-    async def close(self) -> None:
-        await self._database.close()
+    async def records(self, kind: type[Record]) -> list[Record]:
+        """Return every record of a kind, oldest first.
 
-    @property
-    def database(self) -> Database:
-        """For whoever must know when it is lost."""
-        return self._database
+        Raises:
+            AntiphonError: storage_failed if one says something unknown.
+        """
+        columns = [one.name for one in fields(kind)]
+        order = "credential" if kind is Client else "number"
+        sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
+        rows = await self.database.select(sql)
+        return [kind(**_read(kind, dict(zip(columns, row, strict=True)))) for row in rows]
 
-    async def users(self) -> list[User]:
-        """Everybody who has a role, oldest first."""
-        return [
-            replace(
-                user,
-                role=_known(AccessRole, user.role, f"the role of user {user.number} ({name})"),
-                kind=_known(PrincipalKind, user.kind, f"the kind of user {user.number} ({name})"),
-            )
-            for user in await self._records(User)
-            for name in (user.username,)
-        ]
+    async def add(self, record: Record) -> Record:
+        """Store a record; its number, if it has one, is drawn here."""
+        columns = [one.name for one in fields(record) if one.name != "number"]
+        number = await self.database.insert(
+            f"INSERT INTO {_TABLES[type(record)]} ({', '.join(columns)})"
+            f" VALUES ({', '.join('?' * len(columns))})",
+            [getattr(record, name) for name in columns],
+        )
+        return record if isinstance(record, Decision | Client) else replace(record, number=number)
 
-    async def credentials(self) -> list[Credential]:
-        """All that were ever given out, oldest first."""
-        return [
-            replace(
-                one,
-                kind=_known(CredentialKind, one.kind, f"the kind of credential {one.number}"),
-                named=bool(one.named),
-            )
-            for one in await self._records(Credential)
-        ]
-
-    async def clients(self) -> list[Client]:
-        """Every program that has come in with a credential."""
-        sql = "SELECT credential, secret, user, first_used FROM clients"
-        return [Client(*row) for row in await self._database.select(sql)]
-
-    async def add_user(self, principal: Principal, role: AccessRole, created: int) -> User:
-        user = User(0, principal.username, principal.id, role, created, principal.kind)
-        return replace(user, number=await self._add(user))
-
-    async def change_user(self, user: User) -> None:
-        """Store another role or another bar."""
-        await self._change(user, "role", "barred_until")
-
-    async def add_credential(self, credential: Credential) -> Credential:
-        """Store one; its number is drawn here."""
-        return replace(credential, number=await self._add(credential))
-
-    async def renew(self, credential: Credential) -> None:
-        """Store a credential anew that was not good, or that somebody else lets in now."""
-        await self._change(credential, "user", "created", "expires", "revoked")
-
-    async def revoke(self, credential: int, revoked: int) -> None:
-        await self._database.insert(
-            "UPDATE credentials SET revoked = ? WHERE number = ?", (revoked, credential)
+    async def change(self, record: User | Credential | ToolPermission, *columns: str) -> None:
+        """Store these fields of a record that is stored already."""
+        await self.database.insert(
+            f"UPDATE {_TABLES[type(record)]} SET {', '.join(f'{one} = ?' for one in columns)}"
+            " WHERE number = ?",
+            [*(getattr(record, name) for name in columns), record.number],
         )
 
     async def count_use(self, credential: Credential, client: Client | None) -> None:
@@ -254,7 +231,7 @@ class AuthStore:
         rows = (
             [(client.credential, client.secret, client.user, client.first_used)] if client else []
         )
-        await self._database.write(
+        await self.database.write(
             [
                 (
                     "UPDATE credentials SET uses = ? WHERE number = ?",
@@ -264,60 +241,25 @@ class AuthStore:
             ]
         )
 
-    async def tool_permissions(self) -> list[ToolPermission]:
-        """Every undecided call and every rule in force, oldest first."""
-        return await self._records(ToolPermission)
-
-    async def add_tool_permission(self, permission: ToolPermission) -> ToolPermission:
-        """Store one; its number is drawn here."""
-        return replace(permission, number=await self._add(permission))
-
-    async def allow_always(self, permission: ToolPermission) -> None:
-        """Make an undecided call a rule."""
-        await self._change(permission, "decided_by", "decided")
-
-    async def add_decision(self, decision: Decision) -> None:
-        """Store one; nothing takes it out again."""
-        await self._add(decision)
-
-    async def decisions(self) -> list[Decision]:
-        """Return every decision, oldest first."""
-        return await self._records(Decision)
-
-    async def remove_tool_permission(self, number: int) -> None:
-        await self._database.insert("DELETE FROM tool_permissions WHERE number = ?", (number,))
-
-    async def _records(self, kind: type[Record]) -> list[Record]:
-        """Return every record of a kind as it is stored, oldest first."""
-        columns = [one.name for one in fields(kind)]
-        sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY number"
-        return [kind(*row) for row in await self._database.select(sql)]
-
-    async def _add(self, record: User | Credential | ToolPermission | Decision) -> int:
-        """Store a record; return its number."""
-        columns = [one.name for one in fields(record) if one.name != "number"]
-        return await self._database.insert(
-            f"INSERT INTO {_TABLES[type(record)]} ({', '.join(columns)})"
-            f" VALUES ({', '.join('?' * len(columns))})",
-            [getattr(record, name) for name in columns],
-        )
-
-    async def _change(self, record: User | Credential | ToolPermission, *columns: str) -> None:
-        """Store these fields of a record that is stored already."""
-        await self._database.insert(
-            f"UPDATE {_TABLES[type(record)]} SET {', '.join(f'{one} = ?' for one in columns)}"
-            " WHERE number = ?",
-            [*(getattr(record, name) for name in columns), record.number],
-        )
+    async def remove(self, permission: ToolPermission) -> None:
+        """Let a decided call or a rule be forgotten."""
+        sql = "DELETE FROM tool_permissions WHERE number = ?"
+        await self.database.insert(sql, (permission.number,))
 
 
-def _known(words: type[Word], stored: str, what: str) -> Word:
-    """Return what a row says; raises AntiphonError storage_failed for an unknown word."""
-    if stored in (allowed := tuple(words)):
-        return words(stored)
-    raise AntiphonError(
-        ErrorCode.STORAGE_FAILED,
-        f"{AUTH_FILE} is damaged: {what} is {quote(stored)}, and can only be"
-        f" {', '.join(allowed)}. Put a sound {AUTH_FILE} in its place or correct the row, with no"
-        " kernel running; `antiphon doctor` names every such row.",
-    )
+def _read(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row; raises AntiphonError storage_failed for an unknown word."""
+    if "named" in stored:
+        stored["named"] = bool(stored["named"])
+    for name, words in _WORDS.get(kind, {}).items():
+        if stored[name] not in (allowed := tuple(words)):
+            user = f" ({stored['username']})" if "username" in stored else ""
+            what = f"the {name} of {_TABLES[kind][:-1]} {stored['number']}{user}"
+            raise AntiphonError(
+                ErrorCode.STORAGE_FAILED,
+                f"{AUTH_FILE} is damaged: {what} is {quote(stored[name])}, and can only be"
+                f" {', '.join(allowed)}. Put a sound {AUTH_FILE} in its place or correct the row,"
+                " with no kernel running; `antiphon doctor` names every such row.",
+            )
+        stored[name] = words(stored[name])
+    return stored

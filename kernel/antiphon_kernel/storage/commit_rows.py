@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
-    ForkOrigin,
-    InheritedRun,
     SessionRow,
-    UndoRow,
 )
 from antiphon_kernel.storage.schema import RECORD_FORMAT
-from antiphon_kernel.storage.snapshots import snapshot_rows
+from antiphon_kernel.storage.snapshots import SNAPSHOTS
 from antiphon_kernel.yjs.restored_ids import encode_restored
 
 SEQ_BITS: Final = 32
@@ -48,11 +46,6 @@ def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
     if len(blocks) == 1 and blocks[0].number < 2**_BLOCK_BITS:
         return (blocks[0].version << _BLOCK_BITS) + blocks[0].number
     return " ".join(f"{block.number}:{block.version}" for block in blocks)
-
-
-def encode_runs(runs: Sequence[InheritedRun]) -> str:
-    """The runs of one text as they are stored."""
-    return json.dumps([[one.start, one.end, one.principal, one.version, one.time] for one in runs])
 
 
 _BLOB: Final = (
@@ -129,13 +122,14 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
                 text.block,
                 text.section or "",
                 RECORD_FORMAT,
-                encode_runs(text.runs),
+                json.dumps(list(map(astuple, text.runs))),
             )
             for one in group
             for text in one.inherited
         ],
     )
-    yield snapshot_rows((one.context, one.snapshot) for one in group if one.snapshot is not None)
+    snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
+    yield SNAPSHOTS.statement(snapshots)
 
 
 def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
@@ -152,7 +146,7 @@ def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterato
             (
                 *(row.number, row.id, row.label, row.epoch, row.created),
                 principals[row.creator] if row.creator is not None else None,
-                *_origin(row.origin),
+                *(astuple(row.origin) if row.origin is not None else (None, None, None)),
             )
             for row in founded
         ],
@@ -161,12 +155,6 @@ def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterato
         "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
         [(row.label, row.archived, row.number) for row in restated],
     )
-
-
-def _origin(origin: ForkOrigin | None) -> tuple[int | None, int | None, int | None]:
-    if origin is None:
-        return None, None, None
-    return origin.source, origin.seq, origin.blocks
 
 
 def _op(commit: Commit, principals: Mapping[str, int]) -> Row:
@@ -201,7 +189,8 @@ def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[St
     for one in group:
         context = one.context.number
         for row in one.undo:
-            rows[context, row.unit, row.block] = _undo_row(context, row, principals)
+            number = principals[row.principal]
+            rows[context, row.unit, row.block] = (context, *row[:2], number, *row[3:])
         for key in one.dropped_undo:
             rows[context, key.unit, key.block] = None
     yield (
@@ -211,17 +200,4 @@ def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[St
     yield (
         "DELETE FROM undo WHERE context = ? AND unit = ? AND block = ?",
         [key for key, row in rows.items() if row is None],
-    )
-
-
-def _undo_row(context: int, row: UndoRow, principals: Mapping[str, int]) -> Row:
-    return (
-        context,
-        row.unit,
-        row.block,
-        principals[row.principal],
-        row.kind,
-        row.stack,
-        row.place,
-        row.time,
     )

@@ -157,9 +157,6 @@ class Database:
             if self._files is not None:
                 self._files.close()
 
-    async def _checkpoint(self) -> None:
-        await self.select(_CHECKPOINT)
-
     def _raise_if_closed(self) -> None:
         if self._closed:
             raise kernel_is_closing()
@@ -241,7 +238,7 @@ class Database:
                 error = error.with_copy(self._spare)
             # A log that has been deleted ends with the process, and one that is still there must
             # not be applied to another file.
-            await self._checkpoint()
+            await self.select(_CHECKPOINT)
         except (AntiphonError, OSError) as failure:
             _log.error("what was in %s could not be saved elsewhere: %s", self.path, failure)
         return error

@@ -24,7 +24,7 @@ from antiphon_kernel.storage.rows import (
     StoredContext,
 )
 from antiphon_kernel.storage.search_table import SearchTable
-from antiphon_kernel.storage.snapshots import Pages, RecentStates, Snapshots
+from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
@@ -43,9 +43,9 @@ class Journal(JournalReader):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.snapshots = Snapshots(database)
-        self.pages = Pages(database)
-        self.recent_states = RecentStates(database)
+        self.snapshots = Records(database, SNAPSHOTS)
+        self.pages = Records(database, PAGES)
+        self.recent_states = Records(database, RECENT_STATES)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}

@@ -11,7 +11,6 @@ from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.rows import (
     Blob,
-    BlockChangeRow,
     ContextChangeRow,
     ContextRow,
     ForkOrigin,
@@ -289,21 +288,6 @@ class JournalReader:
             ContextChangeRow(seq, _versions(context, seq, touched), *rest)
             for seq, touched, *rest in await self._database.select(sql, (*behind, wanted, limit))
         ]
-
-    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
-        """Every change of the block with this number, in order, without what it wrote."""
-        changes = await self.changes(context, 0, block=block)
-        return [one.of_block(block) for one in changes]
-
-    async def changes_since(
-        self, context: ContextRow, after: int
-    ) -> dict[int, list[BlockChangeRow]]:
-        """The changes behind `after` of each block, by its number."""
-        found: dict[int, list[BlockChangeRow]] = {}
-        for one in await self.changes(context, after):
-            for block in one.versions:
-                found.setdefault(block, []).append(one.of_block(block))
-        return found
 
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
         """Everything that can be undone or redone, each stack from the bottom up."""

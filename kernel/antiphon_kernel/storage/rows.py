@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
@@ -113,8 +112,21 @@ class InheritedText:
     runs: tuple[InheritedRun, ...]
 
 
-SNAPSHOT_FORMAT: Final = 2
-"""Format of the snapshots written by this version; others are left out."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Point of a context's history up to which all that was written is left out of a state."""
+
+    omitted: int
+    """Number of the blocks that are left out: those with the numbers up to this."""
+    clocks: Mapping[int, int]
+    """The state vector up to which all is left out; empty if nothing is."""
+    meta: Mapping[str, str]
+    members: Mapping[str, str]
+    """The root maps of these names, which may be left out."""
+    blocks: int = 0
+    """Number of all blocks, if the state is stored."""
+    complete: int = 0
+    """Number of the last blocks in document order that a stored state has for sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,40 +136,19 @@ class Snapshot:
     seq: int
     state_vector: bytes
     state: tuple[bytes, ...]
-    """The whole document as updates, in order: of a long one several."""
+    """The document as updates, in order: of a long one several."""
     item_index: bytes = b""
     """The index of its items, as far as there was one; earlier versions kept other things here."""
-
-    def digest(self, context: ContextRow) -> bytes:
-        """Return the checksum to verify when it is read."""
-        parts = (self.state_vector, *self.state, self.item_index)
-        about = json.dumps([SNAPSHOT_FORMAT, context.id, self.seq, *map(len, parts)])
-        digest = hashlib.blake2b(about.encode(), digest_size=16)
-        for part in parts:
-            digest.update(part)
-        return digest.digest()
+    cut: Cut | None = None
+    """Point of the history that the state begins at; None if it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRecentState:
-    """The last blocks of a context as they were after transaction `seq`."""
+class Page:
+    """The last blocks of a context as they were shown after transaction `seq`."""
 
     seq: int
-    blocks: int
-    """Number of all blocks."""
-    omitted: int
-    """Number of the blocks that are left out: those with the numbers up to this."""
-    complete: int
-    """Number of the last blocks in document order that are here for sure."""
-    clocks: Mapping[int, int]
-    """The state vector of what is left out."""
-    ends: Mapping[int, int]
-    """The state vector of the whole document."""
-    meta: Mapping[str, str]
-    members: Mapping[str, str]
-    """The root maps of these names, which may be left out."""
-    state: bytes
-    """All that was written behind `clocks`, as one update."""
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,3 +286,5 @@ class StoredContext:
     """Ids of the blocks that `updates` changed."""
     item_index: bytes = b""
     """The index of the items of what was before `updates`; empty if none was kept."""
+    cut: Cut | None = None
+    """Point of the history that it begins at, if it is opened with its last blocks only."""

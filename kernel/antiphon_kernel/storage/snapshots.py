@@ -1,11 +1,7 @@
-"""Snapshots, pages and recent states: what is kept of a context at one `seq`, for quick opening.
+"""Snapshots, recent states and pages: what is kept of a context at one `seq`, for quick opening.
 
-The transactions themselves are kept: a snapshot that is damaged, or does not fit them, is left out
-and everything is read from the transactions. There is one snapshot a context, the newest.
-
-A page holds the last blocks, to be read without opening the context. One that is damaged, or older
-than the last transaction, is left out. A recent state holds more of the last blocks as the engine
-writes them, to open the context without its oldest ones; a damaged one is left out, too.
+The transactions themselves are kept: what is damaged, or does not fit them, is left out, and the
+transactions are read instead. Of each kind there is one a context, the newest.
 """
 
 from __future__ import annotations
@@ -13,88 +9,98 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
-from antiphon_kernel.storage.database import Database, Statement
-from antiphon_kernel.storage.rows import (
-    SNAPSHOT_FORMAT,
-    ContextRow,
-    Snapshot,
-    StoredRecentState,
-)
-from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+from antiphon_kernel.storage.database import Database, Row, Statement
+from antiphon_kernel.storage.rows import ContextRow, Cut, Page, Snapshot
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.varint import read_var_uint, write_bytes
 
 _log = logging.getLogger(__name__)
 
+R = TypeVar("R", bound=Snapshot | Page)
 
-class Snapshots:
-    """The snapshots of one journal."""
+Value = str | bytes | tuple[bytes, ...]
+"""A column of a record; bytes that follow each other are stored each behind its length."""
 
-    def __init__(self, database: Database) -> None:
+
+@dataclass(frozen=True, slots=True)
+class RecordKind(Generic[R]):
+    """A table that holds a record of each context."""
+
+    table: str
+    format: int
+    """Format of the records written by this version; others are left out."""
+    values: Callable[[R], Sequence[Value]]
+    """Columns between `seq` and the digest."""
+    record: Callable[..., R]
+    """Makes the record of `seq` and these columns; raises ValueError or TypeError."""
+    left_out: str
+    """Message about a context whose record is left out, with the reason."""
+
+    def statement(self, records: Iterable[tuple[ContextRow, R]]) -> Statement:
+        """Return the statement that puts records in the place of those before."""
+        rows = [self.row(context, one) for context, one in records]
+        marks = ", ".join("?" * len(rows[0])) if rows else ""
+        return f"INSERT OR REPLACE INTO {self.table} VALUES ({marks})", rows
+
+    def row(self, context: ContextRow, record: R) -> Row:
+        """Return the row of a record, at its end the checksum of all."""
+        columns, parts = list[str | bytes](), list[bytes]()
+        for value in self.values(record):
+            of_it = value if isinstance(value, tuple) else (value,)
+            parts += [one.encode() if isinstance(one, str) else one for one in of_it]
+            columns.append(b"".join(map(write_bytes, value)) if isinstance(value, tuple) else value)
+        about = json.dumps([self.format, context.id, record.seq, *map(len, parts)])
+        digest = hashlib.blake2b(about.encode(), digest_size=16)
+        for part in parts:
+            digest.update(part)
+        return (context.number, self.format, record.seq, *columns, digest.digest())
+
+
+class Records(Generic[R]):
+    """The records of one kind in one journal."""
+
+    def __init__(self, database: Database, kind: RecordKind[R]) -> None:
         self._database = database
+        self._kind = kind
 
-    async def read(self, context: ContextRow) -> Snapshot | None:
-        """The snapshot of a context; None if there is none that can be trusted.
+    async def read(self, context: ContextRow) -> R | None:
+        """The record of a context; None if there is none that can be trusted.
 
         Raises:
             AntiphonError: storage_failed if the database cannot be read.
         """
-        sql = (
-            "SELECT format, seq, state_vector, state, headers, digest FROM snapshots"
-            " WHERE context = ?"
-        )
+        kind, sql = self._kind, f"SELECT * FROM {self._kind.table} WHERE context = ?"
         rows = await self._database.select(sql, (context.number,))
         if not rows:
             return None
-        format_, *parts, digest = rows[0]
-        wrong = "its bytes are not those that were written"
-        if format_ != SNAPSHOT_FORMAT:
-            wrong = f"it has the format {format_!r}, this antiphon reads {SNAPSHOT_FORMAT}"
-        elif list(map(type, parts)) != [int, bytes, bytes, bytes]:
-            wrong = "its columns have the wrong types"
+        row = tuple(rows[0])
+        _, format_, *values, _ = row
+        if format_ == kind.format:
+            with suppress(ValueError, TypeError):
+                record = kind.record(*values)
+                if kind.row(context, record) == row:
+                    return record
+            self.discard(context, "its bytes are not those that were written")
         else:
-            seq, vector, state, item_index = parts
-            with suppress(ValueError):
-                snapshot = Snapshot(seq, vector, _split(state), item_index)
-                if snapshot.digest(context) == digest:
-                    return snapshot
-        self.discard(context, wrong)
+            what = f"it has the format {format_!r}, this antiphon reads {kind.format}"
+            self.discard(context, what)
         return None
 
     def discard(self, context: ContextRow, why: str) -> None:
-        """Say that a snapshot is left out; the next one replaces it."""
-        _log.warning(
-            "the snapshot of context %s is left out, its transactions are read instead: %s",
-            context.label,
-            why,
-        )
+        """Say that a record is left out; the next one replaces it."""
+        _log.warning(self._kind.left_out, context.label, why)
 
-    async def write(self, context: ContextRow, snapshot: Snapshot) -> None:
-        """Put a snapshot in the place of the one before."""
-        await self._database.write([snapshot_rows([(context, snapshot)])])
-
-
-def snapshot_rows(snapshots: Iterable[tuple[ContextRow, Snapshot]]) -> Statement:
-    """Return the statement that puts snapshots in the place of those before."""
-    rows = [
-        (
-            context.number,
-            SNAPSHOT_FORMAT,
-            one.seq,
-            one.state_vector,
-            b"".join(write_var_uint(len(part)) + part for part in one.state),
-            one.item_index,
-            one.digest(context),
-        )
-        for context, one in snapshots
-    ]
-    return "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+    async def write(self, context: ContextRow, record: R) -> None:
+        """Put a record in the place of the one before."""
+        await self._database.write([self._kind.statement([(context, record)])])
 
 
 def _split(state: bytes) -> tuple[bytes, ...]:
-    """Return updates that follow each other, each behind its length; raises ValueError."""
     parts, at = list[bytes](), 0
     while at < len(state):
         length, at = read_var_uint(state, at)
@@ -103,80 +109,40 @@ def _split(state: bytes) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
-PAGE_FORMAT: Final = 1
-"""Format of the pages written by this version; others are left out."""
+SNAPSHOTS: Final[RecordKind[Snapshot]] = RecordKind(
+    "snapshots",
+    2,
+    lambda one: (one.state_vector, one.state, one.item_index),
+    lambda seq, vector, state, index: Snapshot(seq, vector, _split(state), index),
+    "the snapshot of context %s is left out, its transactions are read instead: %s",
+)
+"""Whole states."""
 
 
-class Pages:
-    """The pages of one journal, one for each context that has been closed."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def read(self, context: ContextRow, seq: int) -> bytes | None:
-        """The page of a context at its last transaction `seq`; None if there is none of that."""
-        sql = "SELECT page, digest FROM pages WHERE context = ? AND format = ? AND seq = ?"
-        rows = await self._database.select(sql, (context.number, PAGE_FORMAT, seq))
-        if not rows:
-            return None
-        page, digest = rows[0]
-        if not isinstance(page, bytes) or _digest(context, PAGE_FORMAT, seq, page) != digest:
-            _log.warning("the page of context %s is damaged and left out", context.label)
-            return None
-        return page
-
-    async def write(self, context: ContextRow, seq: int, page: bytes) -> None:
-        """Put a page in the place of the one before."""
-        values = context.number, PAGE_FORMAT, seq, page, _digest(context, PAGE_FORMAT, seq, page)
-        sql = "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)"
-        await self._database.write([(sql, [values])])
+def _recent_values(recent: Snapshot) -> Sequence[Value]:
+    cut, ends = recent.cut, decode_state_vector(recent.state_vector)
+    assert cut is not None
+    numbers = cut.blocks, cut.omitted, cut.complete
+    clocks, about = list(cut.clocks.items()), (dict(cut.meta), dict(cut.members))
+    return json.dumps([*numbers, clocks, list(ends.items()), *about]), *recent.state
 
 
-RECENT_FORMAT: Final = 1
-"""Format of the recent states written by this version; others are left out."""
+def _recent_state(seq: int, about: str, state: bytes) -> Snapshot:
+    blocks, omitted, complete, clocks, ends, meta, members = json.loads(about)
+    cut = Cut(omitted, dict(clocks), meta, members, blocks, complete)
+    return Snapshot(seq, encode_state_vector(dict(ends)), (state,), cut=cut)
 
 
-class RecentStates:
-    """The recent states of one journal, one for each long context that has been closed."""
+RECENT_STATES: Final[RecordKind[Snapshot]] = RecordKind(
+    "recent_states",
+    1,
+    _recent_values,
+    _recent_state,
+    "the recent state of context %s is left out: %s",
+)
+"""States of long contexts without the oldest blocks, to open these without them."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def read(self, context: ContextRow) -> StoredRecentState | None:
-        """The last blocks of a context; None if there are none that can be trusted."""
-        sql = "SELECT seq, about, state, digest FROM recent_states WHERE context = ? AND format = ?"
-        rows = await self._database.select(sql, (context.number, RECENT_FORMAT))
-        if not rows:
-            return None
-        seq, about, state, digest = rows[0]
-        if isinstance(about, str) and isinstance(state, bytes):
-            if _digest(context, RECENT_FORMAT, seq, about.encode(), state) == digest:
-                blocks, omitted, complete, clocks, ends, meta, members = json.loads(about)
-                clocks, ends = dict(clocks), dict(ends)
-                return StoredRecentState(
-                    seq, blocks, omitted, complete, clocks, ends, meta, members, state
-                )
-        _log.warning("the recent state of context %s is damaged and left out", context.label)
-        return None
-
-    async def seq(self, context: ContextRow) -> int | None:
-        """Return the transaction after which the last blocks were stored; None if they are not."""
-        sql = "SELECT seq FROM recent_states WHERE context = ? AND format = ?"
-        rows = await self._database.select(sql, (context.number, RECENT_FORMAT))
-        return int(rows[0][0]) if rows else None
-
-    async def write(self, context: ContextRow, recent: StoredRecentState) -> None:
-        """Put the last blocks in the place of those before."""
-        numbers = recent.blocks, recent.omitted, recent.complete
-        clocks, ends = list(recent.clocks.items()), list(recent.ends.items())
-        about = json.dumps([*numbers, clocks, ends, dict(recent.meta), dict(recent.members)])
-        parts = about.encode(), recent.state
-        digest = _digest(context, RECENT_FORMAT, recent.seq, *parts)
-        values = context.number, RECENT_FORMAT, recent.seq, about, recent.state, digest
-        sql = "INSERT OR REPLACE INTO recent_states VALUES (?, ?, ?, ?, ?, ?)"
-        await self._database.write([(sql, [values])])
-
-
-def _digest(context: ContextRow, format_: int, seq: int, *parts: bytes) -> bytes:
-    about = json.dumps([format_, context.id, seq, *map(len, parts)]).encode()
-    return hashlib.blake2b(b"".join((about, *parts)), digest_size=16).digest()
+PAGES: Final[RecordKind[Page]] = RecordKind(
+    "pages", 1, lambda one: (one.content,), Page, "the page of context %s is left out: %s"
+)
+"""Texts of the last blocks, to be read without opening the context."""

@@ -8,7 +8,6 @@ import pytest
 from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.contexts import Context, apply_large_update, apply_update
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
@@ -17,6 +16,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole, Permission
+from tests.kernel.access.raw_edits import deleting, inserting
 from tests.kernel.kernel.calls import Caller, Make, refused
 
 TEXT: Final = "thank you\n"
@@ -198,34 +198,13 @@ async def test_write_that_does_not_state_its_block_leaves_nothing(
 # Raw updates
 
 
-def inserting(document: Document, block: str, pieces: list[str]) -> bytes:
-    """A client's update that writes at the start of a block, one item a piece."""
-    replica: Doc[Any] = Doc()
-    replica.apply_update(document.update_since())
-    before = replica.get_state()
-    content = replica.get("blocks", type=Map)[block]["content"]
-    assert isinstance(content, Text)
-    for piece in pieces:
-        content.insert(0, piece)
-    return replica.get_update(before)
-
-
-def deleting(document: Document, block: str) -> bytes:
-    """A client's update that takes text away and brings nothing."""
-    replica: Doc[Any] = Doc()
-    replica.apply_update(document.update_since())
-    before = replica.get_state()
-    del replica.get("blocks", type=Map)[block]["content"][0:1]
-    return replica.get_update(before)
-
-
 @pytest.mark.parametrize("who", sorted(OTHERS))
 @pytest.mark.parametrize("deletes", [False, True])
 async def test_raw_update_changes_no_draft_of_another(
     kernel: Kernel, context: Context, draft: str, who: str, *, deletes: bool
 ) -> None:
     document = context.document
-    update = deleting(document, draft) if deletes else inserting(document, draft, [HIDDEN])
+    update = deleting(document, draft) if deletes else inserting(document, draft, HIDDEN)
     with pytest.raises(AntiphonError, match="is a draft of bo") as error:
         apply_update(context, await somebody(kernel, who), update, object())
     assert error.value.code is ErrorCode.PERMISSION_DENIED
@@ -235,7 +214,7 @@ async def test_raw_update_changes_no_draft_of_another(
 async def test_large_raw_update_changes_no_draft_of_another(
     context: Context, amy: Actor, draft: str
 ) -> None:
-    update = inserting(context.document, draft, ["x"] * 600)
+    update = inserting(context.document, draft, *"x" * 600)
     with pytest.raises(AntiphonError, match="is a draft of bo"):
         await apply_large_update(context, amy, update, object())
     assert context.document.text(draft) == TEXT
@@ -244,7 +223,7 @@ async def test_large_raw_update_changes_no_draft_of_another(
 async def test_raw_update_of_its_author_changes_a_draft(
     context: Context, bo: Actor, draft: str
 ) -> None:
-    await apply_update(context, bo, inserting(context.document, draft, ["I "]), object())
+    await apply_update(context, bo, inserting(context.document, draft, "I "), object())
     assert context.document.text(draft) == "I " + TEXT
 
 
@@ -258,6 +237,6 @@ async def test_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
     fields = {"kind": "text", "role": "user", "status": "pending", "author": amy.principal.id}
     replica.get("blocks", type=Map)[draft] = Map({**fields, "content": Text(TEXT)})
     await apply_update(context, bo, replica.get_update(before), object())
-    update = inserting(context.document, draft, [HIDDEN])
+    update = inserting(context.document, draft, HIDDEN)
     with pytest.raises(AntiphonError, match="is a draft of bo"):
         apply_update(context, amy, update, object())

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.access import (
     check_act_as,
@@ -27,6 +26,7 @@ from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
 from tests.errors import raises
+from tests.kernel.access.raw_edits import deleting, inserting
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
 TOOLS = {tool.name: tool for tool in (*KERNEL_TOOLS, *TURN_TOOLS)}
@@ -158,34 +158,12 @@ async def test_members_are_listed_with_role_and_connections(kernel: Kernel, bo: 
 # Raw updates
 
 
-def typed(document: Any, block: str) -> bytes:
-    """A client's update that writes into a block."""
-    replica: Doc[Any] = Doc()
-    replica.apply_update(document.update_since())
-    before = replica.get_state()
-    blocks = replica.get("blocks", type=Map)
-    content = blocks[block]["content"]
-    assert isinstance(content, Text)
-    content += "!"
-    return replica.get_update(before)
-
-
-def deleted(document: Any, block: str) -> bytes:
-    """A client's update that takes text away and brings nothing."""
-    replica: Doc[Any] = Doc()
-    replica.apply_update(document.update_since())
-    before = replica.get_state()
-    content = replica.get("blocks", type=Map)[block]["content"]
-    del content[0:1]
-    return replica.get_update(before)
-
-
-@pytest.mark.parametrize("write", [typed, deleted])
+@pytest.mark.parametrize("deletes", [False, True])
 async def test_viewers_raw_update_is_refused_and_an_editors_is_not(
-    kernel: Kernel, context: Context, make: Make, write: Callable[[Any, str], bytes]
+    kernel: Kernel, context: Context, make: Make, *, deletes: bool
 ) -> None:
     block = await make("text")
-    update = write(context.document, block)
+    update = (deleting if deletes else inserting)(context.document, block)
     viewer = await somebody(kernel, AccessRole.VIEWER)
     with raises(ErrorCode.PERMISSION_DENIED):
         apply_update(context, viewer, update, object())

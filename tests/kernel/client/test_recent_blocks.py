@@ -16,7 +16,7 @@ from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts.context_journal import ContextJournal
-from antiphon_kernel.contexts.opening import RecentBlocks, recent_blocks
+from antiphon_kernel.contexts.opening import RecentBlocks, segments
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.storage import StoredOp
@@ -302,18 +302,18 @@ async def test_block_that_is_moved_while_the_state_is_looked_for_is_in_it(
         return await read(journal, after, upto)
 
     monkeypatch.setattr(ContextJournal, "ops", ops)
-    assert (await RecentBlocks(await served.context()).state(RECENT)).omitted == 0
+    assert (await RecentBlocks(await served.context()).cut(RECENT)).omitted == 0
 
 
 async def test_point_that_is_too_far_back_is_looked_for_once(
     served: ServedKernel, blocks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recent_blocks, "_OPS_READ", 1)
-    monkeypatch.setattr(recent_blocks, "_MOST_OPS", 3)
+    monkeypatch.setattr(segments, "_OPS_READ", 1)
+    monkeypatch.setattr(segments, "_MOST_OPS", 3)
     recent = RecentBlocks(await served.context())
-    assert (await recent.state(RECENT)).omitted == 0
+    assert (await recent.cut(RECENT)).omitted == 0
     monkeypatch.setattr(ContextJournal, "ops", None)
-    assert (await recent.state(RECENT)).omitted == 0
+    assert (await recent.cut(RECENT)).omitted == 0
 
 
 async def test_earlier_blocks_come_when_asked_for_before_any_have(
@@ -376,9 +376,9 @@ async def test_document_stays_with_the_next_connection(
     new = await served.block("new")
     await until(lambda: new in before)
     await replica.saved()
-    texts = await whole(served)
-    assert texts[blocks[-1]] == f"offline text {ALL - 1}"
-    assert [texts[block] for block in blocks[:-1]] == [f"text {at}" for at in range(ALL - 1)]
+    expected = {block: f"text {at}" for at, block in enumerate(blocks)}
+    expected |= {blocks[-1]: f"offline text {ALL - 1}", new: "new"}
+    assert await whole(served) == expected
     assert replica.document is before
     await served.call("block.move", block_id=blocks[0], after=blocks[-1])
     await until(lambda: blocks[0] in replica.document)

@@ -95,10 +95,11 @@ async def test_the_lease_is_shown_by_read_until_the_block_is_done(
 async def test_a_session_that_lasts_interrupts_its_blocks_at_its_end(kernel: Kernel) -> None:
     block = await new_block(kernel)
     lasting = kernel.open_session(kernel.owner, "tcp")
-    await kernel.call(lasting, "block.append", {"block_id": block, "text": "x"})
+    await kernel.call(lasting, "block.append", {"block_id": block, "text": "x", "stream": True})
     assert "lease" not in await kernel.call(lasting, "block.read", {"block_id": block})
     await kernel.close_session(lasting)
     assert await status(kernel, block) == ("error", "interrupted")
+    assert (await kernel.context()).document.text(block) == "one x"
 
 
 async def test_a_dismissed_session_leaves_no_lease(kernel: Kernel, bo: Actor) -> None:

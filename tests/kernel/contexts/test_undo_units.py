@@ -31,10 +31,6 @@ class Typist:
         if one.source is None:
             self.document.apply_update(one.update)
 
-    async def type(self, block: str, text: str, at: int | None = None, *, pause: int = 100) -> None:
-        offset = self.document.length(block) if at is None else at
-        await self.splice(block, offset, 0, text, pause=pause)
-
     async def splice(
         self, block: str, offset: int, deleted: int, text: str = "", *, pause: int = 100
     ) -> None:
@@ -74,61 +70,42 @@ async def typist(
     return Typist(kernel, context, bo, clock)
 
 
-async def test_undo_of_typing_takes_back_what_was_typed_without_a_pause(
-    typist: Typist, block: str
-) -> None:
-    for pause, text in ((100, "he"), (900, "llo"), (1_000, " w"), (200, "or")):
-        await typist.type(block, text, pause=pause)
-    assert await typist.history(block) == ["hello", ""]
+TYPED: dict[str, tuple[list[tuple[int | None, int, str, int]], list[str]]] = {
+    "pause": (
+        [(None, 0, "he", 100), (None, 0, "llo", 900), (None, 0, " w", 1_000), (None, 0, "or", 200)],
+        ["hello", ""],
+    ),
+    "three seconds": ([(None, 0, "x", 900)] * 8, ["xxxx", ""]),
+    "thirty characters": ([(None, 0, "x", 10)] * 70, ["x" * 60, "x" * 30, ""]),
+    "newline": ([(None, 0, letter, 100) for letter in "ab\ncd"], ["ab\n", ""]),
+    "moved cursor": (
+        [(0, 0, "a", 100), (1, 0, "b", 100), (0, 0, "c", 100), (1, 0, "d", 100)],
+        ["ab", ""],
+    ),
+    "deleting": (
+        [
+            *((None, 0, letter, 100) for letter in "abc"),
+            *((2, 1, "", 100), (1, 1, "", 100), (None, 0, "x", 100)),
+        ],
+        ["a", "abc", ""],
+    ),
+    "pastes, cuts and kills": (
+        [(None, 0, "a", 100), (None, 0, "pasted text", 100), (None, 0, "b", 100)]
+        + [(4, 4, "", 100)] * 2,
+        ["apastextb", "apasted textb", "apasted text", "a", ""],
+    ),
+}
+"""Ends of units of typing: splices as place (None: the end), characters that go, text and the
+milliseconds before; and the text after each undo."""
 
 
-async def test_undo_of_typing_takes_back_no_more_than_three_seconds(
-    typist: Typist, block: str
-) -> None:
-    for _ in range(8):
-        await typist.type(block, "x", pause=900)
-    assert await typist.history(block) == ["xxxx", ""]
-
-
-async def test_undo_of_typing_takes_back_no_more_than_thirty_characters(
-    typist: Typist, block: str
-) -> None:
-    for _ in range(70):
-        await typist.type(block, "x", pause=10)
-    assert list(map(len, await typist.history(block))) == [60, 30, 0]
-
-
-async def test_undo_of_typing_stops_at_a_newline(typist: Typist, block: str) -> None:
-    for letter in "ab\ncd":
-        await typist.type(block, letter)
-    assert await typist.history(block) == ["ab\n", ""]
-
-
-async def test_undo_of_typing_stops_where_the_cursor_was_moved(typist: Typist, block: str) -> None:
-    for letter, at in (("a", 0), ("b", 1), ("c", 0), ("d", 1)):
-        await typist.type(block, letter, at)
-    assert await typist.history(block) == ["ab", ""]
-
-
-async def test_undo_of_typing_stops_where_deleting_began(typist: Typist, block: str) -> None:
-    for letter in "abc":
-        await typist.type(block, letter)
-    for at in (2, 1):
-        await typist.splice(block, at, 1)
-    await typist.type(block, "x")
-    assert await typist.history(block) == ["a", "abc", ""]
-
-
-async def test_undo_of_pastes_cuts_and_kills_takes_back_one_each(
-    typist: Typist, block: str
-) -> None:
-    await typist.type(block, "a")
-    await typist.type(block, "pasted text")
-    await typist.type(block, "b")
-    await typist.splice(block, 4, 4)
-    await typist.splice(block, 4, 4)
-    history = await typist.history(block)
-    assert history == ["apastextb", "apasted textb", "apasted text", "a", ""]
+@pytest.mark.parametrize("case", TYPED)
+async def test_undo_of_typing_takes_back_one_run(typist: Typist, block: str, case: str) -> None:
+    splices, expected = TYPED[case]
+    for at, deleted, text, pause in splices:
+        offset = typist.document.length(block) if at is None else at
+        await typist.splice(block, offset, deleted, text, pause=pause)
+    assert await typist.history(block) == expected
 
 
 async def test_undo_of_an_update_of_several_blocks_changes_the_one_that_is_named(
@@ -149,7 +126,7 @@ async def test_undo_of_an_update_of_several_blocks_changes_the_one_that_is_named
 async def test_undo_without_a_block_passes_over_the_callers_draft(
     kernel: Kernel, typist: Typist, context: Context, block: str
 ) -> None:
-    await typist.type(block, "in a cell")
+    await typist.splice(block, 0, 0, "in a cell")
     fields = {"kind": "text", "role": "user", "status": "pending", "content": "a message"}
     made = await kernel.call(typist.bo, "block.create", fields)
     draft = made["block_id"]

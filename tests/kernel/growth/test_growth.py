@@ -83,17 +83,3 @@ async def test_exporting_and_importing_cost_in_proportion_to_the_blocks(tmp_path
     # Four times the blocks: in proportion it would be 4, with the square of them 16.
     for once, four_times in zip(costs[0], costs[-1], strict=True):
         assert four_times < 9 * once, costs
-
-
-async def test_encoded_state_does_not_grow_with_the_number_of_appends(tmp_path: Path) -> None:
-    async with filled(tmp_path) as kernel:
-        block = await kernel.block("")
-        for _ in range(MANY // 10):
-            kernel.context.write(
-                kernel.owner,
-                "append",
-                lambda: kernel.context.document.append(block, "word "),
-                blocks=[block],
-            )
-        text = kernel.context.document.length(block)
-        assert len(kernel.context.document.update_since()) < text + 1_000

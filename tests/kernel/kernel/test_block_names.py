@@ -80,22 +80,3 @@ async def test_a_path_that_leaves_the_project_is_refused(
     assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "metadata.path")
     for fine in ("x", "a/../x", "..x", "a b/c"):
         await call("block.create", **file, metadata={"path": fine})
-
-
-async def test_the_end_of_an_id_is_accepted_like_its_beginning(
-    kernel: Kernel, call: Caller, bo: Actor, make: Make
-) -> None:
-    block = await make("x")
-    context, principal, seq = block.split(".")
-    people = [one.id for one in kernel.members]
-    shortest = next(
-        principal[-size:]
-        for size in range(1, 33)
-        if sum(
-            one.startswith(principal[-size:]) or one.endswith(principal[-size:]) for one in people
-        )
-        == 1
-    )
-    for reference in (f"{context[-12:]}.{shortest}.{seq}", f"default.{principal[-20:]}.{seq}"):
-        found = await call("block.read", block_id=reference)
-        assert found["block_id"] == block

@@ -11,7 +11,7 @@ import pytest
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.audit_log import audit_log
-from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
+from antiphon_kernel.types.enums import BlockKind, Role, ToolKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
@@ -78,13 +78,6 @@ async def test_header_is_shell_only_for_calls_and_results_of_shell_tools(
     header = (await kernel.context()).document.header(block)
     expected = kind in ("tool_call", "tool_result") and tool_kind == "shell"
     assert header.is_shell == expected
-
-
-@pytest.mark.parametrize("drift_kind", list(DriftKind))
-async def test_drift_kind_survives_restart(call: Caller, make: Make, drift_kind: DriftKind) -> None:
-    block = await make("x", kind="drift", metadata={"drift_kind": drift_kind})
-    read = await call("block.read", block_id=block)
-    assert read["drift_kind"] == drift_kind
 
 
 async def test_clock_beyond_the_years_that_can_be_written_fails_no_read(
@@ -155,20 +148,6 @@ async def test_field_that_cannot_be_is_refused_by_name(
         await call("block.create", role="user", kind="text", metadata=metadata)
     assert names in caught.value.message
     assert len((await kernel.context()).document) == 0
-
-
-@pytest.mark.parametrize(
-    ("field", "allowed"),
-    [("kind", list(BlockKind)), ("role", list(Role)), ("status", ["pending", "done"])],
-)
-async def test_unknown_value_in_a_request_names_the_allowed_ones(
-    call: Caller, field: str, allowed: list[str]
-) -> None:
-    params = {"role": "user", "kind": "text", field: "something"}
-    with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("block.create", **params)
-    for one in allowed:
-        assert one in caught.value.message
 
 
 async def test_exit_code_that_could_not_be_read_back_is_refused(call: Caller, make: Make) -> None:

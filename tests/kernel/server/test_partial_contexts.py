@@ -30,8 +30,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
-from antiphon_kernel.storage import ContextRow, Journal, StoredContext, StoredRecentState
-from antiphon_kernel.storage.snapshots import RecentStates
+from antiphon_kernel.storage import ContextRow, Journal, Records, Snapshot, StoredContext
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
@@ -135,8 +134,12 @@ async def test_page_around_a_block_is_read_without_the_oldest_where_they_are_not
         assert (await opened(served)).is_partial is is_partial
 
 
-async def test_text_typed_into_recent_blocks_leaves_the_context_partial(
-    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+async def test_text_typed_into_recent_blocks_leaves_the_context_partial_and_the_folder_sound(
+    served: ServedKernel,
+    replica: Replica,
+    blocks: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replica.document.splice(blocks[-1], 0, 4, "mine")
     replica.document.splice(blocks[-2], 2, 0, "😀")
@@ -144,20 +147,13 @@ async def test_text_typed_into_recent_blocks_leaves_the_context_partial(
     assert (await opened(served)).is_partial
     await kill(served, monkeypatch)
     assert (await opened(served)).is_partial
-    found = await texts(served)
-    assert (found[blocks[-1]], found[blocks[-2]]) == ("mine 39", "te😀xt 38")
-    assert list(found) == blocks
-
-
-async def test_data_folder_of_a_partial_context_is_sound(
-    served: ServedKernel, replica: Replica, blocks: list[str], tmp_path: Path
-) -> None:
-    replica.document.splice(blocks[-1], 0, 4, "mine")
-    await replica.saved()
-    assert (await opened(served)).is_partial
     await served.stop()
     assert (await run_checks(tmp_path / "data")).clean
     await served.start()
+    assert (await opened(served)).is_partial
+    found = await texts(served)
+    assert (found[blocks[-1]], found[blocks[-2]]) == ("mine 39", "te😀xt 38")
+    assert list(found) == blocks
 
 
 async def test_viewer_of_a_partial_context_writes_nothing(
@@ -245,16 +241,6 @@ async def test_more_recent_blocks_than_are_kept_apart_come_all(
     await until(lambda: list(replica.document.block_ids()) == blocks)
 
 
-async def test_draft_of_a_replica_reaches_the_end_of_the_whole_context(
-    served: ServedKernel, replica: Replica, blocks: list[str]
-) -> None:
-    created = await served.call("block.create", kind="text", role="user", content="hello")
-    await until(lambda: created["block_id"] in replica.document)
-    await restart(served)
-    await until(lambda: replica.state is ReplicaState.LIVE)
-    assert list(await texts(served)) == [*blocks, created["block_id"]]
-
-
 async def test_text_written_while_the_rest_is_read_is_kept(
     served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,26 +272,27 @@ async def test_text_written_while_the_rest_is_read_is_kept(
     assert held((await served.context()).document)[blocks[-1]] == found[blocks[-1]]
 
 
-async def test_context_with_new_blocks_since_its_last_ones_were_stored_is_opened_whole(
-    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("makes_new", [False, True])
+async def test_context_with_more_than_new_texts_since_its_last_blocks_were_stored_is_opened_whole(
+    served: ServedKernel,
+    replica: Replica,
+    blocks: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    makes_new: bool,
 ) -> None:
     assert replica.omitted
-    new = await served.block("new")
+    if makes_new:
+        blocks.append(await served.block("xtext 0"))
+    else:
+        whole = await served.replica()
+        whole.document.splice(blocks[0], 0, 0, "x")
+        await whole.saved()
     await kill(served, monkeypatch)
     assert not (await opened(served)).is_partial
-    assert list(await texts(served)) == [*blocks, new]
-
-
-async def test_context_whose_old_blocks_have_changed_is_opened_whole(
-    served: ServedKernel, replica: Replica, blocks: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert replica.omitted
-    whole = await served.replica()
-    whole.document.splice(blocks[0], 0, 0, "x")
-    await whole.saved()
-    await kill(served, monkeypatch)
-    assert not (await opened(served)).is_partial
-    assert (await texts(served))[blocks[0]] == "xtext 0"
+    found = await texts(served)
+    assert list(found) == blocks
+    assert found[blocks[-1 if makes_new else 0]] == "xtext 0"
 
 
 async def idle(served: ServedKernel) -> Context:
@@ -510,14 +497,17 @@ async def test_old_draft_that_a_client_sends_again_stays_omitted(
 async def test_recent_state_with_other_blocks_than_the_journal_is_left_out(
     served: ServedKernel, blocks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = RecentStates.read
+    read = Records.read
 
-    async def read_another(states: RecentStates, row: ContextRow) -> StoredRecentState | None:
-        found = await read(states, row)
-        return replace(found, omitted=found.omitted + 1) if found is not None else None
+    async def read_another(records: Records[Snapshot], row: ContextRow) -> Snapshot | None:
+        found = await read(records, row)
+        cut = getattr(found, "cut", None)
+        if found is None or cut is None:
+            return found
+        return replace(found, cut=replace(cut, omitted=cut.omitted + 1))
 
     await restart(served)
-    monkeypatch.setattr(RecentStates, "read", read_another)
+    monkeypatch.setattr(Records, "read", read_another)
     await restart(served)
     assert not (await opened(served)).is_partial
     assert list(await texts(served)) == blocks

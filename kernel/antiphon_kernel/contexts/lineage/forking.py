@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_journal import BlockIds
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
@@ -272,7 +272,13 @@ def split_surrogates(document: Document, blocks: Sequence[str]) -> list[tuple[st
             calls[header.tool_call_id] = block
         if header.kind != BlockKind.TOOL_RESULT:
             continue
-        call = header.parent if _is_call(document, header.parent) else None
+        call = header.parent
+        if (
+            call is None
+            or call not in document
+            or document.header(call).kind != BlockKind.TOOL_CALL
+        ):
+            call = None
         if call is None and header.tool_call_id is not None:
             call = calls.get(header.tool_call_id)
         if call is not None and (call in inside) != (block in inside):

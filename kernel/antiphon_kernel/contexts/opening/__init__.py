@@ -5,5 +5,5 @@ from antiphon_kernel.contexts.opening.loader import open_document
 from antiphon_kernel.contexts.opening.open_contexts import OpenContexts
 from antiphon_kernel.contexts.opening.page import ContextPage, has_page, read_page
 from antiphon_kernel.contexts.opening.quarantine import Quarantine
-from antiphon_kernel.contexts.opening.recent_blocks import RecentBlocks, RecentState
 from antiphon_kernel.contexts.opening.search_index import SearchIndex
+from antiphon_kernel.contexts.opening.segments import RecentBlocks, omitted_segment

@@ -37,17 +37,17 @@ class ContextRegistry:
     """Every context as the journal has it; whether one is open is not known here."""
 
     def __init__(self, journal: Journal, clock: Clock, ids: IdSource, guard: WriteGuard) -> None:
-        self._journal = journal
-        self._clock = clock
-        self._ids = ids
-        self._guard = guard
+        self.journal = journal
+        self.clock = clock
+        self.ids = ids
+        self.guard = guard
         self._rows: dict[ContextId, ContextRow] = {}
         self._labels: dict[str, ContextId] = {}
         self._reserved: set[str] = set()
 
     async def load(self) -> None:
         """Read what is on disk."""
-        for row in await self._journal.contexts():
+        for row in await self.journal.contexts():
             self._store(row)
 
     def _store(self, row: ContextRow) -> None:
@@ -141,15 +141,13 @@ class ContextRegistry:
             for label in labels:
                 self._reserve(label)
                 reserved.append(label)
-            time = self._clock.now_ms()
+            time = self.clock.now_ms()
             rows = [
-                self._journal.add_context(
-                    ContextId(self._ids.uuid7()), label, self._ids.uuid7(), time
-                )
+                self.journal.add_context(ContextId(self.ids.uuid7()), label, self.ids.uuid7(), time)
                 for label in labels
             ]
             beginnings = await first(rows)
-            self._guard.check_writer(asker)
+            self.guard.check_writer(asker)
             commits: list[Commit] = []
             for at, (row, beginning) in enumerate(zip(rows, beginnings, strict=True)):
                 rows[at] = replace(row, origin=beginning.origin, creator=asker.principal.id)
@@ -158,7 +156,7 @@ class ContextRegistry:
         except BaseException:
             self._reserved.difference_update(reserved)
             raise
-        founded = self._journal.commit_all(commits)
+        founded = self.journal.commit_all(commits)
         await self._wait_until_stated(rows, founded, reserved)
         return rows
 
@@ -204,7 +202,7 @@ class ContextRegistry:
         if archived == (row.archived is not None):
             return await _unchanged(context)
         _reject_default(row, "is not archived")
-        time = self._clock.now_ms() if archived else None
+        time = self.clock.now_ms() if archived else None
         operation = "archive" if archived else "unarchive"
         written = context.update_metadata(actor, operation, replace(row, archived=time))
         await self._wait_until_stated([context.row], written.on_disk)

@@ -8,33 +8,22 @@ The reading is done in pieces: whoever else uses the kernel gets a turn between 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Final
 
+from antiphon_kernel.contexts.opening.segments import join
 from antiphon_kernel.document.document import Document, DocumentLoader
-from antiphon_kernel.storage import (
-    ContextRow,
-    CorruptContextError,
-    Journal,
-    Snapshot,
-    StoredContext,
-    StoredRecentState,
-)
+from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
 from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.yjs.merge import FAN_IN
-from antiphon_kernel.yjs.state_vector import decode_state_vector
-from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
-from antiphon_kernel.yjs.update_writer import encode_update
+from antiphon_kernel.yjs.update import decode_update
 
 _MOST_BEHIND: Final = 5_000
 """Transactions that are read behind a recent state; more, and the whole context is opened."""
 
 _TEXT_ONLY: Final = frozenset(("sync", "join"))
 """Operations that leave the blocks where they are, unless they make one."""
-
-_log = logging.getLogger(__name__)
 
 _OWN_CLIENTS: Final = range(2**7, 2**14)
 """CRDT client ids of kernels: two bytes when written. One that comes again goes on counting."""
@@ -56,22 +45,23 @@ async def open_document(
         last = await journal.check_sequence(row)
         client_id = _short(client_id, await journal.clients(row))
         snapshot = await journal.snapshots.read(row)
-        if snapshot is not None and snapshot.seq > last:
-            journal.snapshots.discard(row, f"transaction {snapshot.seq} is not in the journal")
-            snapshot = None
         if snapshot is not None:
-            loader = await _from_snapshot(journal, row, snapshot, client_id)
-            if loader is not None:
+            try:
+                if snapshot.seq > last:
+                    raise ValueError(f"transaction {snapshot.seq} is not in the journal")
+                loader = await join(snapshot, client_id)
                 stored = await journal.load(row, after=snapshot.seq)
                 stored = replace(stored, item_index=snapshot.item_index)
                 return stored, await _finish(loader, stored)
+            except ValueError as error:
+                journal.snapshots.discard(row, str(error))
         stored = await journal.load(row)
         return stored, await _finish(DocumentLoader(client_id), stored)
 
 
 async def open_recent(
     journal: Journal, row: ContextRow, client_id: int
-) -> tuple[StoredContext, Document, StoredRecentState] | None:
+) -> tuple[StoredContext, Document] | None:
     """Load the last blocks of a context, and build a document of them.
 
     None if they are not stored, or more has changed since than their texts.
@@ -87,36 +77,26 @@ async def open_recent(
     last = await journal.check_sequence(row)
     if recent is None or not last - _MOST_BEHIND <= recent.seq <= last:
         return None
+    cut = recent.cut
+    assert cut is not None
     for touch in await journal.touches(row, recent.seq, _MOST_BEHIND):
-        is_omitted = any(number <= recent.omitted for number in touch.blocks)
+        is_omitted = any(number <= cut.omitted for number in touch.blocks)
         if is_omitted or touch.operation not in _TEXT_ONLY:
             return None
-    stored = await journal.load(row, after=recent.seq, omitted=recent.omitted)
-    if recent.omitted + len(stored.blocks) != recent.blocks:
+    stored = await journal.load(row, after=recent.seq, omitted=cut.omitted)
+    if cut.omitted + len(stored.blocks) != cut.blocks:
         return None
-    loader = DocumentLoader(_short(client_id, stored.clients))
     try:
-        loader.apply([encode_beginning(recent.clocks)])
-        loader.apply([recent.state])
-        is_sound = decode_state_vector(loader.state_vector()) == recent.ends
-    except ValueError:
-        is_sound = False
-    if not is_sound:
-        _log.warning("the recent state of context %s cannot be read and is left out", row.label)
+        loader = await join(recent, _short(client_id, stored.clients))
+        document = await _finish(loader, stored)
+        if cut.omitted + len(document) != cut.blocks:
+            document.close()
+            raise ValueError("it has other blocks than the journal")
+    except ValueError as error:
+        journal.recent_states.discard(row, str(error))
         return None
-    document = await _finish(loader, stored)
-    if recent.omitted + len(document) != recent.blocks:
-        _log.warning("the recent state of context %s has other blocks and is left out", row.label)
-        document.close()
-        return None
-    document.omit(recent.meta, recent.members)
-    return stored, document, recent
-
-
-def encode_beginning(clocks: Mapping[int, int]) -> bytes:
-    """Return an update that stands for all that was written up to a state vector."""
-    passed = (Struct(client, 0, clock, ContentKind.GC) for client, clock in clocks.items() if clock)
-    return encode_update(passed, ())
+    document.omit(cut.meta, cut.members)
+    return replace(stored, cut=cut), document
 
 
 def _short(drawn: int, taken: Container[int]) -> int:
@@ -128,27 +108,6 @@ def _short(drawn: int, taken: Container[int]) -> int:
     while own in taken:
         own = _OWN_CLIENTS[(own + 1) % len(_OWN_CLIENTS)]
     return own
-
-
-async def _from_snapshot(
-    journal: Journal, row: ContextRow, snapshot: Snapshot, client_id: int
-) -> DocumentLoader | None:
-    """A loader that has read the snapshot; None if it is not what it says it is."""
-    loader = DocumentLoader(client_id)
-    try:
-        for part in snapshot.state:
-            loader.apply([part])
-            await asyncio.sleep(0)
-        read = decode_state_vector(loader.state_vector())
-        written = decode_state_vector(snapshot.state_vector)
-    except ValueError as error:
-        journal.snapshots.discard(row, str(error))
-        return None
-    if read != written:
-        journal.snapshots.discard(row, f"it holds another state than that of seq {snapshot.seq}")
-        return None
-    await asyncio.sleep(0)
-    return loader
 
 
 async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
@@ -20,13 +20,14 @@ from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
-from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.types.ids import ContextId, IdSource, SessionId
+from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 
 class OpenContexts:
@@ -34,17 +35,10 @@ class OpenContexts:
 
     def __init__(
         self,
-        journal: Journal,
         directory: ContextRegistry,
         quarantine: Quarantine,
         writers: BlockOwners,
-        opened: Signal[Context],
-        closed: Signal[Context],
         group: Callable[[ContextId], int | None],
-        submissions: Signal[Submission],
-        guard: WriteGuard,
-        clock: Clock,
-        ids: IdSource,
         limits: Limits,
     ) -> None:
         """
@@ -52,17 +46,17 @@ class OpenContexts:
             group: the same for contexts that are used together, None of a context that is used by
                 itself.
         """
-        self._journal = journal
+        self.opened = Signal[Context]()
+        """Each context that is opened."""
+        self.closed = Signal[Context]()
+        """Each context that is closed because nobody uses it."""
+        self.submissions = Signal[Submission]()
+        self._journal = directory.journal
         self._directory = directory
         self._quarantine = quarantine
         self._writers = writers
-        self._opened = opened
-        self._closed = closed
         self._group = group
-        self._submissions = submissions
-        self._guard = guard
-        self._clock = clock
-        self._ids = ids
+        self._clock = directory.clock
         self._limits = limits
         self._open: dict[ContextId, Context] = {}
         self._snapshots: dict[ContextId, SnapshotWriter] = {}
@@ -113,54 +107,42 @@ class OpenContexts:
         return await stored_page(self._journal, self._directory[context])
 
     async def _load(self, row: ContextRow, *, is_partial: bool) -> Context:
-        self._quarantine.raise_if_quarantined(row.id)
-        try:
-            recent = None
-            if is_partial:
-                recent = await open_recent(self._journal, row, self._ids.client_id())
-            stored, document, cut = recent or (*await self._read(row), None)
-        except CorruptContextError as error:
-            self._quarantine.add(row.id, error)
-            raise
+        found = await self._read(row, open_recent) if is_partial else None
+        stored, document = found if found is not None else await self._read(row, open_document)
         context = Context(
             stored,
             document,
             self._journal,
             self._clock,
             self._limits,
-            self._guard,
-            cut,
+            self._directory.guard,
             partial(self._read_whole, row),
         )
         context.failed.listen(lambda error: self._drop(context, error))
-        context.submitted.listen(self._submissions.notify)
+        context.submitted.listen(self.submissions.notify)
         self._open[row.id] = context
-        self._snapshots[row.id] = SnapshotWriter(
-            self._journal,
-            row,
-            context,
-            self._limits,
-            behind=len(stored.updates),
-            has_index=bool(stored.item_index),
-        )
+        self._snapshots[row.id] = SnapshotWriter(self._journal, context, self._limits, stored)
         self._writers.watch(context)
-        self._opened.notify(context)
+        self.opened.notify(context)
         self._watch_idle()
         return context
 
-    async def _read(self, row: ContextRow) -> tuple[StoredContext, Document]:
-        return await open_document(self._journal, row, self._ids.client_id())
-
-    async def _read_whole(self, row: ContextRow) -> tuple[StoredContext, Document]:
-        """Read all of a partial context."""
+    async def _read(
+        self, row: ContextRow, read: Callable[[Journal, ContextRow, int], Awaitable[R]]
+    ) -> R:
+        """Read a context; one that is found damaged is not read once more."""
         self._quarantine.raise_if_quarantined(row.id)
         try:
-            stored, document = await self._read(row)
+            return await read(self._journal, row, self._directory.ids.client_id())
         except CorruptContextError as error:
             self._quarantine.add(row.id, error)
             raise
+
+    async def _read_whole(self, row: ContextRow) -> tuple[StoredContext, Document]:
+        """Read all of a partial context."""
+        stored, document = await self._read(row, open_document)
         if (snapshots := self._snapshots.get(row.id)) is not None:
-            snapshots.read_whole(stored)
+            snapshots.count_from(stored)
         return stored, document
 
     def _drop(self, context: Context, error: AntiphonError) -> None:
@@ -282,7 +264,7 @@ class OpenContexts:
             return False
         del self._open[context.id]
         self._snapshots.pop(context.id).cancel()
-        self._closed.notify(context)
+        self.closed.notify(context)
         context.close(_closed_idle(context))
         return True
 
@@ -291,15 +273,16 @@ class OpenContexts:
         if not self._needs_only_recent(context) or self._written.get(context.id) != context.seq:
             return False
         users, shown = context.users, context.block_count - min(context.replicas())
-        before = context.seq, users.used_at
+        before, client = (context.seq, users.used_at), self._directory.ids.client_id()
         try:
             if await self._snapshots[context.id].write_last(shown):
-                recent = await open_recent(self._journal, context.row, self._ids.client_id())
+                recent = await open_recent(self._journal, context.row, client)
                 # From here on nothing may come between.
                 is_same = (context.seq, users.used_at) == before
                 if recent is not None and is_same and self._needs_only_recent(context):
-                    if min(context.replicas()) >= recent[2].omitted:
-                        self._closed.notify(context)
+                    cut = recent[0].cut
+                    if cut is not None and min(context.replicas()) >= cut.omitted:
+                        self.closed.notify(context)
                         context.leave_out_oldest(*recent)
                         return True
         except Exception:  # noqa: BLE001  whatever it is, the context is as it was

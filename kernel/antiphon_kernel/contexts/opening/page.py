@@ -14,7 +14,7 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_values
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.registry import Result
-from antiphon_kernel.storage import ContextRow, Journal
+from antiphon_kernel.storage import ContextRow, Journal, Page
 from antiphon_kernel.types.records import Member
 
 PAGE_BLOCKS: Final = 60
@@ -95,18 +95,20 @@ def read_page(context: Context, around: str | None = None) -> ContextPage:
 
 async def store_page(journal: Journal, context: Context) -> None:
     """Store the last page of a context that is being closed."""
-    if await journal.pages.read(context.row, context.seq) is None:
-        seq, page = context.seq, read_page(context).model_dump_json(exclude_none=True)
+    stored = await journal.pages.read(context.row)
+    if stored is None or stored.seq != context.seq:
+        content = read_page(context).model_dump_json(exclude_none=True).encode()
+        page = Page(context.seq, content)
         await context.wait_persisted()
-        await journal.pages.write(context.row, seq, page.encode())
+        await journal.pages.write(context.row, page)
 
 
 async def stored_page(journal: Journal, row: ContextRow) -> ContextPage | None:
     """The stored page of a context; None unless it shows the last transaction."""
-    page = await journal.pages.read(row, await journal.last_seq(row))
-    if page is None:
+    page = await journal.pages.read(row)
+    if page is None or page.seq != await journal.last_seq(row):
         return None
     try:
-        return ContextPage.model_validate_json(page)
+        return ContextPage.model_validate_json(page.content)
     except ValidationError:  # another version's, which had other fields
         return None

@@ -9,10 +9,10 @@ from typing import Final
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.opening.page import store_page
-from antiphon_kernel.contexts.opening.recent_blocks import read_recent
+from antiphon_kernel.contexts.opening.segments import cut_state
 from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import ContextRow, Journal, Snapshot, StoredContext
+from antiphon_kernel.storage import Journal, Snapshot, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
 
 _STATE_BYTES: Final = 1_000
@@ -28,35 +28,21 @@ class SnapshotWriter:
     """Watches one open context and writes its snapshots."""
 
     def __init__(
-        self,
-        journal: Journal,
-        row: ContextRow,
-        context: Context,
-        limits: Limits,
-        *,
-        behind: int,
-        has_index: bool,
+        self, journal: Journal, context: Context, limits: Limits, stored: StoredContext
     ) -> None:
-        """
-        Args:
-            behind: how many transactions were read besides the last snapshot.
-            has_index: whether that holds the index of the items.
-        """
         self._journal = journal
-        self._row = row
         self._context = context
         self._limits = limits
-        self._transactions = behind
         self._bytes = 0
         self._size = 0
-        self._has_index = has_index
         self._writing: asyncio.Task[bool] | None = None
+        self.count_from(stored)
         self._unsubscribe = context.committed.listen(self._committed)
         if self._is_due():
             self._start()
 
-    def read_whole(self, stored: StoredContext) -> None:
-        """Count from the snapshot on with which all of the context has been read."""
+    def count_from(self, stored: StoredContext) -> None:
+        """Count from the snapshot on with which the context has been read."""
         self._transactions = len(stored.updates)
         self._has_index = bool(stored.item_index)
 
@@ -76,9 +62,8 @@ class SnapshotWriter:
         return self._transactions >= many or self._bytes >= enough
 
     def _start(self, *, with_index: bool = False) -> asyncio.Task[bool]:
-        writing = asyncio.create_task(
-            self._capture(with_index=with_index), name=f"snapshot of {self._row.label}"
-        )
+        name = f"snapshot of {self._context.label}"
+        writing = asyncio.create_task(self._capture(with_index=with_index), name=name)
         self._writing = writing
         writing.add_done_callback(self._written)
         return writing
@@ -103,7 +88,7 @@ class SnapshotWriter:
         snapshot = Snapshot(seq, document.state_vector(), tuple(parts), item_index or b"")
         try:
             await context.wait_persisted()
-            await self._journal.snapshots.write(self._row, snapshot)
+            await self._journal.snapshots.write(context.row, snapshot)
         except AntiphonError as error:
             _log.warning("no snapshot of context %s: %s", context.label, error)
             return False
@@ -116,7 +101,7 @@ class SnapshotWriter:
     async def write_last(self, recent_blocks: int = 0) -> bool:
         """Write the page, and a snapshot if opening without it would take noticeably longer.
 
-        The last blocks are written too, if there are many more. of a partial context
+        The last blocks are written too, if there are many more. Of a partial context
         there is no snapshot.
 
         Args:
@@ -146,17 +131,17 @@ class SnapshotWriter:
 
     async def _write_recent(self, at_least: int) -> None:
         """Write the last blocks if there are many more and those on disk are not as they are."""
-        context, stored = self._context, self._journal.recent_states
-        ordinary = self._limits.recent_blocks
-        count = max(at_least, ordinary)
+        context, states = self._context, self._journal.recent_states
+        count = max(at_least, self._limits.recent_blocks)
         if context.block_count <= 2 * count:
             return
-        if count == ordinary and await stored.seq(self._row) == context.seq:
+        stored = await states.read(context.row) if count == self._limits.recent_blocks else None
+        if stored is not None and stored.seq == context.seq:
             return
-        recent = await read_recent(context, count)
+        recent = await cut_state(context, count)
         if recent is not None:
             await context.wait_persisted()
-            await stored.write(self._row, recent)
+            await states.write(context.row, recent)
 
     def cancel(self) -> None:
         """Stop at once: the context is closed, or has failed and says nothing any more."""

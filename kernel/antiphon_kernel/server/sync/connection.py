@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.contexts.opening import RecentState
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
 from antiphon_kernel.server.scope import Deliver
 from antiphon_kernel.server.sync.ack_tracker import AckTracker
 from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import SendQueue
+from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
@@ -93,10 +93,10 @@ class SyncConnection:
         """Whether the client's first update has come: it may bring hours of offline writing."""
         self.recent = 0
         """Number of the last blocks that the client wants of a document; 0 for all."""
-        self.began_with: RecentState | None = None
+        self.began_with: Cut | None = None
+        """Point of the history that the state begins at which it was given instead of all."""
         self.begins_anew = False
         """Whether the document that it comes with is of no use any more."""
-        """The state that it was given instead of all."""
         self.awareness_client: int | None = None
         self.goodbye: CloseFrame | None = None
         self._finished = asyncio.Event()

@@ -22,13 +22,14 @@ from antiphon_kernel.contexts import (
     apply_large_update,
     apply_update,
 )
-from antiphon_kernel.contexts.opening import RecentBlocks, RecentState
+from antiphon_kernel.contexts.opening import RecentBlocks
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
 from antiphon_kernel.server.sync.coalesce import UpdateBatch, coalesce
 from antiphon_kernel.server.sync.connection import CloseFrame, ProtocolError, SyncConnection
 from antiphon_kernel.server.sync.writer import ask, broadcast, presence_frame, send
+from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -349,14 +350,14 @@ class Room:
         """Go on with a client that comes back with the last blocks, or begin anew with it."""
         if client.joined or not client.recent:
             raise ValueError("a client says too late, or too early, which blocks it leaves out")
-        state = RecentState(omitted.blocks, {}, omitted.meta, omitted.members)
+        state = Cut(omitted.blocks, {}, omitted.meta, omitted.members)
         self._keep_shown(client, state)
         if self._recent.is_current(state, client.recent):
             client.began_with = state
         else:
             client.begins_anew = True
 
-    def _keep_shown(self, client: SyncConnection, state: RecentState) -> None:
+    def _keep_shown(self, client: SyncConnection, state: Cut) -> None:
         """Let no block go that a client has which began with a state."""
         client.recent = max(client.recent, self.context.block_count - state.omitted)
 

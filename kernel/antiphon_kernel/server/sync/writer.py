@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from logging import Logger
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.opening import RecentBlocks
+from antiphon_kernel.contexts.opening import RecentBlocks, omitted_segment
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection
 from antiphon_kernel.server.sync.send_queue import StateRequest
@@ -89,14 +89,14 @@ async def _write_state(
         if not (context.holds_last(client.recent) if is_recent else _goes_on(client, context)):
             await context.whole()
         if is_recent:
-            begin = client.began_with = await recent.state(client.recent)
+            begin = client.began_with = await recent.cut(client.recent)
             if not (begin.clocks and context.holds_last(client.recent)):
                 await context.whole()
             await _write_pending(
                 client, encode_frame(Omitted(begin.omitted, begin.meta, begin.members))
             )
             if begin.clocks:
-                await _write_part(client, SyncUpdate(begin.beginning()))
+                await _write_part(client, SyncUpdate(omitted_segment(begin)))
                 state_vector = encode_state_vector(begin.clocks)
         async for part in context.committed_state(state_vector, client.limits.state_part):
             if before is not None:

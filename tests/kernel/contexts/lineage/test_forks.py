@@ -290,61 +290,6 @@ async def test_fork_that_cannot_be_leaves_nothing_behind(
     await fork_of(kernel, amy, label="fine")
 
 
-COMPOSITE = {
-    "type": "composite",
-    "sections": [
-        {"name": "notes", "content": {"type": "text"}},
-        {"name": "items", "content": {"type": "list"}},
-        {
-            "name": "facts",
-            "content": {
-                "type": "map",
-                "fields": [
-                    {"name": "hits", "field_type": "counter"},
-                    {"name": "about", "field_type": "text", "default": "none"},
-                ],
-            },
-        },
-    ],
-}
-
-
-async def test_structured_contents_are_copied_with_their_authors(
-    kernel: Kernel, amy: Actor, bo: Actor
-) -> None:
-    new = {"role": "user", "kind": "text", "schema": COMPOSITE}
-    block = (await kernel.call(amy, "block.create", new))["block_id"]
-    for actor, insert in ((amy, "mine"), (bo, "bo's ")):
-        params = {"block_id": block, "section": "notes", "offset": 0, "insert": insert}
-        await kernel.call(actor, "block.splice", params)
-    count = {"block_id": block, "section": "facts", "field": "hits", "by": 4}
-    await kernel.call(bo, "block.increment", count)
-    item = {"block_id": block, "section": "items", "value": {"deep": [1, 2]}}
-    await kernel.call(bo, "block.push_item", item)
-    fork = await fork_of(kernel, amy)
-    copy = in_fork(block, fork)
-    contents = [
-        (await kernel.call(amy, "block.get", {"block_id": one}))["value"] for one in (block, copy)
-    ]
-    assert contents[0] == contents[1]
-    assert contents[0]["facts"] == {"hits": 4, "about": "none"}
-    blames = [
-        (await kernel.call(amy, "block.blame", {"block_id": one, "section": "notes"}))["runs"]
-        for one in (block, copy)
-    ]
-    for run in blames[1]:
-        assert run.pop("source_block") == block
-        assert run.pop("source_block_name") == "default.amy.1"
-    assert blames[0] == blames[1]
-    assert [run["username"] for run in blames[1]] == ["bo", "amy"]
-    await kernel.call(bo, "block.increment", {**count, "block_id": copy})
-    values = [
-        (await kernel.call(amy, "block.get", {"block_id": one}))["value"]["facts"]["hits"]
-        for one in (block, copy)
-    ]
-    assert values == [4, 8]
-
-
 async def test_unknown_values_are_copied_as_they_are(
     kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:

@@ -73,6 +73,14 @@ def idle(kernel: Kernel, clock: ManualClock, record: OpenContextsRecord) -> Idle
     return pass_time
 
 
+@pytest.fixture
+def given_back(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for each time that free memory went back to the system."""
+    times: list[int] = []
+    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: times.append(1))
+    return times
+
+
 async def open_at_once(data: Path) -> Kernel:
     registry = Registry(KERNEL_TOOLS)
     return await Kernel.open(
@@ -114,7 +122,7 @@ async def read_everything(call: Caller, block: str) -> list[Any]:
 
 
 async def test_unused_context_after_the_limit_is_closed_and_its_memory_is_free(
-    call: Caller, idle: Idle, collection_off: None
+    call: Caller, idle: Idle, collection_off: None, given_back: list[int]
 ) -> None:
     await write_everything(call)
     with UseScope():
@@ -123,14 +131,12 @@ async def test_unused_context_after_the_limit_is_closed_and_its_memory_is_free(
     del context
     assert await idle() == ["default"]
     await asyncio.sleep(0)
-    assert (opened(), document()) == (None, None)
+    assert (opened(), document(), len(given_back)) == (None, None, 1)
 
 
 async def test_memory_that_opening_has_freed_goes_back_once_nobody_writes(
-    call: Caller, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+    call: Caller, kernel: Kernel, given_back: list[int]
 ) -> None:
-    given_back: list[int] = []
-    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: given_back.append(1))
     block = (await call("block.create", kind="text", content="long " * 100))["block_id"]
     context = await kernel.context()
     assert len([part async for part in context.committed_state(None, 100)]) > 1
@@ -144,24 +150,12 @@ async def test_memory_that_opening_has_freed_goes_back_once_nobody_writes(
 
 
 async def test_memory_that_reading_the_items_has_freed_goes_back(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, given_back: list[int]
 ) -> None:
-    given_back: list[int] = []
-    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: given_back.append(1))
     context = await kernel.context()
     await kernel.close_idle_contexts()
     await context.structure.read()
     await kernel.close_idle_contexts()
-    assert len(given_back) == 1
-
-
-async def test_memory_of_closed_contexts_goes_back(
-    call: Caller, idle: Idle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given_back: list[int] = []
-    monkeypatch.setattr(open_contexts, "return_free_memory", lambda: given_back.append(1))
-    await write_everything(call)
-    assert await idle() == ["default"]
     assert len(given_back) == 1
 
 

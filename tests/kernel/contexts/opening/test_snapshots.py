@@ -210,11 +210,3 @@ async def test_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
     execute(data, "DELETE FROM snapshots")
     kernel = await reopen(NEVER)
     assert [contents((await kernel.context(label)).document) for label in labels] == begun
-
-
-async def test_transactions_are_kept(reopen: Open, data: Path) -> None:
-    kernel = await reopen(EAGER)
-    await write_at_random(kernel, random.Random(4), 60)
-    seq = (await kernel.context()).seq
-    await kernel.close()
-    assert execute(data, "SELECT count(*), min(seq), max(seq) FROM ops") == [(seq, 1, seq)]

@@ -1,0 +1,181 @@
+"""How the state of a context is cut and joined.
+
+A state is a list of segments, oldest first; whoever needs less takes the last ones. The kernel
+opens a long context with the last ones, and a replica that shows its end begins with them.
+
+Segments meet at a point of the history: what was written before it is left out. The engine leaves
+out what builds on that, too, and a block that was made later builds on nothing before the point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from antiphon_kernel.contexts.commit_types import Applied
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.document import DocumentLoader
+from antiphon_kernel.storage import Cut, Snapshot
+from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.update import ContentKind, Struct, first_clocks
+from antiphon_kernel.yjs.update_writer import encode_update
+
+_OPS_READ: Final = 64
+_MOST_OPS: Final = 100_000
+"""Transactions that are read for the point; farther back, nothing is left out."""
+
+_ORDER: Final = "order"
+
+
+def omitted_segment(cut: Cut) -> bytes:
+    """Return an update that stands for all that was written up to a point."""
+    clocks = cut.clocks.items()
+    passed = (Struct(client, 0, clock, ContentKind.GC) for client, clock in clocks if clock)
+    return encode_update(passed, ())
+
+
+async def join(snapshot: Snapshot, client_id: int) -> DocumentLoader:
+    """Return a loader that has read the segments of a state, and what stands for those left out.
+
+    Raises:
+        ValueError: if it is not what it says it is.
+    """
+    omitted = (omitted_segment(snapshot.cut),) if snapshot.cut is not None else ()
+    loader = DocumentLoader(client_id)
+    for segment in (*omitted, *snapshot.state):
+        loader.apply([segment])
+        await asyncio.sleep(0)
+    read = decode_state_vector(loader.state_vector())
+    if read != decode_state_vector(snapshot.state_vector):
+        raise ValueError(f"it holds another state than that of seq {snapshot.seq}")
+    return loader
+
+
+async def cut_state(context: Context, count: int) -> Snapshot | None:
+    """Return the last segment of a state, to open the context without the others.
+
+    None if nothing would be left out.
+
+    Args:
+        count: of the blocks to be in it, unless the context lacks others already.
+    """
+    cut = context.cut or await RecentBlocks(context).cut(count)
+    if not cut.clocks:
+        return None
+    document, number, complete = context.document, context.blocks.number, cut.complete
+    if context.cut is None:
+        recent = takewhile(lambda one: number(one) > cut.omitted, reversed(document.block_ids()))
+        complete = sum(1 for _ in recent)
+    state = document.update_since(encode_state_vector(cut.clocks))
+    stated, blocks = document.stated_values(), context.block_count
+    cut = Cut(cut.omitted, cut.clocks, *stated, blocks=blocks, complete=complete)
+    return Snapshot(context.seq, document.state_vector(), (state,), cut=cut)
+
+
+class _HistoryPoint(NamedTuple):
+    """A point in the history of a context."""
+
+    clocks: Mapping[int, int]
+    """The state vector at this point."""
+    oldest: int
+    """The journal's number of the first block that was made behind it; 0 if there is no point."""
+    sought: int
+    """The number of the block that it was looked for."""
+
+
+class RecentBlocks:
+    """The last blocks of one context."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known = _HistoryPoint({}, 0, -1)
+
+    async def cut(self, count: int) -> Cut:
+        """Return where the state begins that has the last blocks, and all open ones.
+
+        Open are drafts, and calls and texts of programs that are not finished.
+
+        Nothing is left out unless that is most.
+
+        Args:
+            count: of blocks, in document order.
+        """
+        context = self._context
+        while True:
+            point = await self._point(count)
+            await context.wait_persisted()
+            if point.oldest <= self._oldest(count):  # else an older block was moved meanwhile
+                omitted = max(point.oldest - 1, 0)
+                return Cut(omitted, point.clocks, *context.document.stated_values())
+
+    def outdates(self, cut: Cut, applied: Applied) -> bool:
+        """Return whether a replica that began at a cut cannot see a change that was made.
+
+        That is so of a block that it lacks and that was moved, and of a new value in ``meta`` in
+        place of one that was left out. Members are added only.
+        """
+        if not cut.omitted:
+            return False
+        if not applied.versions:
+            return self._context.document.stated_values()[0] != cut.meta
+        number = self._context.blocks.number
+        return any(
+            _ORDER in header.fields and number(header.block) <= cut.omitted
+            for change in applied.changes
+            for header in change.headers
+        )
+
+    def is_current(self, cut: Cut, count: int) -> bool:
+        """Return whether a replica that began at a cut some time ago lacks nothing it shows.
+
+        Args:
+            count: of the last blocks, in document order, that it shows.
+        """
+        meta, _ = self._context.document.stated_values()
+        is_known = self._context.holds_last(count)
+        return is_known and meta == cut.meta and self._lowest(count) > cut.omitted
+
+    def _lowest(self, count: int) -> int:
+        """Return the lowest number of the last blocks and of all open ones."""
+        document = self._context.document
+        due = (
+            block
+            for block in document.open_blocks()
+            if document.is_draft(block) or document.header(block).is_written_by_program
+        )
+        last = document.block_ids()[-count:]
+        return min(map(self._context.blocks.number, (*last, *due)), default=0)
+
+    def _oldest(self, count: int) -> int:
+        """Return the number of the oldest of the last blocks; 0 if not much more is before it."""
+        total = self._context.block_count
+        oldest = self._lowest(count) if total > 2 * count else 0
+        return oldest if oldest > total // 2 else 0
+
+    async def _point(self, count: int) -> _HistoryPoint:
+        """Return the point before the last blocks; none if not much more is before it."""
+        oldest = self._oldest(count)
+        if oldest and not self._known.oldest <= oldest <= self._known.sought + count:
+            self._known = await self._find(oldest)
+        is_far = oldest and self._known.oldest > self._context.block_count // 2
+        return self._known if is_far else _HistoryPoint({}, 0, oldest)
+
+    async def _find(self, oldest: int) -> _HistoryPoint:
+        context = self._context
+        clocks = decode_state_vector(context.document.state_vector())
+        last = end = context.seq
+        await context.wait_persisted()
+        slices = TimeSlice()
+        while end > max(0, last - _MOST_OPS):
+            after = max(0, end - _OPS_READ)
+            for op in reversed(await context.journal.ops(after, end)):
+                clocks |= first_clocks(op.update)
+                if op.versions.get(oldest) == 1:
+                    made = (number for number, version in op.versions.items() if version == 1)
+                    return _HistoryPoint(clocks, min(made), oldest)
+                await slices.pause()
+            end = after
+        return _HistoryPoint({}, 0, oldest)
