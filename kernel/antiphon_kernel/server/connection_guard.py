@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon_kernel.access import Dismissal
-from antiphon_kernel.server.scope import CUT_EXTENSION, GUARD, SEND_EXTENSION
+from antiphon_kernel.server.connections import TrackedProtocol
+from antiphon_kernel.server.scope import CONNECTION, GUARD
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -29,11 +29,10 @@ class ConnectionGuard:
     message, the rest of a body, the end of a call, a slow reader.
     """
 
-    def __init__(self, receive: Receive, send: Send, cut: Callable[[], None]) -> None:
-        """`cut` drops the connection at once."""
+    def __init__(self, receive: Receive, send: Send, connection: TrackedProtocol) -> None:
         self._receive = receive
         self._send = send
-        self._cut = cut
+        self._connection = connection
         self._serving: asyncio.Task[None] | None = None
         self._dismissed = False
         self._over = False
@@ -53,7 +52,7 @@ class ConnectionGuard:
 
     def send_now(self, message: bytes) -> bool:
         """Send a whole WebSocket message; False if it would have to wait, or cannot be sent."""
-        return False
+        return not self._dismissed and self._connection.send_now(message)
 
     def dismiss(self, dismissal: Dismissal) -> None:
         """End the connection, saying why."""
@@ -89,7 +88,7 @@ class ConnectionGuard:
             async with asyncio.timeout(GOODBYE_SECONDS):
                 await self._say_goodbye(dismissal)
         except (TimeoutError, OSError):
-            self._cut()
+            self._connection.cut()
 
     async def _say_goodbye(self, dismissal: Dismissal) -> None:
         raise NotImplementedError
@@ -105,19 +104,6 @@ class ConnectionGuard:
 
 class WebSocketGuard(ConnectionGuard):
     """Of a WebSocket: its goodbye is a close frame."""
-
-    def __init__(
-        self,
-        receive: Receive,
-        send: Send,
-        cut: Callable[[], None],
-        send_now: Callable[[bytes], bool],
-    ) -> None:
-        super().__init__(receive, send, cut)
-        self._send_now = send_now
-
-    def send_now(self, message: bytes) -> bool:
-        return not self._dismissed and self._send_now(message)
 
     async def _say_goodbye(self, dismissal: Dismissal) -> None:
         code, reason = int(dismissal.code), short_reason(dismissal.reason)
@@ -146,7 +132,7 @@ class HttpGuard(ConnectionGuard):
         error = AntiphonError(ErrorCode.PERMISSION_DENIED, dismissal.reason, close_code=code)
         line = json.dumps({"type": "error", "error": error.as_json()}).encode() + b"\n"
         if self._started and not self._has_lines:
-            self._cut()
+            self._connection.cut()
             return
         if not self._started:
             headers = [
@@ -173,24 +159,8 @@ class HttpGuard(ConnectionGuard):
 def with_connection_guard(application: ASGIApp) -> ASGIApp:
     """Return `application` with a `ConnectionGuard` in the scope of each connection."""
 
-    async def leashed(scope: Scope, receive: Receive, send: Send) -> None:
-        extensions = scope.get("extensions") or {}
-        cut = extensions.get(CUT_EXTENSION, {}).get("cut", _nothing)
-        guard: ConnectionGuard
-        if scope["type"] == "websocket":
-            send_now = extensions.get(SEND_EXTENSION, {}).get("send_now", _not_now)
-            guard = WebSocketGuard(receive, send, cut, send_now)
-        else:
-            guard = HttpGuard(receive, send, cut)
-        await guard.serve(application, scope)
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        kind = WebSocketGuard if scope["type"] == "websocket" else HttpGuard
+        await kind(receive, send, scope[CONNECTION]).serve(application, scope)
 
-    return leashed
-
-
-def _nothing() -> None:
-    """A server without the extension closes when it likes."""
-
-
-def _not_now(_: bytes) -> bool:
-    """A server without the extension is handed every message in its turn."""
-    return False
+    return guarded

@@ -51,6 +51,14 @@ class TrackedProtocol(asyncio.Protocol):
         """Mark the connection as a stranger's again."""
         self.tracker.release(self)
 
+    def send_now(self, message: bytes) -> bool:
+        """Send a whole WebSocket message, with its header; False if it would have to wait."""
+        return False
+
+    def cut(self) -> None:
+        """Drop the connection at once, with whatever is not sent yet."""
+        self.transport.abort()
+
     def drop(self) -> None:
         """Close the connection without waiting for the client."""
         if self.transport.get_write_buffer_size():

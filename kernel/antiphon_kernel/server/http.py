@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from antiphon_kernel.server.connections import TrackedProtocol
-from antiphon_kernel.server.scope import CONNECTION, CUT_EXTENSION
+from antiphon_kernel.server.scope import CONNECTION
 
 _LATE: Final = b"The request was not complete in time: send all of it at once.\n"
 _TOO_LATE: Final = (
@@ -35,7 +35,6 @@ class HttpProtocol(TrackedProtocol, H11Protocol):
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[CONNECTION] = self
-        scope["extensions"] = {CUT_EXTENSION: {"cut": self.transport.abort}}
         try:
             await self._application(scope, receive, send)
         finally:

@@ -86,13 +86,27 @@ class RpcEndpoint:
 
         The answer to block.subscribe goes on with a line for each event.
         """
+        await self._answer_request(scope, receive, send, _tool_call)
+
+    async def message(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request to `/messages` as the tools of messages do; text only is written."""
+        await self._answer_request(scope, receive, send, _message_call)
+
+    async def _answer_request(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        read: Callable[[Request, bytes], tuple[str, dict[str, Any]]],
+    ) -> None:
+        """Carry out the call that `read` finds in a request and its body."""
         request = Request(scope, receive)
         response: Response
         try:
             async with self._access.session(scope) as visit:
                 await self._access.before_call(visit)
-                params = _parse_params(await self._body(request))
-                result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
+                tool, params = read(request, await self._body(request))
+                result = await self._kernel.call(visit.actor, tool, params)
                 subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
                 if subscriptions:
                     lines = _lines(result, subscriptions[0])
@@ -100,19 +114,6 @@ class RpcEndpoint:
                     await response(scope, receive, send)
                     return
             response = _json(result)
-        except AntiphonError as error:
-            response = error_response(error)
-        await response(scope, receive, send)
-
-    async def message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request to `/messages` as the tools of messages do; text only is written."""
-        request = Request(scope, receive)
-        response: Response
-        try:
-            async with self._access.session(scope) as visit:
-                await self._access.before_call(visit)
-                tool, params = _message_call(request, await self._body(request))
-                response = _json(await self._kernel.call(visit.actor, tool, params))
         except AntiphonError as error:
             response = error_response(error)
         await response(scope, receive, send)
@@ -290,6 +291,10 @@ MESSAGE_TOOLS: Final[Mapping[tuple[str, str], str]] = {
 
 _DIGITS: Final = 10
 """Fewer than these are a number in a query; more are refused as what they are, a text."""
+
+
+def _tool_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
+    return request.path_params["tool"], _parse_params(body)
 
 
 def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:

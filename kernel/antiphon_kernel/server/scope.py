@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -19,23 +18,6 @@ GUARD: Final = "antiphon.guard"
 
 CONNECTION: Final = "antiphon.connection"
 """The `TrackedProtocol` that a WebSocket or request came over."""
-
-CUT_EXTENSION: Final = "antiphon.cut"
-"""Extension of our server; `cut` in it is a function that drops the connection at once."""
-
-SEND_EXTENSION: Final = "antiphon.send"
-"""Extension of our server; `send_now` in it is a function that takes a whole WebSocket message as
-it goes over the connection, and answers whether it was sent: not if it would have to wait."""
-
-RECEIVE_EXTENSION: Final = "antiphon.receive"
-"""Extension of our server; `deliver_to` in it takes a `Deliver`, which gets binary messages ahead
-of the queue while that is empty, and `hold` reads nothing more for some seconds."""
-
-WAITING_EXTENSION: Final = "antiphon.waiting"
-"""Extension of our server; `waiting` in it is a function that says how many messages are here."""
-
-Deliver = Callable[[list[bytes]], int]
-"""Takes in messages; how many of them, from the first on, it has taken: the rest has to wait."""
 
 
 def hide_token(scope: Scope) -> None:

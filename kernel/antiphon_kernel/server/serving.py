@@ -9,30 +9,35 @@ import shutil
 import socket as sockets
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from starlette.responses import JSONResponse
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
 from antiphon_kernel.access import TOKEN_BYTES
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.application import build_application
 from antiphon_kernel.server.authentication import Authenticator
+from antiphon_kernel.server.connection_guard import with_connection_guard
 from antiphon_kernel.server.connections import TCP, UNIX, Connections, tracked_by
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.origin_check import check_source
 from antiphon_kernel.server.peer_credentials import for_own_user
-from antiphon_kernel.server.rpc import RpcEndpoint
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, Endpoint, RpcEndpoint
 from antiphon_kernel.server.scope import VIA, hide_token
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.quoting import quote, truncate
 
 HOST: Final = "127.0.0.1"
 
@@ -42,58 +47,35 @@ _SOCKET_PATH_BYTES: Final = 100
 _FAREWELL_SECONDS: Final = 2.0
 
 
-class _TransportMiddleware:
-    """The application as one listener sees it: it knows which transport its requests came over."""
-
-    def __init__(self, application: ASGIApp, via: str) -> None:
-        self._application = application
-        self._via = via
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[VIA] = self._via
-        hide_token(scope)
-        application = self._application
-        if self._via == TCP:
-            try:
-                check_source(scope)
-            except AntiphonError as error:
-                # The answer to a handshake as well, in place of a WebSocket.
-                application = JSONResponse({"error": error.as_json()}, 403)
-        await application(scope, receive, send)
-
-
 class Server:
-    """The server of a kernel while it listens."""
+    """The endpoints of a kernel, and its listeners once it has been started."""
 
-    def __init__(
-        self,
-        token: str,
-        port: int,
-        socket: Path,
-        sync_door: SyncEndpoint,
-        calls: RpcEndpoint,
-        access: Authenticator,
-        connections: Connections,
-        private_folder: Path | None,
-        closing: Callable[[], None],
-    ) -> None:
-        """`closing` is called when they begin to close."""
-        self.token = token
+    def __init__(self, kernel: Kernel, limits: ServerLimits) -> None:
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
         """The token that the owner shows over TCP."""
-        self.port = port
-        self.http = f"http://{HOST}:{port}"
-        self.sync = f"ws://{HOST}:{port}/sync"
-        self.socket = socket
+        self.port = 0
+        self.socket: Path
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
-        self._socket_id = _identity(socket)
+        self._kernel = kernel
+        self._limits = limits
+        self._connections = Connections(limits)
         self._doorman = AcceptQueue()
-        self._sync_door = sync_door
-        self._calls = calls
-        self._access = access
-        self._connections = connections
+        self._access = Authenticator(kernel, self.token, self._connections, limits)
+        self._sync = SyncEndpoint(kernel, self._access, limits)
+        self._calls = RpcEndpoint(kernel, self._access, limits)
+        self._transfers = Transfers(kernel, self._access)
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
-        self._private_folder = private_folder
-        self._closing = closing
+        self._private_folder: Path | None = None
+
+    @property
+    def http(self) -> str:
+        """Return the address for requests over TCP."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def sync(self) -> str:
+        """Return the address for replicas over TCP."""
+        return f"ws://{HOST}:{self.port}/sync"
 
     @property
     def connections(self) -> int:
@@ -113,14 +95,50 @@ class Server:
     @property
     def rooms(self) -> int:
         """Number of contexts that have a follower."""
-        return len(self._sync_door.server.rooms)
+        return len(self._sync.rooms)
 
-    async def listen(
-        self, application: ASGIApp, sock: sockets.socket, via: str, limits: ServerLimits
-    ) -> None:
+    @property
+    def routes(self) -> list[Route | WebSocketRoute]:
+        """Return every endpoint: documents, tool calls, exports and imports, and `/health`."""
+        calls, transfers = self._calls, self._transfers
+
+        async def health(_: Request) -> Response:
+            return JSONResponse({"kernel": self._kernel.id})
+
+        return [
+            WebSocketRoute("/sync/{context}", self._sync),
+            WebSocketRoute("/call", calls.socket),
+            Route("/call/{tool:path}", Endpoint(calls.post), methods=["POST"]),
+            *(Route(path, Endpoint(calls.message), methods=[one]) for one, path in MESSAGE_TOOLS),
+            Route("/export", Endpoint(transfers.export), methods=["GET"]),
+            Route("/import", Endpoint(transfers.import_), methods=["POST"]),
+            Route("/health", health),
+        ]
+
+    async def start(self, port: int, socket: Path) -> None:
+        """Listen on a loopback port and a unix socket.
+
+        Raises:
+            OSError: if the port is taken.
+        """
+        handlers = {404: _not_here, 405: _not_so}
+        application = Starlette(exception_handlers=handlers, routes=self.routes)
+        # What comes to another path is refused: a redirected call would be answered by no error.
+        application.router.redirect_slashes = False
+        guarded = with_connection_guard(application)
+        tcp = _bind_tcp(port)
+        self.socket, self._private_folder = _choose_socket_path(socket)
+        unix = _bind_unix(self.socket)
+        self._socket_id = _identity(self.socket)
+        self.port = tcp.getsockname()[1]
+        self._kernel.reached_at = self.sync
+        await self._listen(guarded, tcp, TCP)
+        await self._listen(guarded, unix, UNIX)
+
+    async def _listen(self, application: ASGIApp, sock: sockets.socket, via: str) -> None:
         """Accept connections on a bound socket."""
         config = Config(
-            _TransportMiddleware(application, via),
+            _over(via, application),
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -128,15 +146,14 @@ class Server:
             server_header=False,
             http=tracked_by(self._connections, via, HttpProtocol),
             ws=tracked_by(self._connections, via, WebSocketProtocol, doorman=self._doorman),
-            ws_max_size=limits.frame,
+            ws_max_size=self._limits.frame,
             ws_per_message_deflate=False,
         )
         config.load()
         state = ServerState()
-
-        kind = config.http_protocol_class
-        if sock.family == sockets.AF_UNIX:
-            kind = for_own_user(kind)
+        kind = (
+            config.http_protocol_class if via == TCP else for_own_user(config.http_protocol_class)
+        )
 
         def protocol() -> asyncio.Protocol:
             made: asyncio.Protocol = kind(  # type: ignore[call-arg]
@@ -145,10 +162,8 @@ class Server:
             return made
 
         loop = asyncio.get_running_loop()
-        if sock.family == sockets.AF_UNIX:
-            server = await loop.create_unix_server(protocol, sock=sock, backlog=config.backlog)
-        else:
-            server = await loop.create_server(protocol, sock=sock, backlog=config.backlog)
+        listen = loop.create_server if via == TCP else loop.create_unix_server
+        server = await listen(protocol, sock=sock, backlog=config.backlog)
         self._listeners.append((server, state))
 
     async def close(self) -> None:
@@ -157,10 +172,10 @@ class Server:
         is_own = _identity(self.socket) == self._socket_id
         for server, _ in self._listeners:
             server.close()
-        self._closing()
+        self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)
-        await asyncio.gather(self._sync_door.server.stop(), self._calls.stop())
+        await asyncio.gather(self._sync.stop(), self._calls.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):
                 connection.shutdown()
@@ -198,31 +213,55 @@ async def serve(
     Raises:
         OSError: if the port is taken.
     """
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    connections = Connections(limits)
-    access = Authenticator(kernel, token, connections, limits)
-    sync_door = SyncEndpoint(kernel, access, limits)
-    calls = RpcEndpoint(kernel, access, limits)
-    application = build_application(kernel, calls, sync_door, Transfers(kernel, access))
-    tcp = _bind_tcp(port)
-    path, private_folder = _choose_socket_path(socket)
-    unix = _bind_unix(path)
-    kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
-    bound = tcp.getsockname()[1]
-    server = Server(
-        token,
-        bound,
-        path,
-        sync_door,
-        calls,
-        access,
-        connections,
-        private_folder,
-        kernel.start_closing,
-    )
-    await server.listen(application, tcp, TCP, limits)
-    await server.listen(application, unix, UNIX, limits)
+    server = Server(kernel, limits)
+    await server.start(port, socket)
     return server
+
+
+def _over(via: str, application: ASGIApp) -> ASGIApp:
+    """Return an application as one listener sees it: it knows over which transport one comes."""
+
+    async def received(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[VIA] = via
+        hide_token(scope)
+        answer = application
+        if via == TCP:
+            try:
+                check_source(scope)
+            except AntiphonError as error:
+                # The answer to a handshake as well, in place of a WebSocket.
+                answer = JSONResponse({"error": error.as_json()}, 403)
+        await answer(scope, receive, send)
+
+    return received
+
+
+def _not_here(request: Request, _: Exception) -> Response:
+    return _refusal(
+        404,
+        AntiphonError(
+            ErrorCode.UNKNOWN_TOOL,
+            f"Nothing answers at {quote(request.url.path)}: POST the parameters of a tool to"
+            " /call/TOOL.",
+            tool=truncate(request.url.path),
+        ),
+    )
+
+
+def _not_so(request: Request, error: Exception) -> Response:
+    headers = error.headers if isinstance(error, HTTPException) else None
+    allowed = (headers or {}).get("Allow", "")
+    refusal = invalid_params(
+        f"{quote(request.url.path)} does not take {truncate(request.method)}: use {allowed}.",
+        allowed=sorted(allowed.split(", ")),
+    )
+    return _refusal(405, refusal, headers)
+
+
+def _refusal(
+    status: int, error: AntiphonError, headers: Mapping[str, str] | None = None
+) -> Response:
+    return JSONResponse({"error": error.as_json()}, status, headers)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

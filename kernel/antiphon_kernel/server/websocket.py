@@ -18,14 +18,10 @@ from websockets.http11 import Request
 
 from antiphon_kernel.server.connections import TrackedProtocol
 from antiphon_kernel.server.message_splitter import MessageSplitter
-from antiphon_kernel.server.scope import (
-    CONNECTION,
-    CUT_EXTENSION,
-    RECEIVE_EXTENSION,
-    SEND_EXTENSION,
-    WAITING_EXTENSION,
-    Deliver,
-)
+from antiphon_kernel.server.scope import CONNECTION
+
+Deliver = Callable[[list[bytes]], int]
+"""Takes in messages; how many of them, from the first on, it has taken: the rest has to wait."""
 
 _PIECE: Final = 8 * 2**10
 """Bytes taken up in one turn: a thousand of the shortest frames."""
@@ -72,8 +68,8 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     """Bytes that came before the first session began; None from then on."""
     _splitter: MessageSplitter | None = None
     """Finds the messages that come after the handshake."""
-    _deliver: Deliver | None = None
-    """Takes messages without a task, those that it can."""
+    deliver: Deliver | None = None
+    """Takes messages ahead of the queue while that is empty, without a task, those that it can."""
 
     @property
     def is_served(self) -> bool:
@@ -86,22 +82,13 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     async def run_asgi(self) -> None:
-        extensions = dict(self.scope["extensions"] or {})
         self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
-        self.scope["extensions"] = {
-            **extensions,
-            CUT_EXTENSION: {"cut": self.transport.abort},
-            SEND_EXTENSION: {"send_now": self._send_now},
-            RECEIVE_EXTENSION: {"deliver_to": self._deliver_to, "hold": self._hold},
-            WAITING_EXTENSION: {"waiting": self.queue.qsize},
-        }
         try:
             await super().run_asgi()
         finally:
             # Or all of this would wait for the garbage collector.
-            self._deliver = None
+            self.deliver = None
             del self.scope[CONNECTION]  # type: ignore[typeddict-item]
-            self.scope["extensions"] = extensions
 
     def handle_connect(self, event: Request) -> None:
         self._has_asked = True
@@ -172,14 +159,11 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
 
     def _take_messages(self, messages: list[bytes]) -> None:
         """Deliver messages, in order; those that have to wait are queued."""
-        taken = self._deliver(messages) if self._deliver is not None and self.queue.empty() else 0
+        taken = self.deliver(messages) if self.deliver is not None and self.queue.empty() else 0
         for message in messages[taken:]:
             self.handle_bytes(Frame(Opcode.BINARY, message))
 
-    def _deliver_to(self, deliver: Deliver) -> None:
-        self._deliver = deliver
-
-    def _hold(self, seconds: float) -> None:
+    def hold(self, seconds: float) -> None:
         """Read nothing for a while: what comes meanwhile is read at once."""
         self.transport.pause_reading()
         self.loop.call_later(seconds, self._read_on)
@@ -199,7 +183,7 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
         self._process_all()
         super().connection_lost(exc)
 
-    def _send_now(self, message: bytes) -> bool:
+    def send_now(self, message: bytes) -> bool:
         if self.disconnected or self.close_sent or self.transport.is_closing():
             return False
         if not self.handshake_complete or not self.writable.is_set():

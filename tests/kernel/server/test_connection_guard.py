@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
+from typing import cast
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -17,6 +18,7 @@ from antiphon_kernel.server.connection_guard import (
     HttpGuard,
     WebSocketGuard,
 )
+from antiphon_kernel.server.connections import TrackedProtocol
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 KICKED = Dismissal(CloseCode.KICKED, "amy kicked bo.")
@@ -50,10 +52,10 @@ class Client:
         self.was_cut = True
 
     def websocket(self) -> WebSocketGuard:
-        return WebSocketGuard(self.receive, self.send, self.cut, self.send_now)
+        return WebSocketGuard(self.receive, self.send, cast(TrackedProtocol, self))
 
     def request(self) -> HttpGuard:
-        return HttpGuard(self.receive, self.send, self.cut)
+        return HttpGuard(self.receive, self.send, cast(TrackedProtocol, self))
 
 
 class Door:

@@ -19,15 +19,10 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel import Call, Kernel
+from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, Tool
-from antiphon_kernel.server.application import routes
-from antiphon_kernel.server.authentication import Authenticator
-from antiphon_kernel.server.connections import Connections
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RpcEndpoint
-from antiphon_kernel.server.sync.endpoint import SyncEndpoint
-from antiphon_kernel.server.transfers import Transfers
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
 from antiphon_kernel.types.records import Principal
@@ -375,18 +370,9 @@ DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
 
 
 async def open_at_every_door(world: World, state: int) -> list[Opened]:
-    served = world.served
-    paths = paths_of(served.kernel)
+    paths = [route.path for route in world.served.doors.routes]
     assert sorted(paths) == sorted(DOORS), "each door has its row in this table"
     return [opened for path in paths for opened in await DOORS[path][state](world)]
-
-
-def paths_of(kernel: Kernel) -> list[str]:
-    connections = Connections(LIMITS)
-    connections.close()
-    access = Authenticator(kernel, "", connections, LIMITS)
-    calls, sync = RpcEndpoint(kernel, access, LIMITS), SyncEndpoint(kernel, access, LIMITS)
-    return [route.path for route in routes(kernel, calls, sync, Transfers(kernel, access))]
 
 
 async def dismiss(world: World, verb: Verb) -> int:

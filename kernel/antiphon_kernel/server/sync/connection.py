@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
-from antiphon_kernel.server.scope import Deliver
 from antiphon_kernel.server.sync.ack_tracker import AckTracker
 from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import SendQueue
+from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -45,6 +45,10 @@ class CloseFrame:
         return cls(code, reason, encode_frame(PermissionDenied(reason)))
 
 
+class ClientGone(Exception):
+    """The client has left, or its connection is broken."""
+
+
 class ProtocolError(Exception):
     """The client does something that the protocol does not know."""
 
@@ -55,10 +59,7 @@ class ProtocolError(Exception):
 
 
 class SyncConnection:
-    """The channel to one client, who is behind it, and what it has been told.
-
-    Satisfies the library's `Channel` protocol: a path, `send`, `recv` and iteration.
-    """
+    """The channel to one client, who is behind it, and what it has been told."""
 
     def __init__(
         self,
@@ -66,15 +67,18 @@ class SyncConnection:
         actor: Actor,
         receive: Receive,
         send: Send,
-        cut: Callable[[], None],
         send_now: Callable[[bytes], bool],
-        waiting: Callable[[], int],
-        deliver_to: Callable[[Deliver | None], None],
-        hold: Callable[[float], None],
+        line: WebSocketProtocol,
         limits: ServerLimits,
         *,
         wants_acks: bool,
     ) -> None:
+        """
+        Args:
+            path: the context as the client named it.
+            send_now: sends a message, unless the client has to wait or to go.
+        """
+        self.path = path
         self.actor = actor
         self.limits = limits
         self.outgoing = SendQueue(limits.unread, send_now)
@@ -108,22 +112,15 @@ class SyncConnection:
         """When to wait for more before the client is read again."""
         self.rests_until = 0.0
         """When the next message may be taken in, by the loop's clock."""
-        self.cut = cut
-        self.deliver_to = deliver_to
-        """Names who gets the messages first, while nothing waits."""
-        self.hold = hold
-        """Reads nothing for some seconds."""
-        self._path = path
+        self.line = line
         self._receive = receive
         self._send = send
-        self._waiting = waiting
-        self._ended: StopAsyncIteration | ProtocolError | None = None
+        self._ended: ClientGone | ProtocolError | None = None
         self._wants_acks = wants_acks
 
-    @property
-    def path(self) -> str:
-        """The context as the client named it."""
-        return self._path
+    def cut(self) -> None:
+        """Drop the connection at once."""
+        self.line.cut()
 
     async def send(self, message: bytes) -> None:
         """Hand over one binary message; waits while the client does not read."""
@@ -133,7 +130,7 @@ class SyncConnection:
         """The next binary message.
 
         Raises:
-            StopAsyncIteration: the client has gone.
+            ClientGone: the client has gone.
             ProtocolError: the client sent text.
         """
         if self._ended is not None:
@@ -142,7 +139,7 @@ class SyncConnection:
         message = await self._receive()
         self.is_listened_to = False
         if message["type"] == "websocket.disconnect":
-            raise StopAsyncIteration
+            raise ClientGone
         data = message.get("bytes")
         if data is None:
             raise ProtocolError(
@@ -153,10 +150,10 @@ class SyncConnection:
     async def arrived(self, limit: int) -> list[bytes]:
         """The messages that are here already, at most so many."""
         messages: list[bytes] = []
-        while len(messages) < limit and self._waiting() and self._ended is None:
+        while len(messages) < limit and self.line.queue.qsize() and self._ended is None:
             try:
                 messages.append(await self.recv())
-            except (StopAsyncIteration, ProtocolError) as end:
+            except (ClientGone, ProtocolError) as end:
                 self._ended = end
         return messages
 
@@ -164,12 +161,6 @@ class SyncConnection:
         """Wait until the next message may be taken in."""
         if (seconds := self.rests_until - self._loop.time()) > 0:
             await asyncio.sleep(seconds)
-
-    def __aiter__(self) -> SyncConnection:
-        return self
-
-    async def __anext__(self) -> bytes:
-        return await self.recv()
 
     def finish(self, goodbye: CloseFrame) -> None:
         """Say goodbye and hang up; the first reason counts."""

@@ -1,4 +1,4 @@
-"""The sync endpoint: from an ASGI connection to a room."""
+"""The sync endpoint: from an ASGI connection to the room of a context."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ import asyncio
 import logging
 from typing import Any, Final
 
-from pycrdt import Channel
-from pycrdt.websocket import ASGIServer, WebsocketServer
+from pycrdt.websocket import WebsocketServer
 
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.scope import (
-    CUT_EXTENSION,
-    GUARD,
-    RECEIVE_EXTENSION,
-    WAITING_EXTENSION,
-)
+from antiphon_kernel.server.scope import CONNECTION, GUARD
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
     Receive,
@@ -33,61 +27,20 @@ from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 FAREWELL_SECONDS: Final = 1.0
 
 
-class SyncServer(WebsocketServer):
-    """A room for each context that somebody follows; rooms go when the last client has left."""
+class SyncEndpoint(WebsocketServer):
+    """The ASGI application behind `/sync/{context}`.
+
+    It has a room for each context that somebody follows; rooms go when the last client has left.
+    """
 
     rooms: dict[str, Room]  # type: ignore[assignment]
 
-    def __init__(self, kernel: Kernel, limits: ServerLimits) -> None:
-        super().__init__(log=logging.getLogger("antiphon.sync"))
-        self._kernel = kernel
-        self._limits = limits
-        kernel.journal.files_lost.listen(self._dismiss_all)
-
-    def _dismiss_all(self, error: AntiphonError) -> None:
-        for room in self.rooms.values():
-            room.dismiss(_storage_lost(error))
-
-    async def _open_room(self, name: str) -> Room:
-        """Return the room of the context that `name` (a label or an id) refers to."""
-        context = await self._kernel.recent_context(name)
-        room = self.rooms.get(context.id)
-        if room is None or room.context is not context:
-            room = self.rooms[context.id] = Room(context, self._limits, self.log)
-        return room
-
-    async def serve(self, websocket: Channel) -> None:
-        """Bring a client to its room and stay until it leaves."""
-        room = await self._open_room(websocket.path)
-        try:
-            await room.serve(websocket)
-        finally:
-            if not room.clients:
-                if self.rooms.get(room.context.id) is room:
-                    del self.rooms[room.context.id]
-                await room.stop()
-
-    async def stop(self) -> None:
-        """Say goodbye to everyone, and give them a moment to hear it."""
-        rooms = tuple(self.rooms.values())
-        for room in rooms:
-            room.dismiss(CloseFrame(CloseCode.RESTART, SHUTTING_DOWN))
-        goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
-        if goodbyes:
-            await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
-            for goodbye in goodbyes:
-                goodbye.cancel()
-
-
-class SyncEndpoint(ASGIServer):
-    """The ASGI application behind `/sync/{context}`."""
-
     def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
-        self.server = SyncServer(kernel, limits)
-        super().__init__(self.server)
+        super().__init__(log=logging.getLogger("antiphon.sync"))
         self._kernel = kernel
         self._access = access
         self._limits = limits
+        kernel.journal.files_lost.listen(self._dismiss_all)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Let a client in, or tell it in a close frame why not."""
@@ -104,42 +57,58 @@ class SyncEndpoint(ASGIServer):
                 if lost is not None:
                     await hang_up(send, _storage_lost(lost))
                     return
-                extensions = scope.get("extensions") or {}
-                receiving = extensions.get(RECEIVE_EXTENSION, {})
                 connection = SyncConnection(
                     scope["path_params"]["context"],
                     visit.actor,
                     receive,
                     send,
-                    extensions.get(CUT_EXTENSION, {}).get("cut", _nothing),
                     scope[GUARD].send_now,
-                    extensions.get(WAITING_EXTENSION, {}).get("waiting", int),
-                    receiving.get("deliver_to", _nothing),
-                    receiving.get("hold", _nothing),
+                    scope[CONNECTION],
                     self._limits,
                     wants_acks=visit.query.get("ack") == "1",
                 )
-                await self.server.serve(connection)
+                await self._serve(connection)
         except AntiphonError as error:
             # The handshake has no room for a code: only a close frame has.
             if not accepted:
                 await send({"type": "websocket.accept"})
+            code, reason = CloseCode.NOT_FOUND, f"{error.code}: {error.message}"
             if isinstance(error, AuthenticationError):
-                await _reject(send, error.close_code, error.message)
-                return
-            limited = error.code is ErrorCode.RATE_LIMITED
-            code = CloseCode.TRY_AGAIN_LATER if limited else CloseCode.NOT_FOUND
-            await _reject(send, code, f"{error.code}: {error.message}")
+                code, reason = error.close_code, error.message
+            elif error.code is ErrorCode.RATE_LIMITED:
+                code = CloseCode.TRY_AGAIN_LATER
+            await hang_up(send, CloseFrame(code, reason))
+
+    async def _serve(self, connection: SyncConnection) -> None:
+        """Bring a client to the room of the context that it names, and stay until it leaves."""
+        context = await self._kernel.recent_context(connection.path)
+        room = self.rooms.get(context.id)
+        if room is None or room.context is not context:
+            room = self.rooms[context.id] = Room(context, self._limits, self.log)
+        try:
+            await room.serve(connection)
+        finally:
+            if not room.clients:
+                if self.rooms.get(context.id) is room:
+                    del self.rooms[context.id]
+                await room.stop()
+
+    def _dismiss_all(self, error: AntiphonError) -> None:
+        for room in self.rooms.values():
+            room.dismiss(_storage_lost(error))
+
+    async def stop(self) -> None:
+        """Say goodbye to everyone, and give them a moment to hear it."""
+        rooms = tuple(self.rooms.values())
+        for room in rooms:
+            room.dismiss(CloseFrame(CloseCode.RESTART, SHUTTING_DOWN))
+        goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
+        if goodbyes:
+            await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
+            for goodbye in goodbyes:
+                goodbye.cancel()
 
 
 def _storage_lost(error: AntiphonError) -> CloseFrame:
     """Return the end of every client's connection."""
     return CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, error.message)
-
-
-async def _reject(send: Send, code: CloseCode, reason: str) -> None:
-    await hang_up(send, CloseFrame(code, reason))
-
-
-def _nothing(*_: object) -> None:
-    """A server without an extension closes when it likes, and delivers nothing ahead."""

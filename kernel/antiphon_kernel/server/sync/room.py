@@ -13,8 +13,6 @@ from functools import partial
 from logging import Logger
 from typing import Final
 
-from pycrdt import Channel
-
 from antiphon_kernel.contexts import (
     Applied,
     Context,
@@ -27,7 +25,12 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster
 from antiphon_kernel.server.sync.coalesce import UpdateBatch, coalesce
-from antiphon_kernel.server.sync.connection import CloseFrame, ProtocolError, SyncConnection
+from antiphon_kernel.server.sync.connection import (
+    ClientGone,
+    CloseFrame,
+    ProtocolError,
+    SyncConnection,
+)
 from antiphon_kernel.server.sync.writer import ask, broadcast, presence_frame, send
 from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -103,39 +106,41 @@ class Room:
 
     # One client
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, client: SyncConnection) -> None:
         """Speak with one client until it goes; whatever it does, nobody else notices."""
-        assert isinstance(channel, SyncConnection)
-        self.clients.add(channel)
+        self.clients.add(client)
         writer = asyncio.create_task(
-            send(channel, self.context, self._recent, self._awareness, self.log), name="sync writer"
+            send(client, self.context, self._recent, self._awareness, self.log), name="sync writer"
         )
-        channel.deliver_to(partial(self._receive_now, channel))
+        client.line.deliver = partial(self._receive_now, client)
         try:
-            await self._read(channel)
+            await self._read(client)
+        except ClientGone:
+            pass
         except ProtocolError as error:
-            channel.finish(CloseFrame(error.code, error.reason))
+            client.finish(CloseFrame(error.code, error.reason))
         except OSError:
             self.log.debug("a sync client dropped its connection")
         except Exception:
             self.log.exception("serving a sync client failed")
-            channel.finish(_failure())
+            client.finish(_failure())
         finally:
-            channel.deliver_to(None)
-            self._awareness.leave(channel)
-            if channel.goodbye is None:
+            client.line.deliver = None
+            self._awareness.leave(client)
+            if client.goodbye is None:
                 writer.cancel()
             _, unheard = await asyncio.wait([writer], timeout=_GOODBYE_SECONDS)
             if unheard:
                 writer.cancel()
-                channel.cut()
-            self.clients.discard(channel)
+                client.cut()
+            self.clients.discard(client)
             if not self.clients:
                 self.empty.set()
 
     async def _read(self, client: SyncConnection) -> None:
         turn_ends = self._loop.time() + self._limits.time_slice
-        async for message in client:
+        while True:
+            message = await client.recv()
             await client.rest()
             messages = [message, *await client.arrived(self._limits.merged_updates)]
             if client.joined and not self.context.structure.ready:
@@ -180,7 +185,7 @@ class Room:
                 self.log.exception("serving a sync client failed")
                 client.finish(_failure())
             if taken and (seconds := client.pause.after(taken)) > 0:
-                client.hold(seconds)
+                client.line.hold(seconds)
         return taken
 
     def _is_free(self, client: SyncConnection) -> bool:
