@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import httpx2
 from anthropic import AsyncAnthropic
-from anthropic.resources.beta import AsyncBeta
-from anthropic.resources.beta.messages import AsyncMessages
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.profiles.anthropic import AnthropicModelProfile
@@ -29,27 +26,6 @@ MARKS: Final = 4
 LEAST_THINKING: Final = 1_024
 
 
-class WholeBodyAnthropic(AsyncAnthropic):
-    """Client whose library is not given the conversation."""
-
-    @cached_property
-    def beta(self) -> AsyncBeta:
-        """Return the beta API, which is that of the model layer."""
-        return _Beta(self)
-
-
-class _Beta(AsyncBeta):
-    @cached_property
-    def messages(self) -> AsyncMessages:
-        return _WholeMessages(self._client)
-
-
-class _WholeMessages(AsyncMessages):
-    async def create(self, **params: Any) -> Any:
-        hold_back("messages", params.pop("messages"))
-        return await super().create(messages=[], **params)
-
-
 class MessagesModel(LibraryModel):
     """Model behind Messages."""
 
@@ -57,12 +33,13 @@ class MessagesModel(LibraryModel):
 
     def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
         """Return the library's model."""
-        service = WholeBodyAnthropic(
+        service = AsyncAnthropic(
             api_key=key,
             base_url=self.config.base_url or ANTHROPIC_URL,
             http_client=client,
             max_retries=0,
         )
+        hold_back(service.beta.messages, "messages")
         # Without this the library asks again by itself when a thinking block is refused.
         profile = AnthropicModelProfile(anthropic_binds_thinking_blocks=False)
         provider = AnthropicProvider(anthropic_client=service)

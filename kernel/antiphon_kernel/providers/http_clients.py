@@ -76,15 +76,21 @@ def building_request() -> Iterator[None]:
             _building.reset(token)
 
 
-def hold_back(name: str, value: Any) -> None:
-    """Have the client that sends the request being built put a member into its body.
+def hold_back(resource: Any, name: str) -> None:
+    """Have the client that sends what a resource creates put a member into its body, as it is.
 
     The libraries look through the whole of a conversation, for fields to rename or to encode, and
     find none in what the model layer has made: a second for 10,000 messages.
     """
-    building = _building.get()
-    assert building is not None, "no request is being built"
-    building.whole[name] = value
+    create = resource.create
+
+    async def create_without(**params: Any) -> Any:
+        building = _building.get()
+        assert building is not None, "no request is being built"
+        building.whole[name] = params.pop(name)
+        return await create(**{name: []}, **params)
+
+    resource.create = create_without
 
 
 @contextmanager
@@ -121,11 +127,9 @@ class ServiceClient(httpx2.AsyncClient):
         stream = response.stream
         if not response.is_closed:
             assert isinstance(stream, httpx2.AsyncByteStream)
-            response.stream = (
-                _AnswerStream(stream, self._terminator)
-                if response.is_success
-                else _ErrorStream(stream)
-            )
+            is_answer = response.is_success
+            pieces = _whole(stream, self._terminator) if is_answer else _beginning(stream)
+            response.stream = _AnswerStream(stream, pieces)
         return response
 
 
@@ -146,51 +150,48 @@ class RequestRecorder(httpx2.AsyncClient):
         raise httpx2.ConnectError("not to be sent", request=request)
 
 
-class _ErrorStream(httpx2.AsyncByteStream):
-    """Body of an answer that says why a request has failed: its beginning."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = ERROR_BYTES
-        async for piece in self._stream:
-            yield piece[:left]
-            left -= len(piece)
-            if left <= 0:
-                return
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
+@dataclass(slots=True)
 class _AnswerStream(httpx2.AsyncByteStream):
-    """Body of an answer; its end is an error unless the terminator was in it, if there is one."""
+    """Body of an answer, whose pieces are looked at on their way."""
 
-    def __init__(
-        self, stream: httpx2.AsyncByteStream, terminator: re.Pattern[bytes] | None
-    ) -> None:
-        self._stream = stream
-        self._terminator = terminator
+    stream: httpx2.AsyncByteStream
+    pieces: AsyncIterator[bytes]
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        tail = b""
-        is_whole = self._terminator is None
-        line = 0
-        async for piece in self._stream:
-            begin = piece.rfind(b"\n") + 1
-            line = len(piece) - begin if begin else line + len(piece)
-            if line > LINE_BYTES:
-                raise httpx2.RemoteProtocolError(
-                    f"a line of the answer has more than {LINE_BYTES:,} bytes"
-                )
-            if self._terminator is not None:
-                tail += piece
-                is_whole = is_whole or self._terminator.search(tail) is not None
-                tail = tail[-TAIL:]
-            yield piece
-        if not is_whole:
-            raise httpx2.RemoteProtocolError("the answer ended before its last event")
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self.pieces
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self.stream.aclose()
+
+
+async def _beginning(stream: httpx2.AsyncByteStream) -> AsyncIterator[bytes]:
+    """Yield the beginning of a body that says why a request has failed."""
+    left = ERROR_BYTES
+    async for piece in stream:
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+async def _whole(
+    stream: httpx2.AsyncByteStream, terminator: re.Pattern[bytes] | None
+) -> AsyncIterator[bytes]:
+    """Yield a body; its end is an error unless the terminator was in it, if there is one."""
+    tail = b""
+    is_whole = terminator is None
+    line = 0
+    async for piece in stream:
+        begin = piece.rfind(b"\n") + 1
+        line = len(piece) - begin if begin else line + len(piece)
+        if line > LINE_BYTES:
+            raise httpx2.RemoteProtocolError(
+                f"a line of the answer has more than {LINE_BYTES:,} bytes"
+            )
+        if terminator is not None:
+            tail += piece
+            is_whole = is_whole or terminator.search(tail) is not None
+            tail = tail[-TAIL:]
+        yield piece
+    if not is_whole:
+        raise httpx2.RemoteProtocolError("the answer ended before its last event")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Final, Literal
 
 import httpx2
 from openai import AsyncOpenAI
-from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.resources.responses import AsyncResponses
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import (
     OpenAIChatModel,
@@ -38,36 +35,12 @@ def reasoning_effort(tokens: int) -> Literal["none", "low", "medium", "high"]:
     return "low" if tokens <= LOW else "medium" if tokens <= MEDIUM else "high"
 
 
-class WholeBodyClient(AsyncOpenAI):
-    """Client whose library is not given the conversation."""
-
-    @cached_property
-    def chat(self) -> AsyncChat:
-        """Return the Chat Completions."""
-        return _Chat(self)
-
-    @cached_property
-    def responses(self) -> AsyncResponses:
-        """Return the Responses."""
-        return _Responses(self)
-
-
-class _Chat(AsyncChat):
-    @cached_property
-    def completions(self) -> AsyncCompletions:
-        return _Completions(self._client)
-
-
-class _Completions(AsyncCompletions):
-    async def create(self, **params: Any) -> Any:
-        hold_back("messages", params.pop("messages"))
-        return await super().create(messages=[], **params)
-
-
-class _Responses(AsyncResponses):
-    async def create(self, **params: Any) -> Any:
-        hold_back("input", params.pop("input"))
-        return await super().create(input=[], **params)
+def _provider(base_url: str | None, client: httpx2.AsyncClient, key: str) -> OpenAIProvider:
+    url = base_url or OPENAI_URL
+    service = AsyncOpenAI(api_key=key, base_url=url, http_client=client, max_retries=0)
+    hold_back(service.chat.completions, "messages")
+    hold_back(service.responses, "input")
+    return OpenAIProvider(openai_client=service)
 
 
 class ResponsesModel(LibraryModel):
@@ -75,9 +48,7 @@ class ResponsesModel(LibraryModel):
 
     def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
         """Return the library's model."""
-        url = self.config.base_url or OPENAI_URL
-        service = WholeBodyClient(api_key=key, base_url=url, http_client=client, max_retries=0)
-        provider = OpenAIProvider(openai_client=service)
+        provider = _provider(self.config.base_url, client, key)
         return OpenAIResponsesModel(self.config.model, provider=provider)
 
     def settings(self, prompt: ModelPrompt) -> OpenAIResponsesModelSettings:
@@ -98,14 +69,10 @@ class ChatModel(LibraryModel):
     def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
         """Return the library's model."""
         url = self.config.base_url
-        service = WholeBodyClient(
-            api_key=key, base_url=url or OPENAI_URL, http_client=client, max_retries=0
-        )
         # Servers of others know `max_tokens` only, and refuse fields that they do not know.
         profile = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=url is None)
-        return OpenAIChatModel(
-            self.config.model, provider=OpenAIProvider(openai_client=service), profile=profile
-        )
+        provider = _provider(url, client, key)
+        return OpenAIChatModel(self.config.model, provider=provider, profile=profile)
 
     def settings(self, prompt: ModelPrompt) -> OpenAIChatModelSettings:
         """Return the settings of a request."""

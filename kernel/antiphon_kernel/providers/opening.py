@@ -22,20 +22,13 @@ if TYPE_CHECKING:
 SILENCE: Final = 600.0
 """Seconds without a byte after which a server is gone; a small one may read for minutes."""
 
-_EXTRAS: Final = {
-    ModelKind.ANTHROPIC: "anthropic",
-    ModelKind.OPENAI: "openai",
-    ModelKind.OPENAI_CHAT: "openai",
-    ModelKind.GOOGLE: "google",
+_SERVICES: Final = {
+    ModelKind.ANTHROPIC: ("anthropic", "ANTHROPIC_API_KEY"),
+    ModelKind.OPENAI: ("openai", "OPENAI_API_KEY"),
+    ModelKind.OPENAI_CHAT: ("openai", "OPENAI_API_KEY"),
+    ModelKind.GOOGLE: ("google", "GEMINI_API_KEY"),
 }
-"""Extra of this package with the library of a kind of model."""
-
-_KEYS: Final = {
-    ModelKind.ANTHROPIC: "ANTHROPIC_API_KEY",
-    ModelKind.OPENAI: "OPENAI_API_KEY",
-    ModelKind.OPENAI_CHAT: "OPENAI_API_KEY",
-    ModelKind.GOOGLE: "GEMINI_API_KEY",
-}
+"""For each kind of model, the extra of this package with its library, and where its key is."""
 
 
 class LibraryMissing(AntiphonError):
@@ -45,7 +38,7 @@ class LibraryMissing(AntiphonError):
         super().__init__(
             ErrorCode.INVALID_PARAMS,
             f"Models of kind {kind} need a library that is not installed ({cause}):"
-            f" run  pip install 'antiphon[{_EXTRAS[kind]}]'",
+            f" run  pip install 'antiphon[{_SERVICES[kind][0]}]'",
         )
 
 
@@ -53,15 +46,11 @@ def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemotePro
     """Return the provider of a model; imports and sends nothing.
 
     Args:
+        config: of any model but a scripted one, which is not asked but played.
         silence: seconds without a byte after which an answer is taken to be cut.
-
-    Raises:
-        ValueError: of a scripted model.
     """
     if config.kind is ModelKind.LOCAL:
         return LocalProvider(config, lambda chat: open_provider(chat, silence=silence))
-    if config.kind not in _EXTRAS:
-        raise ValueError(f"models of kind {config.kind} are not asked but played")
     return RemoteModel(config, silence)
 
 
@@ -78,7 +67,9 @@ class RemoteModel:
         """Yield the events of one round."""
         if self._config.key is None and self._config.base_url is None:
             kind = self._config.kind
-            message = f"Models of kind {kind} need a key: set {_KEYS[kind]}, or name it in config"
+            message = (
+                f"Models of kind {kind} need a key: set {_SERVICES[kind][1]}, or name it in config"
+            )
             yield ProviderError(message, ErrorKind.UNAUTHORISED)
             return
         try:

@@ -16,6 +16,7 @@ from antiphon_kernel.config import (
     with_known_limits,
 )
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
+from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
 from antiphon_kernel.text.mentions import mentions
@@ -222,12 +223,6 @@ def open_model(config: ModelConfig) -> Provider:
     """
     if config.kind is ModelKind.SCRIPTED:
         return ScriptedProvider([load_recording(Path(config.model))])
-    from antiphon_kernel.providers.opening import open_provider
-
-    if config.kind is ModelKind.LOCAL:
-        from antiphon_kernel.providers.local import LocalProvider
-
-        return LocalProvider(config, open_provider)
     return open_provider(config)
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from google.genai import Client
 
 from antiphon_kernel.layout import BlockPosition
 from antiphon_kernel.messages import (
@@ -152,7 +151,7 @@ async def test_contents_are_those_that_the_library_itself_makes(
     )
     body = await sent(wire, model(GOOGLE), GOOGLE, prompt)
     assert "thoughtSignature" in str(body)
-    monkeypatch.setattr("antiphon_kernel.providers.google.UncheckedClient", Client)
+    monkeypatch.setattr("antiphon_kernel.providers.google.send_unchecked", lambda models: None)
     assert await sent(wire, model(GOOGLE), GOOGLE, prompt) == body
 
 
