@@ -28,7 +28,7 @@ from antiphon_kernel.uninterruptible import run_uninterrupted
 class PermissionRequest:
     """A call that a model wants to be run, whose block is there and pending."""
 
-    context_id: str
+    context: Context
     call_block: str
     model: str
     """Id of the model's principal."""
@@ -40,23 +40,8 @@ class PermissionRequest:
     """Author of the message that is answered: the call has their rights, and they may decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionDecision:
-    """Whether a call may run."""
-
-    is_allowed: bool
-    reason: str = ""
-    """The reason of a refusal, as the model is told it."""
-
-
-_ALLOWED: Final = PermissionDecision(is_allowed=True)
-_CHANGED: Final = PermissionDecision(
-    is_allowed=False,
-    reason="It was changed or hidden while it waited for a person's decision.",
-)
-_NOT_STORED: Final = PermissionDecision(
-    is_allowed=False, reason="A person's decision about it could not be stored."
-)
+_CHANGED: Final = "It was changed or hidden while it waited for a person's decision."
+_NOT_STORED: Final = "A person's decision about it could not be stored."
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +49,8 @@ class _Waiting:
     """A turn that waits for the decision about one call."""
 
     request: PermissionRequest
-    decided: asyncio.Future[PermissionDecision] = field(default_factory=asyncio.Future)
+    decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
+    """The reason of a refusal; None if it may run."""
     withdrawn: ToolPermission | None = None
     """The stored request, once nobody may decide about it any more."""
 
@@ -91,56 +77,51 @@ class PermissionDesk:
     def is_waited_for(self, context: str, username: str) -> bool:
         """Return whether a model's turn in a context waits for a person's decision."""
         return any(
-            one.request.context_id == context
+            one.request.context.id == context
             and self._kernel.members.find(one.request.model).username == username
             for one in self._waiting.values()
         )
 
     # Turns
 
-    async def decide(self, request: PermissionRequest) -> PermissionDecision:
-        """Return the decision on a call; waits for a person where one has to decide.
+    async def decide(self, request: PermissionRequest) -> str | None:
+        """Return why a call may not run, as the model is told it; None if it may.
 
-        When cancelled, the request is withdrawn: nobody can decide it any more.
+        Waits for a person where one has to decide. When cancelled, the request is withdrawn:
+        nobody can decide it any more.
         """
         stored = self._stored.of(request.call_block)
         if stored is not None:  # asked before the kernel was started again
-            same = (stored.tool, stored.arguments) == (
-                request.tool,
-                canonical_arguments(request.arguments),
-            )
-            if same:
+            wanted = (request.tool, canonical_arguments(request.arguments))
+            if (stored.tool, stored.arguments) == wanted:
                 return await self._wait(request)
             await self.abandon(stored)
             return _CHANGED
         permit = await self._permit(request)
         if permit is ToolPermit.DENY:
-            return PermissionDecision(
-                is_allowed=False,
-                reason=f"The policy of this kernel denies {request.tool} to this model.",
-            )
+            return f"The policy of this kernel denies {request.tool} to this model."
         if permit is ToolPermit.ALLOW:
-            return _ALLOWED
+            return None
         rule = self._rule_for(request)
         if rule is None:
             return await self._wait(request)
         by = self._kernel.members.find(str(rule.decided_by))
         self._note(
-            await self._kernel.context(request.context_id),
+            request.context,
             self._kernel.system,
             request.call_block,
             permission=CallPermission.ALWAYS,
             runs_for=request.asker.session.principal.username,
             decided_by=by.username,
         )
-        return _ALLOWED
+        return None
 
     async def _permit(self, request: PermissionRequest) -> ToolPermit:
         policy = self._policy_of(request.model)
         permit = policy.permit(request.tool)
         if permit is None:
             harmless = await is_harmless(
-                self._kernel, request.context_id, request.tool, request.arguments
+                self._kernel, request.context.id, request.tool, request.arguments
             )
             permit = ToolPermit.ALLOW if harmless else ToolPermit.ASK
         if permit is ToolPermit.ASK and request.tool == SHELL:
@@ -151,7 +132,7 @@ class PermissionDesk:
 
     def _rule_for(self, request: PermissionRequest) -> ToolPermission | None:
         """Return the rule that allows a call; whoever made it may still decide about this one."""
-        wanted = (request.context_id, request.model, request.tool)
+        wanted = (request.context.id, request.model, request.tool)
         arguments = canonical_arguments(request.arguments)
         asker = request.asker.session.principal
         for rule in self._stored.rules():
@@ -163,17 +144,19 @@ class PermissionDesk:
                 return rule
         return None
 
-    async def _wait(self, request: PermissionRequest) -> PermissionDecision:
+    async def _wait(self, request: PermissionRequest) -> str | None:
         """Wait for a person's decision, as long as the call could run for whoever prompted it."""
         asker, needs = request.asker, self.needs(request.tool)
-        waiting = _Waiting(request)
-        context = await self._kernel.context(request.context_id)
-        unlisten = context.applied.listen(partial(self._look, context, waiting))
+        waiting, context = _Waiting(request), request.context
+        unlisten = context.applied.listen(partial(self._look, waiting))
         try:
-            decision = await asker.run(needs, partial(self._ask, context, waiting))
+            return await asker.run(needs, partial(self._ask, waiting))
         except AskerDismissed as error:
             self._withdraw(waiting)
-            decision = PermissionDecision(is_allowed=False, reason=_not_theirs(error, needs))
+            return (
+                f"This turn answers a message of {error.asker}, and the call takes the right to"
+                f" {needs}."
+            )
         except asyncio.CancelledError:
             if not self._is_closing:
                 self._withdraw(waiting)
@@ -183,7 +166,6 @@ class PermissionDesk:
             self._waiting.pop(request.call_block, None)
             if waiting.withdrawn is not None:
                 await run_uninterrupted(self._forget(context, waiting.withdrawn))
-        return decision
 
     async def prompt_of(self, stored: ToolPermission) -> str | None:
         """Return the block that is answered by a call that waits; None if it cannot go on.
@@ -216,9 +198,10 @@ class PermissionDesk:
             fields = {"block_id": stored.call, "status": Status.ERROR, "stop_reason": INTERRUPTED}
             await self._kernel.call(self._kernel.system, "block.status", fields)
 
-    async def _ask(self, context: Context, waiting: _Waiting) -> PermissionDecision:
+    async def _ask(self, waiting: _Waiting) -> str | None:
         """Ask for a decision, where everybody sees it, and return it."""
         request, asker = waiting.request, waiting.request.asker.session
+        context = request.context
         if not self._stored.is_undecided(request.call_block):
             await run_uninterrupted(
                 self._stored.ask(
@@ -242,12 +225,12 @@ class PermissionDesk:
             )
         return await waiting.decided
 
-    def _look(self, context: Context, waiting: _Waiting, applied: Applied) -> None:
+    def _look(self, waiting: _Waiting, applied: Applied) -> None:
         """Withdraw a call that is no longer what people were shown."""
         call = waiting.request.call_block
         if call not in self._waiting or call not in applied.versions:
             return
-        header = context.document.header(call)
+        header = waiting.request.context.document.header(call)
         changes = (one.block for change in applied.changes for one in change.texts)
         if call in changes or header.excluded or header.status != Status.PENDING:
             self._withdraw(waiting)
@@ -327,33 +310,25 @@ class PermissionDesk:
         # Up to here, and to the end of `take`, nobody else is at work: there is one decision.
         on_disk = self._note(context, by, call, permission=permission, decided_by=who)
         self._stored.take(call)
-        decision = _ALLOWED
+        refusal = None
         if permission is CallPermission.DENIED:
-            said = f"{who} said no: {reason}" if reason else f"{who} said no."
-            decision = PermissionDecision(is_allowed=False, reason=said)
-        await run_uninterrupted(self._carry_out(waiting, stored, by, permission, decision, on_disk))
+            refusal = f"{who} said no: {reason}" if reason else f"{who} said no."
 
-    async def _carry_out(
-        self,
-        waiting: _Waiting,
-        stored: ToolPermission,
-        by: Actor,
-        permission: CallPermission,
-        decision: PermissionDecision,
-        on_disk: asyncio.Future[None],
-    ) -> None:
-        """Let the turn go on once the decision is on disk."""
-        outcome = _NOT_STORED
-        try:
-            await asyncio.shield(on_disk)
-            if permission is CallPermission.ALWAYS:
-                await self._stored.allow_always(stored, by.principal.id)
-            else:
-                await self._stored.forget(stored)
-            outcome = decision
-        finally:
-            if not waiting.decided.done():
-                waiting.decided.set_result(outcome)
+        async def carry_out() -> None:
+            """Let the turn go on once the decision is on disk."""
+            outcome: str | None = _NOT_STORED
+            try:
+                await asyncio.shield(on_disk)
+                if permission is CallPermission.ALWAYS:
+                    await self._stored.allow_always(stored, by.principal.id)
+                else:
+                    await self._stored.forget(stored)
+                outcome = refusal
+            finally:
+                if not waiting.decided.done():
+                    waiting.decided.set_result(outcome)
+
+        await run_uninterrupted(carry_out())
 
     async def revoke(self, rule: ToolPermission, by: Actor) -> None:
         """End a rule on behalf of a person.
@@ -371,10 +346,6 @@ class PermissionDesk:
             )
             await asyncio.shield(on_disk)
         await run_uninterrupted(self._stored.forget(rule))
-
-
-def _not_theirs(error: AskerDismissed, needs: Permission) -> str:
-    return f"This turn answers a message of {error.asker}, and the call takes the right to {needs}."
 
 
 def _not_asked(call: str, header: BlockHeader) -> AntiphonError:

@@ -104,40 +104,28 @@ def instruction_tokens(system: str, tools: tuple[ToolDefinition, ...]) -> int:
     return estimate_text(system) + estimate_tools(schemas)
 
 
+@dataclass(eq=False, slots=True)
 class PromptReader:
     """Reads a context for one turn of one model."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        context: Context,
-        model: AnsweringModel,
-        principal: str,
-        *,
-        prompt: str | None = None,
-        system: str = "",
-        tools: tuple[ToolDefinition, ...] = (),
-        budget: int | None = None,
-    ) -> None:
-        """
-        Args:
-            principal: id of the model's principal.
-            prompt: the block that is answered; the last message if None.
-            budget: tokens that a request may have, if that is less than the model takes.
-        """
-        self._budget = budget
-        self._kernel = kernel
-        self._context = context
-        self._model = model
-        self._principal = principal
-        self._prompt = prompt
-        self._system = system
-        self._tools = tools
+    kernel: Kernel
+    context: Context
+    model: AnsweringModel
+    principal: str
+    """Id of the model's principal."""
+    prompt: str | None
+    """The block that is answered; the last message if None."""
+    system: str
+    tools: tuple[ToolDefinition, ...]
+    most_tokens: int | None
+    """Tokens that a request may have, if that is less than the model takes."""
+    announced: Callable[[Announcement], Announcement] = lambda announcement: announcement
+    """Completes an announcement."""
 
     @property
     def window(self) -> ModelWindow | None:
         """Return the limits of the model; None if they are not known."""
-        config = self._model.config
+        config = self.model.config
         return config.window if config is not None else None
 
     @property
@@ -145,82 +133,74 @@ class PromptReader:
         """Return the tokens that a request may have; None if that is not known."""
         window = self.window
         if window is None:
-            return self._budget
+            return self.most_tokens
         most = window.input if window.total is None else min(window.input, window.total)
         if not window.separate or window.total is not None:
             most -= min(self._wanted or window.output, most // _ANSWER_SHARE)
-        return most if self._budget is None else min(most, self._budget)
+        return most if self.most_tokens is None else min(most, self.most_tokens)
 
-    async def read(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
-        """Return the prompt as it is now, without anything done about its size.
-
-        Args:
-            announced: completes the announcement.
-        """
-        context = self._context
+    async def read(self) -> ReadPrompt:
+        """Return the prompt as it is now, without anything done about its size."""
+        context = self.context
         await current_layout(context)
-        version, is_plain = context.seq, not self._tools
-        reading = layout_of(context).read(self._principal, live=self._live(), is_plain=is_plain)
+        version, is_plain = context.seq, not self.tools
+        reading = layout_of(context).read(self.principal, live=self._live(), is_plain=is_plain)
         if not is_plain:
-            reading = replace(reading, tail=await self._tail(reading, announced))
+            reading = replace(reading, tail=await self._tail(reading))
         with without_collection():
             conversation = reading.request()
         prompt = ModelPrompt(
             conversation,
-            self._system,
-            self._tools,
+            self.system,
+            self.tools,
             await self._files(conversation),
             self._wanted or _DEFAULT_ANSWER,
         )
-        read = ReadPrompt(prompt, reading, version, self._model.calibration)
+        read = ReadPrompt(prompt, reading, version, self.model.calibration)
         if self.window is None:
             return read
         most = clamp_max_tokens(self._wanted or self.window.output, self.window, read.estimate)
         return replace(read, prompt=replace(prompt, max_tokens=most))
 
-    async def _tail(
-        self, reading: LayoutReading, announced: Callable[[Announcement], Announcement]
-    ) -> LayoutTail:
-        context = self._context
+    async def _tail(self, reading: LayoutReading) -> LayoutTail:
+        context = self.context
         announcement = await read_announcement(
             context,
-            self._principal,
+            self.principal,
             reading.items,
-            self._kernel.clock.now_ms(),
-            self._model.looked.get(context.id),
+            self.kernel.clock.now_ms(),
+            self.model.looked.get(context.id),
         )
-        return LayoutTail(shown_sources(context.document), announced(announcement))
+        return LayoutTail(shown_sources(context.document), self.announced(announcement))
 
-    async def read_within(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
+    async def read_within(self) -> ReadPrompt:
         """Return the prompt as it is now, compacted first if it is larger than the model takes.
 
         Raises:
             AntiphonError: context_too_long, before anything is sent, if that is not enough.
         """
-        read, budget = await self.read(announced), self.budget
+        read, budget = await self.read(), self.budget
         if budget is None or read.estimate <= budget:
             return read
         for _ in range(_COMPACTIONS):
             await self.compact(read, budget)
-            read = await self.read(announced)
+            read = await self.read()
             if read.estimate <= budget:
                 return read
         raise self._too_long(read)
 
-    async def read_compacted(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
+    async def read_compacted(self) -> ReadPrompt:
         """Return the prompt after a compaction, because the last one did not fit, unnoticed.
 
         Raises:
             AntiphonError: context_too_long.
         """
-        read = await self.read(announced)
+        read = await self.read()
         aim = int(read.estimate * _SMALLER)
         await self.compact(read, min(aim, self.budget or aim))
-        return await self.read_within(announced)
+        return await self.read_within()
 
-    async def read_smaller(
-        self, refused: ReadPrompt, announced: Callable[[Announcement], Announcement]
-    ) -> ReadPrompt:
+    async def read_smaller(self, refused: ReadPrompt) -> ReadPrompt:
         """Return a prompt that is smaller than one which the provider has refused.
 
         Raises:
@@ -228,7 +208,7 @@ class PromptReader:
         """
         aim = int(refused.estimate * _SMALLER)
         await self.compact(refused, min(aim, self.budget or aim))
-        read = await self.read(announced)
+        read = await self.read()
         if read.estimate >= refused.estimate or read.blocks >= refused.blocks:
             raise self._too_long(read)
         return read
@@ -241,13 +221,13 @@ class PromptReader:
         """
         reading = read.reading
         weights = sum(weigh(item, reading.reader) for item in reading.items)
-        allowed = int(budget / self._model.calibration.factor)
+        allowed = int(budget / self.model.calibration.factor)
         try:
             for _ in range(_ATTEMPTS):
                 written = await write_summary(
-                    self._kernel,
-                    self._context,
-                    self._kernel.system,
+                    self.kernel,
+                    self.context,
+                    self.kernel.system,
                     budget=allowed,
                     reserved=max(0, read.raw_estimate - weights),
                     live=self._live(),
@@ -260,7 +240,7 @@ class PromptReader:
 
     def _live(self) -> str | None:
         """Return the turn of the block that is answered; None if the last message is."""
-        return layout_of(self._context).turn_of(self._prompt) if self._prompt is not None else None
+        return layout_of(self.context).turn_of(self.prompt) if self.prompt is not None else None
 
     def _too_long(self, read: ReadPrompt) -> AntiphonError:
         """Return the error of a prompt that is not sent."""
@@ -279,7 +259,7 @@ class PromptReader:
     @property
     def _wanted(self) -> int | None:
         """Return the tokens of an answer as they are configured."""
-        config = self._model.config
+        config = self.model.config
         return config.max_tokens if config is not None else None
 
     async def _files(self, conversation: ModelRequest) -> Mapping[str, PromptFile]:
@@ -287,7 +267,7 @@ class PromptReader:
         for message in conversation.messages:
             for block in message.content:
                 if isinstance(block, ImageBlock | DocumentBlock) and block.hash not in files:
-                    data = await self._kernel.journal.blob(block.hash)
+                    data = await self.kernel.journal.blob(block.hash)
                     if data is not None:
                         files[block.hash] = PromptFile(block.media_type, data)
         return files

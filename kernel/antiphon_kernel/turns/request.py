@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import Field
@@ -13,10 +12,10 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import BlockAuthor, BlockPosition
 from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message
-from antiphon_kernel.providers import ModelConfig, RemoteProvider
+from antiphon_kernel.providers import RemoteProvider
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.tools.layout import READING, ReadingParams, read_for_model
-from antiphon_kernel.turns.prompt_reading import ReadPrompt
+from antiphon_kernel.turns.prompt_reading import PromptReader, ReadPrompt
 from antiphon_kernel.turns.runner import find_runner
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.roles import Permission
@@ -79,19 +78,22 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     Its own blocks are messages of the assistant, results of its calls tool messages, everything
     else messages of the user. In a context of several models, name one.
     """
-    context, model, reading = await read_for_model(call, params)
-    asked = await _asked(call, context, model)
+    context, author, reading = await read_for_model(call, params)
+    name, payload = author.name if author is not None else None, None
+    window = params.window.values()
+    asked = await _reader(call, context, author)
     if asked is None:
-        version, conversation, payload = context.seq, reading.request(), None
-        estimated, window = sum(reading.message_tokens()), params.window.values()
+        version, conversation = context.seq, reading.request()
+        estimated = sum(reading.message_tokens())
     else:
-        version, conversation = asked.read.version, asked.read.prompt.conversation
-        estimated, window, payload = (
-            asked.read.estimate,
-            asked.window(params),
-            await asked.payload(),
+        read = await asked.read()
+        version, conversation, estimated = read.version, read.prompt.conversation, read.estimate
+        name, payload = (
+            call.kernel.members.find(asked.principal).username,
+            await _payload(asked, read),
         )
-        model = asked.model
+        if asked.window is not None and not params.window.model_fields_set:
+            window = asked.window
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
     size = sum([part.code_points for part in reading.parts])
@@ -100,7 +102,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     await context.wait_persisted()
     return ContextRequestResult(
         context_version=version,
-        model=model.name if model is not None else None,
+        model=name,
         payload=payload,
         messages=messages,
         cache_marks=list(conversation.marks),
@@ -109,50 +111,32 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _AskedModel:
-    """A model that a service answers for, and what it would be sent."""
-
-    model: BlockAuthor
-    config: ModelConfig
-    provider: RemoteProvider
-    read: ReadPrompt
-
-    def window(self, params: ContextRequestParams) -> ModelWindow:
-        """Return the limits that a request names, else the model's own."""
-        is_named = params.window.model_fields_set
-        known = self.config.window
-        return known if known is not None and not is_named else params.window.values()
-
-    async def payload(self) -> dict[str, Any]:
-        """Return the body of the request, without a key, wherever one may stand in it."""
-        # What says it may import a library.
-        body = await asyncio.to_thread(self.provider.payload, self.read.prompt)
-        text = json.dumps(thaw(body), ensure_ascii=False)
-        key = self.config.key
-        if key is not None and key.value:
-            text = text.replace(json.dumps(key.value, ensure_ascii=False)[1:-1], _MASK)
-        found: dict[str, Any] = json.loads(text)
-        return found
-
-
-async def _asked(call: Call, context: Context, model: BlockAuthor | None) -> _AskedModel | None:
-    """Return the model that would be asked; None of one that no service answers for.
+async def _reader(call: Call, context: Context, author: BlockAuthor | None) -> PromptReader | None:
+    """Return what the model would be asked with; None of one that no service answers for.
 
     Args:
-        model: the one that reads; the context's default one if None.
+        author: the model that reads; the context's default one if None.
     """
     runner = find_runner(call.kernel)
     if runner is None:
         return None
-    name = runner.default_model(context) if model is None else await runner.named(model.id)
+    name = runner.default_model(context) if author is None else await runner.named(author.id)
     if name is None:
         return None
-    answering = await runner.model(name)
-    config, provider = answering.config, answering.provider
-    if config is None or not isinstance(provider, RemoteProvider):
+    model = await runner.model(name)
+    if model.config is None or not isinstance(model.provider, RemoteProvider):
         return None
-    principal = await runner.principal(name)
-    reader = await runner.reader(context, answering, principal.id)
-    author = BlockAuthor(principal.id, principal.username, principal.kind)
-    return _AskedModel(author, config, provider, await reader.read(lambda announced: announced))
+    return await runner.reader(context, model, (await runner.principal(name)).id)
+
+
+async def _payload(asked: PromptReader, read: ReadPrompt) -> dict[str, Any]:
+    """Return the body of the request, without a key, wherever one may stand in it."""
+    provider, config = asked.model.provider, asked.model.config
+    assert isinstance(provider, RemoteProvider) and config is not None
+    # What says it may import a library.
+    body = await asyncio.to_thread(provider.payload, read.prompt)
+    text = json.dumps(thaw(body), ensure_ascii=False)
+    if config.key is not None and config.key.value:
+        text = text.replace(json.dumps(config.key.value, ensure_ascii=False)[1:-1], _MASK)
+    found: dict[str, Any] = json.loads(text)
+    return found

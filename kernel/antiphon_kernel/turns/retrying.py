@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.providers.events import ErrorKind, ProviderError
@@ -33,27 +34,22 @@ def delay_before(attempt: int, error: ProviderError) -> float | None:
     return max(0.0, delay) if delay <= LONGEST_DELAY else None
 
 
+@dataclass(eq=False, slots=True)
 class RetryNotice:
     """The block that says that a request is sent again; models are not given it."""
 
-    def __init__(
-        self,
-        writer: BlockWriter,
-        prompt: str,
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._writer = writer
-        self._prompt = prompt
-        self._sleep = sleep
-        self._block: str | None = None
-        self._reason = ""
-        """Message of the error that the last attempt ended with."""
+    writer: BlockWriter
+    prompt: str
+    sleep: Callable[[float], Awaitable[None]]
+    _block: str | None = None
+    _reason: str = ""
+    """Message of the error that the last attempt ended with."""
 
     async def wait(self, attempt: int, error: ProviderError, seconds: float) -> None:
         """Say why and when the request is sent again, and wait until then."""
-        writer = self._writer
+        writer = self.writer
         if self._block is None:
-            self._block = await writer.create(BlockKind.ERROR, self._prompt)
+            self._block = await writer.create(BlockKind.ERROR, self.prompt)
         said = {
             "attempt": attempt,
             "attempts": ATTEMPTS,
@@ -72,11 +68,11 @@ class RetryNotice:
         self._reason = reason
         text = f"{before}{begin}Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
         writer.describe(self._block, text=text, excluded=True, metadata={RETRY: said})
-        await self._sleep(seconds)
+        await self.sleep(seconds)
 
     async def end(self) -> None:
         """The provider has answered."""
         if self._block is not None:
-            await self._writer.finish(self._block, Status.DONE)
+            await self.writer.finish(self._block, Status.DONE)
             self._block = None
             self._reason = ""

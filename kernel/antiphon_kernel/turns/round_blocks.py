@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.layout import signature_metadata
@@ -20,36 +21,26 @@ from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
 
+@dataclass(eq=False, slots=True)
 class RoundBlocks:
     """The blocks of one round: reasoning, text, and calls with their arguments."""
 
-    def __init__(
-        self,
-        writer: BlockWriter,
-        presence: WriterPresence,
-        prompt: str,
-        number: int,
-        taken: Callable[[], set[str]],
-    ) -> None:
-        """
-        Args:
-            number: of the round, from 0.
-            taken: returns the ids of calls in use on this path; those of this round are added.
-        """
-        self._writer = writer
-        self._presence = presence
-        self._prompt = prompt
-        self._number = number
-        self._taken = taken
-        self._kind: BlockKind | None = None
-        self._block = ""
-        self._thought: list[str] = []
-        self._open: dict[str, RoundCall] = {}
-        self.calls: list[RoundCall] = []
-        self.last: str | None = None
-        """The last block that was begun."""
-        self.has_shown = False
-        """Whether some of the answer is there to be read: text or a call."""
+    writer: BlockWriter
+    presence: WriterPresence
+    prompt: str
+    number: int
+    """Number of the round, from 0."""
+    taken: Callable[[], set[str]]
+    """Returns the ids of calls in use on this path; those of this round are added."""
+    calls: list[RoundCall] = field(default_factory=list)
+    last: str | None = None
+    """The last block that was begun."""
+    has_shown: bool = False
+    """Whether some of the answer is there to be read: text or a call."""
+    _kind: BlockKind | None = None
+    _block: str = ""
+    _thought: list[str] = field(default_factory=list)
+    _open: dict[str, RoundCall] = field(default_factory=dict)
 
     async def think(self, text: str) -> None:
         """Write more reasoning."""
@@ -63,7 +54,7 @@ class RoundBlocks:
             return
         signed = signature_metadata(Thinking("".join(self._thought), signature))
         if signed:
-            self._writer.describe(self._block, metadata=signed)
+            self.writer.describe(self._block, metadata=signed)
         await self.end_block()
 
     async def say(self, text: str) -> None:
@@ -75,11 +66,11 @@ class RoundBlocks:
         """Create the block of a call that the model begins to write."""
         self.has_shown = True
         await self.end_block()
-        taken = self._taken()
+        taken = self.taken()
         unique = _unique(one_line(call_id) or "call", taken)
         taken.add(unique)
         name = one_line(name) or "tool"
-        block = await begin_call(self._writer, self._prompt, unique, name, content, self._number)
+        block = await begin_call(self.writer, self.prompt, unique, name, content, self.number)
         call = RoundCall(call_id, block)
         self._open[call_id] = call
         self.calls.append(call)
@@ -90,7 +81,7 @@ class RoundBlocks:
         """Write more of a call's arguments."""
         call = self._open.get(call_id)
         if call is not None:
-            await self._writer.append(call.block, replace_half_characters(text))
+            await self.writer.append(call.block, replace_half_characters(text))
 
     async def end_call(self, event: ToolCallEvent) -> None:
         """Complete a call, which may not have been begun before."""
@@ -98,7 +89,7 @@ class RoundBlocks:
         text: str | None = _shown(event)
         if call is None:
             call = await self.begin_call(event.id, event.name, text or "")
-        elif self._writer.context.document.length(call.block) and event.name != SHELL:
+        elif self.writer.context.document.length(call.block) and event.name != SHELL:
             text = None  # as the model wrote it
         del self._open[event.id]
         fields: dict[str, object] = {}
@@ -107,7 +98,7 @@ class RoundBlocks:
                 fields["input"] = json.dumps(event.input, ensure_ascii=False)
             if event.signature is not None:
                 fields["metadata"] = {CALL_SIGNATURE: event.signature}
-            self._writer.describe(call.block, text=text, **fields)
+            self.writer.describe(call.block, text=text, **fields)
             call.event = event
         except AntiphonError as error:
             call.problem = error.message
@@ -119,16 +110,16 @@ class RoundBlocks:
         self._kind = None
         self._thought.clear()
         fields = {} if reason is None else {"stop_reason": reason}
-        await self._writer.finish(self._block, Status.DONE, **fields)
+        await self.writer.finish(self._block, Status.DONE, **fields)
 
     async def _write(self, kind: BlockKind, text: str) -> None:
         if kind is not self._kind:
             await self.end_block()
             # Created empty, so that all its text is one thing to undo.
-            self._block = self.last = await self._writer.create(kind, self._prompt)
+            self._block = self.last = await self.writer.create(kind, self.prompt)
             self._kind = kind
-            self._presence.write_in(self._block)
-        await self._writer.append(self._block, text)
+            self.presence.write_in(self._block)
+        await self.writer.append(self._block, text)
 
 
 def _shown(event: ToolCallEvent) -> str:

@@ -26,7 +26,7 @@ from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
-from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
+from antiphon_kernel.turns.shell_call import CallBlocks, open_call
 from antiphon_kernel.turns.tool_calls import resumed_calls
 from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings, report_failure
 from antiphon_kernel.turns.turn_limits import TurnLimits
@@ -234,16 +234,8 @@ class TurnRunner:
             prompt: the block that is answered; the last message if None.
         """
         system, tools = await self._instructions(context, model.config, prompt)
-        return PromptReader(
-            self._kernel,
-            context,
-            model,
-            principal,
-            prompt=prompt,
-            system=system,
-            tools=tools,
-            budget=self._settings.limits.request_tokens,
-        )
+        most = self._settings.limits.request_tokens
+        return PromptReader(self._kernel, context, model, principal, prompt, system, tools, most)
 
     async def instruction_tokens(self, context: Context, model: str) -> int:
         """Return the estimate of what goes with every request to a model in a context."""
@@ -269,10 +261,8 @@ class TurnRunner:
 
     async def named(self, principal: str) -> str | None:
         """Return the name of the model that writes as a principal; None if there is none."""
-        for model in self.models:
-            if (await self.principal(model)).id == principal:
-                return model
-        return None
+        await self._register()
+        return self._names.get(principal)
 
     def default_model(self, context: Context) -> str | None:
         """Return the model that answers messages which name none; None if there is no model."""
@@ -402,14 +392,14 @@ class TurnRunner:
                 blocks = await open_call(writer, command, uuid.uuid4().hex)
                 if not opened.done():
                     opened.set_result(blocks)
-                await run_command(writer, blocks, command)
+                await blocks.run_command(command)
             except asyncio.CancelledError:
                 if asker.is_dismissed:
                     writer.actor = self._kernel.system
                     if opened.done() and not opened.cancelled():
                         ended = AskerDismissed(asker.standing(), has_begun=True)
                         message = ended.command_refusal("this is a command")
-                        await fail_call(writer, opened.result(), message, stop_reason=INTERRUPTED)
+                        await opened.result().fail(message, stop_reason=INTERRUPTED)
                 await _interrupted(writer, work)
                 raise
             finally:

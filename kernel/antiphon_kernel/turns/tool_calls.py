@@ -18,13 +18,7 @@ from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.kept_output import KeptOutput
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
-from antiphon_kernel.turns.shell_call import (
-    CallBlocks,
-    end_call,
-    fail_call,
-    open_result,
-    run_command,
-)
+from antiphon_kernel.turns.shell_call import CallBlocks, open_result
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import Status
@@ -52,24 +46,16 @@ class RoundCall:
     """Reason why it cannot be kept, and is not run."""
 
 
+@dataclass(eq=False, slots=True)
 class ToolCalls:
     """Answers the calls of a turn's rounds, with the rights of whoever asked."""
 
-    def __init__(
-        self,
-        writer: BlockWriter,
-        presence: WriterPresence,
-        asker: Asker,
-        tools: ModelTools,
-        desk: PermissionDesk,
-        limits: TurnLimits,
-    ) -> None:
-        self._writer = writer
-        self._presence = presence
-        self._asker = asker
-        self._tools = tools
-        self._desk = desk
-        self._limits = limits
+    writer: BlockWriter
+    presence: WriterPresence
+    asker: Asker
+    tools: ModelTools
+    desk: PermissionDesk
+    limits: TurnLimits
 
     async def answer_all(self, calls: Sequence[RoundCall]) -> None:
         """Run each call and write its result: side by side if they all only read, else in order."""
@@ -85,18 +71,18 @@ class ToolCalls:
     async def close(self, calls: Sequence[RoundCall]) -> None:
         """Answer the calls of a turn that has failed, as far as they have no result yet."""
         for call in calls:
-            tree, document = self._writer.context.block_tree, self._writer.context.document
+            tree, document = self.writer.context.block_tree, self.writer.context.document
             is_open = not Status(document.header(call.block).status).terminal
             if is_open and not list(tree.descendants(call.block, 1)):
-                blocks = await open_result(self._writer, call.block)
-                await fail_call(self._writer, blocks, CUT_OFF if call.event is None else ENDED)
+                blocks = await open_result(self.writer, call.block)
+                await blocks.fail(CUT_OFF if call.event is None else ENDED)
 
     def _prepare(self, call: RoundCall) -> PreparedCall | str:
         """Return a call that may be run, or why it may not."""
         if call.event is None:
             return call.problem or CUT_OFF
         try:
-            return self._tools.prepare(call.event.name, call.event.input)
+            return self.tools.prepare(call.event.name, call.event.input)
         except AntiphonError as error:
             return error_text(error)
 
@@ -108,62 +94,56 @@ class ToolCalls:
             if error.code is not ErrorCode.INVALID_TRANSITION:
                 raise
             _log.info("call %s was ended by somebody else: %s", call.block, error)
-            for block in (*self._writer.context.block_tree.descendants(call.block, 1), call.block):
-                await self._writer.finish(block, Status.ERROR, is_error=True)
+            for block in (*self.writer.context.block_tree.descendants(call.block, 1), call.block):
+                await self.writer.finish(block, Status.ERROR, is_error=True)
 
     async def _run_and_write(self, call: RoundCall, prepared: PreparedCall | str) -> None:
-        writer = self._writer
         refusal = prepared if isinstance(prepared, str) else await self._refusal(call, prepared)
-        blocks = await open_result(writer, call.block)
+        blocks = await open_result(self.writer, call.block)
         if refusal is not None or isinstance(prepared, str):
-            await fail_call(writer, blocks, refusal or "")
+            await blocks.fail(refusal or "")
             return
         try:
-            await self._asker.run(prepared.needs, partial(self._run, blocks, prepared))
+            await self.asker.run(prepared.needs, partial(self._run, blocks, prepared))
         except AskerDismissed as error:
             fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
-            await fail_call(writer, blocks, _dismissal(error, prepared), **fields)
+            await blocks.fail(_dismissal(error, prepared), **fields)
 
     async def _refusal(self, call: RoundCall, prepared: PreparedCall) -> str | None:
         """Return why a call is not allowed; None if it is."""
-        decision = await self._desk.decide(
+        model = self.writer.actor.principal.id
+        reason = await self.desk.decide(
             PermissionRequest(
-                self._writer.context.id,
+                self.writer.context,
                 call.block,
-                self._writer.actor.principal.id,
+                model,
                 prepared.name,
                 prepared.arguments,
-                self._asker,
+                self.asker,
             )
         )
-        return None if decision.is_allowed else f"Not run: {decision.reason}"
+        return None if reason is None else f"Not run: {reason}"
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
-        limits = self._limits
+        limits = self.limits
         seconds = limits.shell_seconds if call.tool is None else limits.tool_seconds
         try:
             async with asyncio.timeout(seconds):
                 if call.tool is None:
                     command = str(call.arguments["command"])
-                    show = self._presence.write_in
-                    await run_command(self._writer, blocks, command, show)
+                    await blocks.run_command(command, self.presence.write_in)
                     return
-                text = await self._tools.run(self._writer.actor, call)
+                text = await self.tools.run(self.writer.actor, call)
         except TimeoutError:
             message = f"Stopped: it had not ended after {seconds:g} seconds."
-            await fail_call(self._writer, blocks, message, stop_reason="time_limit")
+            await blocks.fail(message, stop_reason="time_limit")
         except AntiphonError as error:
-            await fail_call(self._writer, blocks, error_text(error))
+            await blocks.fail(error_text(error))
         else:
-            await self._write_result(blocks, text)
-
-    async def _write_result(self, blocks: CallBlocks, text: str) -> None:
-        writer = self._writer
-        kept = KeptOutput(self._limits.output_code_points)
-        text = kept.add(text) + kept.take_rest()
-        await writer.append(blocks.result, text)
-        await writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
-        await end_call(writer, blocks, Status.DONE)
+            kept = KeptOutput(limits.output_code_points)
+            await self.writer.append(blocks.result, kept.add(text) + kept.take_rest())
+            await self.writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
+            await blocks.end(Status.DONE)
 
 
 def _only_reads(prepared: PreparedCall | str) -> bool:

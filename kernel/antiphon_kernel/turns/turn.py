@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from antiphon_kernel.contexts import WriterPresence
@@ -116,53 +116,42 @@ class _Answer:
     usage: Usage | None = None
 
 
+@dataclass(eq=False)
 class Turn:
     """Plays a provider's rounds until one ends without a tool call."""
 
-    def __init__(
-        self,
-        model: AnsweringModel,
-        writer: BlockWriter,
-        presence: WriterPresence,
-        prompt: str,
-        text: str,
-        asker: Asker,
-        desk: PermissionDesk,
-        settings: TurnSettings,
-        make_reader: Callable[[], Awaitable[PromptReader]],
-    ) -> None:
-        """
-        Args:
-            text: what the block `prompt` said when it was sent.
-            asker: with whose rights tools run, and for how long.
-            desk: decides whether calls may run.
-            make_reader: called when the model reads the context for the first time.
-        """
-        self._model = model
-        self._writer = writer
-        self._presence = presence
-        self._prompt = prompt
-        self._text = text
-        self._asker = asker
-        self._settings = settings
-        self._limits = settings.limits
-        config, kernel, context = model.config, writer.kernel, writer.context
-        tools = ModelTools(kernel, context, prompt, tools_of(config))
-        self._calls = ToolCalls(writer, presence, asker, tools, desk, settings.limits)
-        self._make_reader = make_reader
-        self._reader: PromptReader | None = None
-        self._taken: set[str] | None = None
-        self._used = TokenUsage()
-        self._began = kernel.clock.now_ms()
-        self._open_calls: list[RoundCall] = []
-        self._refused: ReadPrompt | None = None
-        self._overflowed = False
-        self._read_last: ReadPrompt | None = None
-        self._failure: AntiphonError | None = None
-        self.round = 0
-        """Number of the round that is played, from 0."""
-        self.is_retrying = False
-        """Whether it waits until its request is sent again."""
+    model: AnsweringModel
+    writer: BlockWriter
+    presence: WriterPresence
+    prompt: str
+    text: str
+    """Text of the block `prompt` when it was sent."""
+    asker: Asker
+    """Principal with whose rights tools run."""
+    desk: PermissionDesk
+    """Decides whether calls may run."""
+    settings: TurnSettings
+    make_reader: Callable[[], Awaitable[PromptReader]]
+    """Called when the model reads the context for the first time."""
+    round: int = 0
+    """Number of the round that is played, from 0."""
+    is_retrying: bool = False
+    """Whether it waits until its request is sent again."""
+    _reader: PromptReader | None = None
+    _taken: set[str] | None = None
+    _used: TokenUsage = field(default_factory=TokenUsage)
+    _open_calls: list[RoundCall] = field(default_factory=list)
+    _refused: ReadPrompt | None = None
+    _overflowed: bool = False
+    _read_last: ReadPrompt | None = None
+    _failure: AntiphonError | None = None
+
+    def __post_init__(self) -> None:
+        writer, limits = self.writer, self.settings.limits
+        tools = ModelTools(writer.kernel, writer.context, self.prompt, tools_of(self.model.config))
+        self._calls = ToolCalls(writer, self.presence, self.asker, tools, self.desk, limits)
+        self._limits = limits
+        self._began = writer.kernel.clock.now_ms()
 
     async def play(self) -> None:
         """Play the turn to its end.
@@ -201,15 +190,15 @@ class Turn:
             kind: of the error, if the turn may be tried again from here.
         """
         await self._calls.close(self._open_calls)
-        await report_failure(self._writer, self._prompt, message, kind)
+        await report_failure(self.writer, self.prompt, message, kind)
 
     async def _round(self, number: int) -> list[RoundCall]:
         """Play one round; return the calls that have to be answered."""
-        notice = RetryNotice(self._writer, self._prompt, self._settings.sleep)
+        notice = RetryNotice(self.writer, self.prompt, self.settings.sleep)
         attempts = compactions = 0
         while True:
             self._failure = None
-            request = RoundRequest(self._writer.context.id, self._text, number, self._read)
+            request = RoundRequest(self.writer.context.id, self.text, number, self._read)
             answer = await self._ask(request, notice)
             await self._count(answer)
             error = answer.error
@@ -236,14 +225,12 @@ class Turn:
 
     async def _ask(self, request: RoundRequest, notice: RetryNotice) -> _Answer:
         """Send one request and write its events into blocks."""
-        self._presence.write_in(None)
-        blocks = RoundBlocks(
-            self._writer, self._presence, self._prompt, request.round, self._call_ids
-        )
+        self.presence.write_in(None)
+        blocks = RoundBlocks(self.writer, self.presence, self.prompt, request.round, self._call_ids)
         answer = _Answer(blocks)
         self._open_calls = blocks.calls
         try:
-            async with aclosing(self._model.provider.stream(request)) as events:
+            async with aclosing(self.model.provider.stream(request)) as events:
                 async for event in events:
                     await self._take(event, answer)
                     if blocks.last is not None:
@@ -289,14 +276,15 @@ class Turn:
         try:
             reader = self._reader
             if reader is None:
-                reader = self._reader = await self._make_reader()
+                reader = self._reader = await self.make_reader()
+                reader.announced = self._announced
             if self._refused is not None:
-                read = await reader.read_smaller(self._refused, self._announced)
+                read = await reader.read_smaller(self._refused)
                 self._refused = None
             elif self._overflowed and self._read_last is not None:
-                read = await reader.read_compacted(self._announced)
+                read = await reader.read_compacted()
             else:
-                read = await reader.read_within(self._announced)
+                read = await reader.read_within()
         except AntiphonError as error:
             # A provider may take it for an error of its own.
             self._failure = error
@@ -306,7 +294,7 @@ class Turn:
 
     def _announced(self, announcement: Announcement) -> Announcement:
         used, limits = self._used, self._limits
-        seconds = (self._writer.kernel.clock.now_ms() - self._began) / 1000
+        seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
         shares = (
             (used.tokens, limits.tokens, "tokens"),
             (used.cost, limits.money, "USD"),
@@ -322,7 +310,7 @@ class Turn:
     def _check_budget(self) -> None:
         """Raise if the turn has used up what it may use."""
         used, limits = self._used, self._limits
-        seconds = (self._writer.kernel.clock.now_ms() - self._began) / 1000
+        seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
         if limits.tokens is not None and used.tokens >= limits.tokens:
             said = f"its budget of {limits.tokens:,} tokens"
         elif limits.money is not None and used.cost >= limits.money:
@@ -335,7 +323,7 @@ class Turn:
 
     async def _count(self, answer: _Answer) -> None:
         """Take in what a request has used, as far as its provider says."""
-        usage, read, model = answer.usage, self._read_last, self._model
+        usage, read, model = answer.usage, self._read_last, self.model
         if usage is None:
             return
         config = model.config
@@ -348,20 +336,20 @@ class Turn:
             if window is not None and usage.input_tokens > window.input:
                 self._overflowed = True
         if answer.blocks.last is not None:
-            self._writer.describe(answer.blocks.last, metadata={USAGE: used.as_json()})
-        writer, asker = self._writer, self._asker.session.principal.id
+            self.writer.describe(answer.blocks.last, metadata={USAGE: used.as_json()})
+        writer, asker = self.writer, self.asker.session.principal.id
         await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
 
     def _has_looked(self) -> None:
         """Note that the model has read what it was given."""
         read = self._read_last
         if read is not None:
-            self._model.looked[self._writer.context.id] = read.version
+            self.model.looked[self.writer.context.id] = read.version
 
     def _call_ids(self) -> set[str]:
         """Return the ids of all calls of the context; read when the first call comes."""
         if self._taken is None:
-            turns = layout_of(self._writer.context).arranged().turns
+            turns = layout_of(self.writer.context).arranged().turns
             ids = {block.tool_call_id for turn in turns for block in turn.blocks}
             self._taken = {one for one in ids if one is not None}
         return self._taken

@@ -10,7 +10,7 @@ from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.permission import PermissionDecision, PermissionRequest
+from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -25,9 +25,10 @@ class AskedCall:
     """A call, and the decision that is waited for."""
 
     block: str
-    task: asyncio.Task[PermissionDecision]
+    task: asyncio.Task[str | None]
 
-    async def decision(self) -> PermissionDecision:
+    async def refusal(self) -> str | None:
+        """Return why it may not run; None if it may."""
         return await asyncio.wait_for(self.task, 60)
 
 
@@ -64,7 +65,7 @@ class Asking:
         by = Asker(stage.kernel, asker, Permission.WRITE)
         self._askers.append(by)
         request = PermissionRequest(
-            stage.context.id, block, writer.actor.principal.id, tool, arguments, by
+            stage.context, block, writer.actor.principal.id, tool, arguments, by
         )
         task = asyncio.ensure_future(self.desk.decide(request))
         if waits:

@@ -11,7 +11,7 @@ import pytest
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import End, ModelConfig, ModelKind, TextDelta, ToolCallEvent
 from antiphon_kernel.turns.model_tools import SMALL_SET, ModelTools, tools_of
-from antiphon_kernel.turns.permission import PermissionDecision, PermissionDesk, PermissionRequest
+from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
 from antiphon_kernel.turns.prompt_reading import instruction_tokens
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.frozen_json import thaw
@@ -236,9 +236,9 @@ async def test_call_that_is_not_allowed_is_answered_with_the_reason(
 ) -> None:
     asked: list[PermissionRequest] = []
 
-    async def decide(self: PermissionDesk, request: PermissionRequest) -> PermissionDecision:
+    async def decide(self: PermissionDesk, request: PermissionRequest) -> str | None:
         asked.append(request)
-        return PermissionDecision(request.tool != "shell", "bo said no.")
+        return "bo said no." if request.tool == "shell" else None
 
     monkeypatch.setattr(PermissionDesk, "decide", decide)
     provider.then([call("shell", command="touch ran"), call("block_list", "l")], DONE)
@@ -251,19 +251,6 @@ async def test_call_that_is_not_allowed_is_answered_with_the_reason(
     assert shell.call_block == stage.of_kind(BlockKind.TOOL_CALL)[0].id
     assert listing.arguments["context"] == stage.context.id
     assert listing.asker.session.principal.username == "amy"
-
-
-async def test_call_runs_as_the_model_for_an_editor(stage: Stage, provider: Replying) -> None:
-    bo = await stage.actor("bo")
-    provider.then(
-        [call("block_create", "n", content="x"), call("shell", "s", command="touch ran")], DONE
-    )
-    await stage.play("Write.", bo)
-    created, command = stage.of_kind(BlockKind.TOOL_RESULT)
-    assert created.status == "done"
-    assert command.status == "error"
-    assert "bo, an editor" in stage.text(command)
-    assert not (stage.kernel.project / "ran").exists()
 
 
 async def test_call_is_not_run_for_somebody_who_may_only_read_by_then(
