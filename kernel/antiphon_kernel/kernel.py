@@ -44,10 +44,10 @@ from antiphon_kernel.types.ids import (
     KernelId,
     RandomIds,
     SessionId,
+    split_block,
 )
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor, Principal
-from antiphon_kernel.types.resolve_ids import split_block
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 

@@ -24,28 +24,16 @@ from typing import Final
 
 from tests.bench.app_frames import measure_frames
 from tests.bench.app_history import measure_history
-from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.filled import filled
-from tests.bench.opening import fill_context, measure_opening
+from tests.bench.opening import FIRST, LAST, TEXT, measure_opening
 from tests.bench.plain_list import measure_plain_list
 from tests.bench.pty_process import PtyProcess
 from tests.processes import cpu_seconds
 
 BARE: Final = "bare Textual"
 COMPOSER: Final = "essage, or !command"
-PROSE: Final = (
-    "The",
-    "two",
-    "of",
-    "them",
-    "write",
-    "in",
-    "**turn**,",
-    "one",
-    "text",
-    "holds",
-    "both.",
-)
+PROSE: Final = "The two of them write in **turn**, one text holds both.".split()
 FILLED_BLOCKS: Final = 10_000
 FILLER: Final = "Some words of a long document. "
 LAST_FILLED: Final = "The last of many blocks"
@@ -206,11 +194,13 @@ def answer_time(process: PtyProcess, key: str, quiet: float = 0.3) -> float:
     return (last - pressed) * 1000
 
 
-async def fill(folder: Path, text: str) -> None:
-    """Make the data of a kernel with one long cell between two short ones."""
+async def fill(folder: Path, *runs: tuple[int, str]) -> str:
+    """Make the data of a kernel with so many blocks of each text; return its folder."""
+    folder.mkdir()
     async with filled(folder) as kernel:
-        for content in ("Before.", text, "After it."):
-            await kernel.add_blocks(1, content)
+        for count, text in runs:
+            await kernel.add_blocks(count, text)
+    return str(folder / "data")
 
 
 EDIT_KEYS: Final = {
@@ -241,8 +231,7 @@ def measure_long_cells(bench: Bench, rounds: int) -> Iterator[Figure]:
 def cell_keys(bench: Bench, text: str, rounds: int) -> dict[str, list[float]]:
     """Answer times of the keys that are pressed on a cell, by what they do."""
     folder = bench.folder / f"cell-{len(text)}"
-    asyncio.run(fill(folder, text))
-    data = str(folder / "data")
+    data = asyncio.run(fill(folder, (1, "Before."), (1, text), (1, "After it.")))
     bench.trust(data)
     samples: dict[str, list[float]] = {name: [] for name in EDIT_KEYS}
     with bench.open("-m", "antiphon", "--data", data) as own:
@@ -258,11 +247,11 @@ def cell_keys(bench: Bench, text: str, rounds: int) -> dict[str, list[float]]:
 
 def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
     """Finding a text in 10,000 blocks, in the one that is searched last."""
-    folder = bench.folder / "find"
-    asyncio.run(_fill_for_find(folder))
-    bench.trust(str(folder / "data"))
+    blocks = ((1, "the only q of all"), (FILLED_BLOCKS, FILLER * 30), (1, LAST_FILLED))
+    data = asyncio.run(fill(bench.folder / "find", *blocks))
+    bench.trust(data)
     samples: list[float] = []
-    with bench.open("-m", "antiphon", "--data", str(folder / "data")) as own:
+    with bench.open("-m", "antiphon", "--data", data) as own:
         own.wait_for(LAST_FILLED, 60)
         own.drain(5)
         own.send("\x06\x1b")  # all cells come
@@ -280,14 +269,6 @@ def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
     yield figure("first hit in 10,000 blocks", "ms", samples, budget=150)
 
 
-async def _fill_for_find(folder: Path) -> None:
-    folder.mkdir()
-    async with filled(folder) as kernel:
-        await kernel.add_blocks(1, "the only q of all")
-        await kernel.add_blocks(FILLED_BLOCKS, FILLER * 30)
-        await kernel.add_blocks(1, LAST_FILLED)
-
-
 def measure_long_contexts(bench: Bench, sizes: Iterable[int], runs: int) -> Iterator[Figure]:
     """Contexts of so many blocks each: cold, which starts the kernel, and warm."""
 
@@ -299,9 +280,10 @@ def measure_long_contexts(bench: Bench, sizes: Iterable[int], runs: int) -> Iter
             return process.wait_for(COMPOSER, 60) - process.started
 
     for blocks in sizes:
-        data = asyncio.run(fill_context(bench.folder / f"blocks-{blocks}", blocks))
-        bench.trust(str(data))
-        yield from measure_opening(open_app, start_bare, data, blocks, runs)
+        runs_of = ((1, FIRST), (blocks - 2, TEXT), (1, LAST))
+        data = asyncio.run(fill(bench.folder / f"blocks-{blocks}", *runs_of))
+        bench.trust(data)
+        yield from measure_opening(open_app, start_bare, Path(data), blocks, runs)
 
 
 @contextmanager
@@ -313,48 +295,41 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def measured(bench: Bench, options: argparse.Namespace) -> Iterator[Figure]:
+    size = (options.cols, options.rows)
+    yield from measure_long_contexts(bench, options.blocks, options.opens)
+    if options.only_opening:
+        return
+    yield from measure_start(bench, options.runs)
+    yield from measure_composer(bench, options.keys)
+    yield from measure_find(bench, options.runs)
+    yield from measure_long_cells(bench, options.runs)
+    yield measure_frames(*size, options.frames)
+    yield from measure_history(*size, options.keys)
+    yield from measure_plain_list(*size, options.keys, options.opens)
+    yield from measure_streaming(bench, options.keys, options.seconds)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
-    parser.add_argument("--cols", type=int, default=120)
-    parser.add_argument("--rows", type=int, default=40)
-    parser.add_argument("--keys", type=int, default=60, help="keystrokes per figure")
-    parser.add_argument("--runs", type=int, default=7, help="starts per figure")
+    parser = arguments(__doc__)
+    numbers = {
+        "cols": (120, "of the terminal"),
+        "rows": (40, "of the terminal"),
+        "keys": (60, "keystrokes per figure"),
+        "runs": (7, "starts per figure"),
+        "frames": (300, "frames that are drawn"),
+        "opens": (3, "openings of a long context"),
+    }
+    for name, (usual, meaning) in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=usual, help=meaning)
     parser.add_argument("--seconds", type=float, default=15, help="of streaming")
-    parser.add_argument("--frames", type=int, default=300, help="frames that are drawn")
-    parser.add_argument("--opens", type=int, default=3, help="openings of a long context")
-    parser.add_argument(
-        "--blocks",
-        type=int,
-        nargs="*",
-        default=[10_000, 50_000, 100_000],
-        help="sizes of long contexts",
-    )
+    sizes, meaning = [10_000, 50_000, 100_000], "sizes of long contexts"
+    parser.add_argument("--blocks", type=int, nargs="*", default=sizes, help=meaning)
     parser.add_argument("--only-opening", action="store_true", help="long contexts only")
     options = parser.parse_args()
     with scratch() as folder:
         bench = Bench(folder, options.cols, options.rows)
-        for one in measure_long_contexts(bench, options.blocks, options.opens):
-            print_figure(one, as_json=options.json)
-        if options.only_opening:
-            return
-        for one in measure_start(bench, options.runs):
-            print_figure(one, as_json=options.json)
-        for one in measure_composer(bench, options.keys):
-            print_figure(one, as_json=options.json)
-        for one in measure_find(bench, options.runs):
-            print_figure(one, as_json=options.json)
-        for one in measure_long_cells(bench, options.runs):
-            print_figure(one, as_json=options.json)
-        print_figure(
-            measure_frames(options.cols, options.rows, options.frames), as_json=options.json
-        )
-        for one in measure_history(options.cols, options.rows, options.keys):
-            print_figure(one, as_json=options.json)
-        for one in measure_plain_list(options.cols, options.rows, options.keys, options.opens):
-            print_figure(one, as_json=options.json)
-        for one in measure_streaming(bench, options.keys, options.seconds):
-            print_figure(one, as_json=options.json)
+        print_figures(measured(bench, options), as_json=options.json)
 
 
 if __name__ == "__main__":

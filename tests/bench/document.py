@@ -8,7 +8,6 @@ pycrdt, or the same with a hundredth of the blocks or of the history.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import sqlite3
@@ -30,7 +29,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader
-from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.filled import Filled, acts, cpu_microseconds, filled, long_history, many_blocks
 
 PYCRDT: Final = "plain pycrdt"
@@ -279,20 +278,17 @@ async def measure(*, is_long: bool = False) -> AsyncGenerator[Figure, None]:
             yield await measure_million(fresh("million"))
 
 
-async def run(*, as_json: bool, is_long: bool) -> None:
-    async with aclosing(measure(is_long=is_long)) as figures:
-        async for one in figures:
-            print_figure(one, as_json=as_json)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="antiphon bench document", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser = arguments(__doc__)
     parser.add_argument("--long", action="store_true", help="a million operations too: minutes")
     options = parser.parse_args()
-    asyncio.run(run(as_json=options.json, is_long=options.long))
+
+    async def run() -> None:
+        async with aclosing(measure(is_long=options.long)) as figures:
+            async for one in figures:
+                print_figures([one], as_json=options.json)
+
+    asyncio.run(run())
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 
@@ -55,12 +56,18 @@ def figure(
     return Figure(name, unit, statistics.median(ordered), p95, usual, against, budget, at_least)
 
 
-def print_figure(one: Figure, *, as_json: bool) -> None:
-    """One JSON object, or one row of a table."""
-    if as_json:
-        print(json.dumps({**asdict(one), "ratio": one.ratio, "within": one.within}), flush=True)
-        return
-    print(row(one), flush=True)
+def arguments(doc: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark's arguments; `doc` is the docstring of its module."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    return parser
+
+
+def print_figures(figures: Iterable[Figure], *, as_json: bool) -> None:
+    """Print each figure when it is known: one JSON object, or one row of a table."""
+    for one in figures:
+        said = {**asdict(one), "ratio": one.ratio, "within": one.within}
+        print(json.dumps(said) if as_json else row(one), flush=True)
 
 
 def row(one: Figure) -> str:

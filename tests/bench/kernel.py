@@ -9,7 +9,6 @@ Updates and calls per second: more is better.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import shutil
@@ -38,7 +37,7 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.fanout.comparison import PACKAGES, compare, serving_antiphon
-from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.filled import filled
 from tests.processes import cpu_seconds, memory_of
 
@@ -246,8 +245,7 @@ def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
 
 def main() -> None:
     """Measure everything and print it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser = arguments(__doc__)
     parser.add_argument("--modules", type=Path, help="a folder with the packages of the others")
     parser.add_argument("--runs", type=int, help="runs per figure; 3, or 1 with --quick")
     parser.add_argument("--contexts", type=int, default=100)
@@ -262,10 +260,9 @@ def main() -> None:
             if modules is None:
                 print("no other servers: node, npm or a package is missing", file=sys.stderr)
             else:
-                for one in compare(folder / "fanout", modules, runs, quick=quick):
-                    print_figure(one, as_json=as_json)
-        for one in measure_alone(folder, runs, options.contexts):
-            print_figure(one, as_json=as_json)
+                compared = compare(folder / "fanout", modules, runs, quick=quick)
+                print_figures(compared, as_json=as_json)
+        print_figures(measure_alone(folder, runs, options.contexts), as_json=as_json)
 
 
 def measure_alone(folder: Path, runs: int, contexts: int) -> Iterator[Figure]:

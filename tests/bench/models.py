@@ -9,7 +9,6 @@ and results. That of a turn, from its submission until the model has the first r
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 import time
@@ -29,7 +28,7 @@ from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
 from tests.bench import model_streams
-from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.wire.answering import Said, answer
 from tests.wire.asking import config_at
 from tests.wire.server import FORMATS, WireServer
@@ -217,14 +216,10 @@ def against_few(short: dict[str, list[float]], long: dict[str, list[float]]) -> 
 
 def measured(folder: Path, runs: int) -> Iterator[Figure]:
     yield from model_streams.measured(folder)
-    short, long = (
-        asyncio.run(measure_turns(folder / f"turns-{size}", size, runs)) for size in TURN_SIZES
-    )
-    yield from against_few(short, long)
-    short, long = (
-        asyncio.run(measure_wire(folder / f"wire-{size}", size, runs)) for size in TURN_SIZES
-    )
-    yield from against_few(short, long)
+    for what in (measure_turns, measure_wire):
+        places = [(folder / f"{what.__name__}-{size}", size) for size in TURN_SIZES]
+        short, long = (asyncio.run(what(place, size, runs)) for place, size in places)
+        yield from against_few(short, long)
     once, ten_times = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
     for name, samples in ten_times.items():
         yield figure(
@@ -238,13 +233,11 @@ def measured(folder: Path, runs: int) -> Iterator[Figure]:
 
 def main() -> None:
     """Measure everything and print it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser = arguments(__doc__)
     parser.add_argument("--runs", type=int, default=5, help="runs per figure")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
-        for one in measured(Path(name), options.runs):
-            print_figure(one, as_json=options.json)
+        print_figures(measured(Path(name), options.runs), as_json=options.json)
 
 
 if __name__ == "__main__":

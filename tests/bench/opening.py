@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.figures import Figure, figure
-from tests.bench.filled import filled
 from tests.bench.pty_process import PtyProcess
 from tests.processes import memory_of
 
@@ -22,16 +21,6 @@ LAST: Final = "Endmark"
 VISIBLE_BUDGET: Final = 1.5
 SETTLED: Final = 11
 """Seconds after which the kernel has given free memory back."""
-
-
-async def fill_context(folder: Path, blocks: int) -> Path:
-    """Write a context of so many blocks and close it; return the data folder."""
-    folder.mkdir(parents=True)
-    async with filled(folder) as kernel:
-        await kernel.add_blocks(1, FIRST)
-        await kernel.add_blocks(blocks - 2, TEXT)
-        await kernel.add_blocks(1, LAST)
-    return folder / "data"
 
 
 def stop_kernel(data: Path) -> None:

@@ -8,7 +8,6 @@ goes on. What grows with the text grows in the first half only, a leak in both.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -23,7 +22,7 @@ from typing import Final
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
 from tests.bench.app import COMPOSER, FIRST_MARK, Bench, scratch
-from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.pty_process import PtyProcess
 from tests.processes import memory_of
 
@@ -249,13 +248,12 @@ def figures_of(halves: Sequence[Half]) -> Iterator[Figure]:
 
 def main() -> None:
     """Run for so long and print what has grown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser = arguments(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     options = parser.parse_args()
     with scratch() as folder:
-        for one in figures_of(asyncio.run(soak(folder, options.minutes))):
-            print_figure(one, as_json=options.json)
+        figures = figures_of(asyncio.run(soak(folder, options.minutes)))
+        print_figures(figures, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ kernel's machine. `ssh` is the app over SSH, `join` one's own app on the kernel 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import statistics
@@ -23,7 +22,7 @@ from typing import Final
 
 import asyncssh
 
-from tests.bench.figures import figure, print_figure
+from tests.bench.figures import arguments, figure, print_figures
 from tests.bench.pty_process import PtyProcess
 from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import RelayThread, SharedProject, message
@@ -210,17 +209,14 @@ def sessions(bench: SshBench, count: int) -> Iterator[tuple[list[PtyProcess], li
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--sessions", type=int, default=20)
-    parser.add_argument("--keys", type=int, default=15)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser = arguments(__doc__)
+    for name, usual in (("sessions", 20), ("keys", 15), ("runs", 5), ("rounds", 30)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--delays", type=int, nargs="*", default=[0, 50, 200])
     options = parser.parse_args()
 
     def say(name: str, unit: str, samples: Sequence[float]) -> None:
-        print_figure(figure(name, unit, samples), as_json=options.json)
+        print_figures([figure(name, unit, samples)], as_json=options.json)
 
     with tempfile.TemporaryDirectory(prefix="bench-ssh-") as folder:
         bench = SshBench(Path(folder))

@@ -18,10 +18,10 @@ from antiphon_kernel.types.ids import (
     IdSource,
     PrincipalId,
     is_name,
+    resolve,
 )
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Principal
-from antiphon_kernel.types.resolve_ids import resolve
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.uninterruptible import run_uninterrupted
 

@@ -17,8 +17,6 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.layout import (
     EVERYTHING,
     BlockAuthor,
-    CallPath,
-    CodePath,
     ContributionFilter,
     Layout,
     LayoutBlock,
@@ -146,8 +144,6 @@ class ContextLayout:
         """Return the id of the block of a path; None if there is none."""
         if isinstance(path, SourcesPath):
             return find_pool(self._document)
-        if isinstance(path, CodePath):
-            path = CallPath(path.turn, path.call, "call", path.suffix)
         turns = (turn for turn in self.arranged().turns if turn.id == path.turn)
         items = (item for turn in turns for item in turn.items)
         return next((item.block.id for item in items if item.path == path), None)

@@ -17,12 +17,6 @@ from antiphon_kernel.layout.compaction import (
     plan_compaction,
     plan_last_turns,
 )
-from antiphon_kernel.layout.derived_ids import (
-    copied_ids,
-    rename_derived,
-    tool_call_id,
-    turn_id,
-)
 from antiphon_kernel.layout.items import (
     BlockAuthor,
     ItemType,
@@ -42,19 +36,21 @@ from antiphon_kernel.layout.model_view import (
     signature_metadata,
     valid_signature,
 )
-from antiphon_kernel.layout.new_summary import NewSummary, compact, weigh
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
     CallPath,
-    CodePath,
     FilePath,
     LayoutPath,
     PathError,
     SourcesPath,
     SummaryPath,
+    copied_ids,
     is_path,
     parse_path,
+    rename_derived,
+    tool_call_id,
+    turn_id,
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
 from antiphon_kernel.layout.reading import LayoutReading, LayoutTail, ModelRequest, read_layout
@@ -64,6 +60,14 @@ from antiphon_kernel.layout.sources import (
     normal_path,
     normal_url,
 )
-from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
+from antiphon_kernel.layout.summary import (
+    NewSummary,
+    SummaryRecord,
+    compact,
+    extract,
+    moved_metadata,
+    read_record,
+    weigh,
+)
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible

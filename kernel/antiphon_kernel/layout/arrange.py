@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename
 
-from antiphon_kernel.layout.derived_ids import block_hash, tool_call_id, turn_id
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutBlock, LayoutItem, LayoutTurn
 from antiphon_kernel.layout.paths import (
     ArtifactName,
@@ -16,7 +15,10 @@ from antiphon_kernel.layout.paths import (
     CallPath,
     FilePath,
     SummaryPath,
+    block_hash,
     is_path,
+    tool_call_id,
+    turn_id,
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, Role

@@ -29,7 +29,6 @@ MAX_SUMMARY: Final = 4_000
 
 _SUMMARY_SHARE: Final = 0.2
 
-_SAID: Final = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
 _OPENING: Final = (
     ItemType.TURN_HEADER,
     ItemType.USER_PROMPT,
@@ -198,7 +197,7 @@ class _Stream:
 
     def _is_pinned(self, item: LayoutItem) -> bool:
         """Return whether it is read wherever the cut is."""
-        return item.turn == self.live and (_is_header(item) or item.type in _SAID)
+        return item.turn == self.live and (_is_header(item) or item.type.is_said)
 
     def kept(self, cut: int) -> int:
         """Return the tokens that remain of a stream that is cut there."""

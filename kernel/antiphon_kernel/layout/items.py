@@ -109,20 +109,17 @@ class ItemType(StrEnum):
     SUMMARY = "conv.range.summary"
 
     @property
+    def is_said(self) -> bool:
+        """Return whether it is what people have said."""
+        return self in _SAID
+
+    @property
     def is_contribution(self) -> bool:
         """Return whether filters apply: to all but what people have said, and the frame."""
-        return self not in _FRAME
+        return self not in _SAID and self not in (ItemType.TURN_HEADER, ItemType.SUMMARY)
 
 
-_FRAME = frozenset(
-    (
-        ItemType.TURN_HEADER,
-        ItemType.USER_PROMPT,
-        ItemType.USER_ATTACHMENT,
-        ItemType.USER_MESSAGE,
-        ItemType.SUMMARY,
-    )
-)
+_SAID = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
 
 
 class LayoutItem(NamedTuple):

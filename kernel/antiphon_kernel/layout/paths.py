@@ -1,4 +1,6 @@
-"""Paths by which models name parts of a context: one grammar, one parser.
+"""Paths by which models name parts of a context, and the ids of turns and calls in them.
+
+One grammar, one parser. The ids are derived from block ids: stable, and another in each fork.
 
 ::
 
@@ -20,11 +22,15 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import unquote_to_bytes
 
 from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import TextSplice
 
 MAX_PATH: Final = 8_192
 """Code points of a path."""
@@ -85,18 +91,6 @@ class FilePath:
 
 
 @dataclass(frozen=True, slots=True)
-class CodePath:
-    """Code that a call runs."""
-
-    turn: str
-    call: str
-    suffix: str | None = None
-
-    def __str__(self) -> str:
-        return f"fi:{self.turn}.code.{self.call}{_tail(self.suffix)}"
-
-
-@dataclass(frozen=True, slots=True)
 class CallPath:
     """Tool call, one of its results, or the notice about it."""
 
@@ -139,30 +133,21 @@ class SourcesPath:
         return not self.ranges or any(first <= number <= last for first, last in self.ranges)
 
 
-BlockPath: TypeAlias = ArtifactPath | FilePath | CodePath | CallPath | SummaryPath
+BlockPath: TypeAlias = ArtifactPath | FilePath | CallPath | SummaryPath
 """Path of one block."""
 
 LayoutPath: TypeAlias = BlockPath | SourcesPath
 
-_TURN = r"(?P<turn>turn_\d{1,15}_[0-9a-f]{6})"
-_CALL = r"(?P<call>tc_[0-9a-f]{12})"
-_SUFFIX = r"(?:~(?P<suffix>[0-9a-f]{6}))?"
-_NAMES = "|".join(re.escape(name) for name in ARTIFACTS)
-_NUMBER = r"[1-9]\d{0,8}"
-
-_ARTIFACT = re.compile(rf"ar:{_TURN}\.(?P<name>{_NAMES})(?:\.{_CALL})?{_SUFFIX}", re.ASCII)
-_FILE = re.compile(
-    rf"fi:{_TURN}\.(?P<place>user\.attachments|files)/(?P<name>[^~]+){_SUFFIX}", re.ASCII
+_TURN_ID = r"turn_\d{1,15}_[0-9a-f]{6}"
+_CALL_ID = r"tc_[0-9a-f]{12}"
+_HASH = r"~[0-9a-f]{6}"
+_DERIVED: Final = re.compile(
+    "|".join(rf"{one}(?![0-9a-f])" for one in (_TURN_ID, _CALL_ID, _HASH)), re.ASCII
 )
-_CODE = re.compile(rf"fi:{_TURN}\.code\.{_CALL}{_SUFFIX}", re.ASCII)
-_PART = re.compile(rf"tc:{_TURN}\.{_CALL}\.(?P<part>call|result){_SUFFIX}", re.ASCII)
-_NOTICE = re.compile(rf"tc:{_TURN}\.tool_calls\.{_CALL}\.notice\.json{_SUFFIX}", re.ASCII)
-_SUMMARY = re.compile(rf"su:{_TURN}\.conv\.range\.summary{_SUFFIX}", re.ASCII)
+_NUMBER = r"[1-9]\d{0,8}"
 _SOURCES = re.compile(r"so:sources_pool(?:\[(?P<ranges>[0-9,-]+)\])?", re.ASCII)
 _RANGE = re.compile(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
 _SCHEME = re.compile(r"(?:ar|fi|tc|so|su):")
-
-_WITH_CALL: Final = ("react.notes", "react.thinking")
 
 
 def is_path(text: str) -> bool:
@@ -178,62 +163,44 @@ def parse_path(text: str) -> LayoutPath:
     """
     if len(text) > MAX_PATH:
         raise PathError(f"a path has at most {MAX_PATH} code points, this has {len(text)}")
-    found: LayoutPath | None = None
-    match text[:3]:
-        case "ar:":
-            found = _artifact(text)
-        case "fi:":
-            found = _file(text)
-        case "tc:":
-            found = _call(text)
-        case "su:":
-            if one := _SUMMARY.fullmatch(text):
-                found = SummaryPath(one["turn"], one["suffix"])
-        case "so:":
-            found = _sources(text)
-    if found is None:
-        raise PathError(
-            f"{quote(text)} is not a path: expected one as context.layout shows them, such as"
-            " ar:turn_1770603271112_2f81ad.user.prompt"
-        )
-    return found
+    for form, make in _FORMS:
+        if found := form.fullmatch(text):
+            return make(**found.groupdict())
+    if found := _SOURCES.fullmatch(text):
+        return _sources(found["ranges"])
+    raise PathError(
+        f"{quote(text)} is not a path: expected one as context.layout shows them, such as"
+        " ar:turn_1770603271112_2f81ad.user.prompt"
+    )
 
 
-def _artifact(text: str) -> ArtifactPath | None:
-    one = _ARTIFACT.fullmatch(text)
-    if one is None or (one["call"] is not None and one["name"] not in _WITH_CALL):
-        return None
-    name = next(name for name in ARTIFACTS if name == one["name"])
-    return ArtifactPath(one["turn"], name, one["call"], one["suffix"])
+def _form(beginning: str, rest: str) -> re.Pattern[str]:
+    turn, call = f"(?P<turn>{_TURN_ID})", f"(?P<call>{_CALL_ID})"
+    suffix = r"(?:~(?P<suffix>[0-9a-f]{6}))?"
+    return re.compile(rf"{beginning}{turn}\.{rest.replace('CALL', call)}{suffix}", re.ASCII)
 
 
-def _file(text: str) -> FilePath | CodePath | None:
-    if one := _CODE.fullmatch(text):
-        return CodePath(one["turn"], one["call"], one["suffix"])
-    one = _FILE.fullmatch(text)
-    if one is None:
-        return None
-    place: FilePlace = "files" if one["place"] == "files" else "user.attachments"
-    return FilePath(one["turn"], place, _unescape(one["name"]), one["suffix"])
+def _file(turn: str, place: FilePlace, name: str, suffix: str | None) -> FilePath:
+    return FilePath(turn, place, _unescape(name), suffix)
 
 
-def _call(text: str) -> CallPath | None:
-    if one := _NOTICE.fullmatch(text):
-        return CallPath(one["turn"], one["call"], "notice", one["suffix"])
-    one = _PART.fullmatch(text)
-    if one is None:
-        return None
-    part: CallPart = "call" if one["part"] == "call" else "result"
-    return CallPath(one["turn"], one["call"], part, one["suffix"])
+_NAMES = "|".join(map(re.escape, ARTIFACTS))
+_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[..., BlockPath]], ...]] = (
+    (_form("ar:", rf"(?P<name>{_NAMES})"), ArtifactPath),
+    (_form("ar:", r"(?P<name>react\.notes|react\.thinking)\.CALL"), ArtifactPath),
+    (_form("fi:", r"(?P<place>user\.attachments|files)/(?P<name>[^~]+)"), _file),
+    (_form("fi:", r"code\.CALL"), partial(CallPath, part="call")),
+    (_form("tc:", r"CALL\.(?P<part>call|result)"), CallPath),
+    (_form("tc:", r"tool_calls\.CALL\.(?P<part>notice)\.json"), CallPath),
+    (_form("su:", r"conv\.range\.summary"), SummaryPath),
+)
+"""Each form of a path of a block, with what is made of its parts."""
 
 
-def _sources(text: str) -> SourcesPath | None:
-    one = _SOURCES.fullmatch(text)
-    if one is None:
-        return None
-    if one["ranges"] is None:
+def _sources(selector: str | None) -> SourcesPath:
+    if selector is None:
         return SourcesPath()
-    said = one["ranges"].split(",", MAX_RANGES)
+    said = selector.split(",", MAX_RANGES)
     if len(said) > MAX_RANGES:
         raise PathError(f"a selector has at most {MAX_RANGES} ranges")
     ranges: list[tuple[int, int]] = []
@@ -276,3 +243,37 @@ def _unescape(name: str) -> str:
         return unquote_to_bytes(encoded).decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise PathError(f"{quote(name)} is not percent-encoded UTF-8") from error
+
+
+def block_hash(block: str, length: int = 6) -> str:
+    """Return the first hex digits of the hash of a block's id."""
+    return sha256(block.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def turn_id(block: str, created: int) -> str:
+    """Return the id of the turn that a block of this id, created in this millisecond, begins."""
+    return f"turn_{created}_{block_hash(block)}"
+
+
+def tool_call_id(block: str) -> str:
+    """Return the id of the call that a block of this id is."""
+    return f"tc_{block_hash(block, 12)}"
+
+
+def copied_ids(block: str, copy: str, created: int) -> dict[str, str]:
+    """Return what is derived from the id of a block, by that which is from the id of its copy."""
+    return {
+        turn_id(block, created): turn_id(copy, created),
+        tool_call_id(block): tool_call_id(copy),
+        f"~{block_hash(block)}": f"~{block_hash(copy)}",
+    }
+
+
+def rename_derived(text: str, names: Mapping[str, str]) -> list[TextSplice]:
+    """Return the splices that rename derived ids in a text; each is as long as before.
+
+    Args:
+        names: as `copied_ids` gives them.
+    """
+    found = ((one.start(), one[0], names.get(one[0])) for one in _DERIVED.finditer(text))
+    return [TextSplice(at, len(old), new) for at, old, new in found if new is not None]

@@ -82,7 +82,7 @@ def _cut(
     for item in turn.items:
         if item is summary:
             is_read = True
-        elif is_read or (turn.id == last and _is_said(item.type)):
+        elif is_read or (turn.id == last and item.type.is_said):
             kept.append(item)
     items = _without_unread(kept, admitted)
     return LayoutTurn(turn.id, (turn.items[0], *items)) if items else None
@@ -93,13 +93,6 @@ def _last_read(turns: Sequence[LayoutTurn], admitted: ContributionFilter) -> str
     return next(
         (turn.id for turn in reversed(turns) if _without_unread(turn.items, admitted)), None
     )
-
-
-_SAID = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
-
-
-def _is_said(kind: ItemType) -> bool:
-    return kind in _SAID
 
 
 def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -> list[LayoutItem]:

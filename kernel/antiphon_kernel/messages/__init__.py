@@ -1,7 +1,6 @@
 """Messages that models read and write: content blocks, their rules, their size in tokens."""
 
 from antiphon_kernel.messages.coalescing import JOIN, coalesce
-from antiphon_kernel.messages.comparison import comparison_form, message_digest
 from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
     CorrelationError,
@@ -10,18 +9,18 @@ from antiphon_kernel.messages.errors import (
     ToolArgumentParseError,
 )
 from antiphon_kernel.messages.file_sizes import read_size, size_metadata, stated_size
-from antiphon_kernel.messages.foreign_conversations import read_conversations
-from antiphon_kernel.messages.foreign_parts import without
+from antiphon_kernel.messages.foreign_conversations import (
+    ImportedConversation,
+    ImportedMessage,
+    SystemMessage,
+    read_conversations,
+    without,
+)
 from antiphon_kernel.messages.foreign_writing import (
     MessageShape,
     split_runs,
     write_run,
     write_system,
-)
-from antiphon_kernel.messages.imported import (
-    ImportedConversation,
-    ImportedMessage,
-    SystemMessage,
 )
 from antiphon_kernel.messages.loom import read_loom
 from antiphon_kernel.messages.message import (
@@ -38,7 +37,9 @@ from antiphon_kernel.messages.message import (
     ToolUse,
     UnknownBlock,
     UserMessage,
+    comparison_form,
     is_text_only,
+    message_digest,
     tool_uses,
 )
 from antiphon_kernel.messages.normal_form import (
@@ -53,10 +54,11 @@ from antiphon_kernel.messages.tokens import (
     MESSAGE_COST,
     Calibration,
     FileSize,
+    ModelWindow,
+    clamp_max_tokens,
     estimate_block,
     estimate_json,
     estimate_message,
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.messages.windows import ModelWindow, clamp_max_tokens

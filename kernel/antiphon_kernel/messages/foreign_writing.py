@@ -15,9 +15,14 @@ from itertools import groupby
 from typing import Any, Final
 
 from antiphon_kernel.messages.errors import MessageError
-from antiphon_kernel.messages.foreign_conversations import ForeignMessageReader
-from antiphon_kernel.messages.foreign_parts import STATED_TYPE, PartReader, without
-from antiphon_kernel.messages.imported import ImportedMessage, SystemMessage
+from antiphon_kernel.messages.foreign_conversations import (
+    STATED_TYPE,
+    ForeignMessageReader,
+    ImportedMessage,
+    PartReader,
+    SystemMessage,
+    without,
+)
 from antiphon_kernel.messages.message import (
     ContentBlock,
     DocumentBlock,

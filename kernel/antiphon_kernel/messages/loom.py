@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from antiphon_kernel.messages.correlation import PathCorrelation
 from antiphon_kernel.messages.errors import MessageError, MessageProblem
-from antiphon_kernel.messages.foreign_conversations import ForeignMessageReader, chain_messages
-from antiphon_kernel.messages.foreign_parts import Fields, without
-from antiphon_kernel.messages.imported import (
+from antiphon_kernel.messages.foreign_conversations import (
+    Fields,
+    ForeignMessageReader,
     ImportedConversation,
     ImportedMessage,
     SystemMessage,
+    chain_messages,
+    without,
 )
 from antiphon_kernel.messages.message import Message
 from antiphon_kernel.messages.normal_form import freeze_object, require_fields, require_list

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Final, TypeAlias, TypeGuard, get_args
 
@@ -238,3 +240,37 @@ def _require_blocks(content: object, role: MessageRole) -> None:
                 f"a message of role {role} holds no {quote(block)}",
                 path=f"content[{at}]",
             )
+
+
+def comparison_form(message: Message) -> Message | None:
+    """Trim every text of a message and drop those that are empty then; None if nothing is left.
+
+    Equality of messages ignores the order of keys alone. This form is never stored or sent.
+    """
+    content = tuple(kept for block in message.content if (kept := _trimmed(block)) is not None)
+    if content == message.content:
+        return message
+    return replace(message, content=content) if content else None  # type: ignore[arg-type]
+
+
+def _trimmed(block: ContentBlock) -> ContentBlock | None:
+    if not isinstance(block, TextBlock):
+        return block
+    text = block.text.strip()
+    if text == block.text:
+        return block if text else None
+    return TextBlock(text) if text else None
+
+
+def message_digest(message: Message) -> bytes:
+    """Return a digest that equal messages have in common, and no others."""
+    call = [message.tool_call_id, message.is_error] if isinstance(message, ToolMessage) else []
+    parts = [message.role, *call, *map(_digested, message.content)]
+    return hashlib.sha256(json.dumps(parts).encode()).digest()
+
+
+def _digested(block: ContentBlock) -> list[str | None]:
+    """The kind of a block and its fields as strings."""
+    values = (getattr(block, name) for name in block.__match_args__)
+    fields = [one.canonical() if isinstance(one, JsonObject) else one for one in values]
+    return [type(block).__name__, *fields]

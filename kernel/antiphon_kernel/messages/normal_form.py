@@ -97,24 +97,25 @@ def dump_message(message: Message) -> dict[str, Any]:
     return written
 
 
+_BLOCK_TYPES: Final[Mapping[str, tuple[type[ContentBlock], str]]] = {
+    "text": (TextBlock, "a text block"),
+    "tool-use": (ToolUse, "a tool use"),
+    "thinking": (Thinking, "a thinking block"),
+    "image": (ImageBlock, "a block of type image"),
+    "document": (DocumentBlock, "a block of type document"),
+    "unknown": (UnknownBlock, "an unknown block"),
+}
+"""The `type` of a content block in JSON; its other fields bear the names that they have here."""
+_TYPE_OF: Final = {made: kind for kind, (made, _) in _BLOCK_TYPES.items()}
+
+
 def dump_block(block: ContentBlock) -> dict[str, Any]:
     """Return a content block as JSON."""
-    match block:
-        case TextBlock(text):
-            return {"type": "text", "text": text}
-        case ToolUse(call_id, name, parameters, signature):
-            call = {"type": "tool-use", "id": call_id, "name": name, "parameters": thaw(parameters)}
-            return call if signature is None else {**call, "signature": signature}
-        case Thinking(text, None):
-            return {"type": "thinking", "text": text}
-        case Thinking(text, signature):
-            return {"type": "thinking", "text": text, "signature": signature}
-        case ImageBlock(media_type, digest):
-            return {"type": "image", "media_type": media_type, "hash": digest}
-        case DocumentBlock(media_type, digest):
-            return {"type": "document", "media_type": media_type, "hash": digest}
-        case UnknownBlock(raw):
-            return {"type": "unknown", "raw": thaw(raw)}
+    written: dict[str, Any] = {"type": _TYPE_OF[type(block)]}
+    for name in block.__match_args__:
+        if (value := getattr(block, name)) is not None:
+            written[name] = thaw(value)
+    return written
 
 
 def parse_block(value: object) -> ContentBlock:
@@ -125,24 +126,17 @@ def parse_block(value: object) -> ContentBlock:
     """
     fields = require_fields(value, "")
     kind = fields.get("type")
-    match kind:
-        case "text":
-            _refuse_other_fields(fields, {"type", "text"}, "a text block")
-            return TextBlock(fields.get("text"))  # type: ignore[arg-type]
-        case "tool-use":
-            allowed = {"type", "id", "name", "parameters", "signature"}
-            _refuse_other_fields(fields, allowed, "a tool use")
-            call = _make_call(fields.get("id"), fields.get("name"), fields.get("parameters"))
-            return replace(call, signature=fields.get("signature"))
-        case "thinking":
-            _refuse_other_fields(fields, {"type", "text", "signature"}, "a thinking block")
-            return Thinking(fields.get("text"), fields.get("signature"))  # type: ignore[arg-type]
-        case "image" | "document":
-            _refuse_other_fields(fields, {"type", "media_type", "hash"}, f"a block of type {kind}")
-            made = ImageBlock if kind == "image" else DocumentBlock
-            return made(fields.get("media_type"), fields.get("hash"))  # type: ignore[arg-type]
-        case "unknown" if fields.keys() == {"type", "raw"} and isinstance(fields["raw"], Mapping):
+    if kind == "unknown" and fields.keys() == {"type", "raw"}:
+        if isinstance(fields["raw"], Mapping):
             return UnknownBlock(freeze_object(fields["raw"], "raw"))
+    elif isinstance(kind, str) and kind != "unknown" and kind in _BLOCK_TYPES:
+        made, what = _BLOCK_TYPES[kind]
+        _refuse_other_fields(fields, {"type", *made.__match_args__}, what)
+        given: dict[str, Any] = {name: fields.get(name) for name in made.__match_args__}
+        if made is ToolUse:
+            call = _make_call(given["id"], given["name"], given["parameters"])
+            return replace(call, signature=given["signature"])
+        return made(**given)
     require_visible(kind, "type", MessageProblem.INVALID_VALUE)
     return UnknownBlock(freeze_object(fields, ""))
 

@@ -3,7 +3,8 @@
 A tokenizer splits text into words, digits, punctuation and line ends, and these into pieces that
 it knows. The estimate counts what it would split, each kind with the tokens that one costs on
 average. The averages are fitted to `o200k_base` over text in 28 languages, code, JSON and logs;
-`Calibration` corrects them for a model by what its provider reports.
+`Calibration` corrects them for a model by what its provider reports. A model's windows, in tokens,
+say how long its answer may be.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from antiphon_kernel.messages.message import (
     ToolUse,
     UnknownBlock,
 )
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.frozen_json import FrozenJson, JsonObject, thaw
 
 _MARKED: Final = b"x"
@@ -80,6 +82,8 @@ _LARGEST_IMAGE: Final = 1600
 """Tokens of an image at most, because larger ones are scaled down; of one of unknown size."""
 _PAGE_COST: Final = 2000
 _UNKNOWN_PAGES: Final = 5
+
+_UNKNOWN_WINDOW: Final = 8192
 
 _STEADINESS: Final = 500
 """Tokens that must have been reported until reports weigh as much as the estimate itself."""
@@ -197,3 +201,45 @@ def _estimate_image(size: FileSize) -> int:
     if size.width is None or size.height is None:
         return _LARGEST_IMAGE
     return min(_LARGEST_IMAGE, max(1, math.ceil(size.width * size.height / _IMAGE_PIXELS)))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWindow:
+    """Most tokens that a model takes and gives; as given here, of a model that nobody knows."""
+
+    input: int = _UNKNOWN_WINDOW
+    """Of a request; an answer counts against it unless the windows are `separate`."""
+    output: int = _UNKNOWN_WINDOW
+    """Of an answer."""
+    total: int | None = None
+    """Of both together, where there is such a limit."""
+    separate: bool = False
+    """Whether an answer has a window of its own beside that of the input."""
+
+    def room(self, estimated: int) -> int:
+        """Return what is left for an answer after so many tokens of input; may be negative."""
+        by_total = self.output if self.total is None else self.total - estimated
+        by_input = self.input - estimated
+        if self.separate and by_input >= 0:
+            by_input = self.output
+        return min(self.output, by_input, by_total)
+
+
+def clamp_max_tokens(requested: int | float, window: ModelWindow, estimated: int) -> int:
+    """Return how many tokens an answer may have: what was asked for, as far as there is room.
+
+    Args:
+        requested: rounded down; at least 1 is returned.
+        estimated: tokens of the input, with system prompt and tools.
+
+    Raises:
+        AntiphonError: invalid_params if `requested` is not a number.
+    """
+    if isinstance(requested, float) and math.isnan(requested):
+        raise invalid_params(
+            "max_tokens is a number of tokens, not NaN. Leave it out for the model's own limit.",
+            field="max_tokens",
+            expected="a number",
+            found="NaN",
+        )
+    return max(1, math.floor(min(requested, window.room(estimated))))

@@ -18,7 +18,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name
+from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name, resolve
 from antiphon_kernel.types.public_keys import (
     LONGEST_KEY,
     PublicKey,
@@ -27,7 +27,6 @@ from antiphon_kernel.types.public_keys import (
 )
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
-from antiphon_kernel.types.resolve_ids import resolve
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 _NAME: Final = f"^{NAME_PATTERN.pattern}$"

@@ -19,16 +19,6 @@ _SHORT: Final = 300
 _Pairs = list[tuple[str, Any]]
 
 
-def validate_json(text: str) -> None:
-    """Refuse what the engine would not read; it would find out in the middle of an update.
-
-    Raises:
-        ValueError: if the text is not JSON, a number in it is too large for a float, a string has
-            half a surrogate pair or values are nested deeper than `MAX_NESTING`.
-    """
-    read_json(text)
-
-
 def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = None) -> Any:
     """Return the value of a JSON document that every reader can take and write again.
 

@@ -44,34 +44,25 @@ def read_project_file(project: Path, path: str, limit: int, limit_name: str) -> 
         raise _refusal(path, "it is one of the kernel's own files")
     try:
         with ExitStack() as opened:
-            return _read(opened, root, parts, limit)
-    except _TooLong as error:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The file {quote(path)} has {error.size} bytes, {limit} are allowed: attach a part of"
-            " it.",
-            limit=limit,
-            limit_name=limit_name,
-            found=error.size,
-        ) from error
-    except _NoFile as error:
-        raise _refusal(path, "it is not a file") from error
+            data, size = _read(opened, root, parts, limit)
     except OSError as error:
         raise _refusal(path, error.strerror or str(error)) from error
+    if size > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"The file {quote(path)} has {size} bytes, {limit} are allowed: attach a part of it.",
+            limit=limit,
+            limit_name=limit_name,
+            found=size,
+        )
+    return data
 
 
-class _TooLong(Exception):
-    def __init__(self, size: int) -> None:
-        super().__init__(size)
-        self.size = size
+def _read(opened: ExitStack, root: str, parts: Sequence[str], limit: int) -> tuple[bytes, int]:
+    """Open each folder of the path, which has no links, from the one above it, and read.
 
-
-class _NoFile(Exception):
-    pass
-
-
-def _read(opened: ExitStack, root: str, parts: Sequence[str], limit: int) -> bytes:
-    """Open each folder of the path, which has no links, from the one above it, and read."""
+    Return the bytes, and how many there are: more than the limit of a file that is too large.
+    """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     opened.callback(os.close, folder)
     for name in parts[:-1]:
@@ -83,15 +74,13 @@ def _read(opened: ExitStack, root: str, parts: Sequence[str], limit: int) -> byt
     opened.callback(os.close, file)
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
-        raise _NoFile
+        raise OSError("it is not a file")
     if status.st_size > limit:
-        raise _TooLong(status.st_size)
+        return b"", status.st_size
     data = bytearray()
-    while piece := os.read(file, _PIECE):
+    while len(data) <= limit and (piece := os.read(file, _PIECE)):
         data += piece
-        if len(data) > limit:
-            raise _TooLong(len(data))
-    return bytes(data)
+    return bytes(data), len(data)
 
 
 def _refusal(path: str, why: str) -> AntiphonError:

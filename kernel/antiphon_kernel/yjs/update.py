@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from antiphon_kernel.types.json_validation import validate_json
+from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.utf16 import utf16_length
@@ -267,7 +267,7 @@ def _read_content(reader: Reader, kind: ContentKind) -> tuple[int, object]:
 
 def _read_json(reader: Reader) -> str:
     text = reader.text()
-    validate_json(text)
+    read_json(text)  # the engine would find out in the middle of an update
     return text
 
 

@@ -229,31 +229,18 @@ def compare(folder: Path, modules: Path, runs: int, *, quick: bool) -> Iterator[
 def _figures(
     load: Load, results: Mapping[str, Sequence[Result]], commit: float
 ) -> Iterator[Figure]:
-    ours = results[OURS]
     if load.window == 1:
         yield from _against(f"{load.name()}, p50", "ms", results, "p50", budget=commit + 0.5)
     elif not load.per_second:
-        for other in OTHERS:
-            yield figure(
-                load.name(),
-                "/s",
-                [one.rate for one in ours],
-                baseline=[one.rate for one in results[other]],
-                against=other,
-                at_least=0.9 if other == "hocuspocus" and load.kind == "append" else None,
-            )
+        least = 0.9 if load.kind == "append" else None
+        yield from _against(load.name(), "/s", results, "rate", of_hocuspocus=least)
     elif load.is_costed:
         budget = 150.0 if load.per_second == 1_000 else None
         if load.per_second == 10:
             bare = statistics.median(one.cpu for one in results[BARE])
             budget = _OVER_BARE * bare
-        yield from _against(
-            f"processor time of an update at {load.per_second}/s, {load.readers} readers",
-            "us",
-            results,
-            "cpu",
-            budget=budget,
-        )
+        name = f"processor time of an update at {load.per_second}/s, {load.readers} readers"
+        yield from _against(name, "us", results, "cpu", budget=budget)
     else:
         for of, budget in (("p50", None), ("p95", 8.0)):
             name = f"latency at {load.per_second} updates/s, {load.readers} readers, {of}"
@@ -266,8 +253,10 @@ def _against(
     results: Mapping[str, Sequence[Result]],
     field: str,
     *,
-    budget: float | None,
+    budget: float | None = None,
+    of_hocuspocus: float | None = None,
 ) -> Iterator[Figure]:
+    """Yield our figure beside that of each other server, at least so many times hocuspocus's."""
     for other in [name for name in results if name != OURS]:
         yield figure(
             name,
@@ -276,4 +265,5 @@ def _against(
             baseline=[getattr(one, field) for one in results[other]],
             against=other,
             budget=budget,
+            at_least=of_hocuspocus if other == "hocuspocus" else None,
         )

@@ -9,8 +9,8 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import resolve
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.types.resolve_ids import resolve
 from tests.errors import raises
 from tests.kernel.kernel.calls import Caller, Make
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from antiphon_kernel.layout import BlockAuthor, LayoutBlock
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing
 
 MODELS = (OPUS, LYRA)
+
+
+@contextmanager
+def noting(seed: int) -> Iterator[None]:
+    """Name the seed in the error of a check that fails."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"seed {seed}")
+        raise
 
 
 class RandomWriting(Writing):

@@ -324,14 +324,6 @@ def sum_of(layout: Layout, writing: Writing) -> int:
     return sum(weigh(item, reader) for item in layout.items)
 
 
-def test_compact_and_expand_and_compact_again_is_the_same() -> None:
-    writing = long("U A U C1 R1 A U C2 R2")
-    new = planned(writing.blocks, 900)
-    block = insert(writing, new)
-    writing.change(block, excluded=True)
-    assert planned(writing.blocks, 900) == new
-
-
 def test_compact_of_a_growing_conversation_stays_within_the_budget() -> None:
     writing = Writing()
     prompt = writing.user("Begin", AMY)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from antiphon_kernel.layout import (
     ArtifactPath,
     CallPath,
-    CodePath,
     FilePath,
     PathError,
     SourcesPath,
@@ -31,7 +30,6 @@ PATHS = st.one_of(
         ArtifactPath, TURNS, st.sampled_from(["react.notes", "react.thinking"]), CALLS, SUFFIXES
     ),
     st.builds(FilePath, TURNS, st.sampled_from(["files", "user.attachments"]), NAMES, SUFFIXES),
-    st.builds(CodePath, TURNS, CALLS, SUFFIXES),
     st.builds(CallPath, TURNS, CALLS, st.sampled_from(["call", "result", "notice"]), SUFFIXES),
     st.builds(SummaryPath, TURNS, SUFFIXES),
     st.builds(SourcesPath, st.lists(RANGES, max_size=20).map(tuple)),
@@ -58,6 +56,11 @@ def test_path_of_a_plain_file_reads_as_it_is() -> None:
     assert str(FilePath(turn, "user.attachments", "../a/b")) == (
         f"fi:{turn}.user.attachments/%2E%2E%2Fa%2Fb"
     )
+
+
+def test_parse_path_of_the_code_of_a_call_is_that_of_the_call() -> None:
+    turn, call = "turn_1770603271112_2f81ad", "tc_0123456789ab"
+    assert parse_path(f"fi:{turn}.code.{call}~abcdef") == CallPath(turn, call, "call", "abcdef")
 
 
 def test_parse_path_of_a_selector_reads_its_ranges() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -33,16 +33,10 @@ from antiphon_kernel.messages import (
     check_correlation,
     tool_uses,
 )
-from tests.kernel.layout.random_writing import MODELS, RandomWriting, random_blocks
+from tests.kernel.layout.random_writing import MODELS, RandomWriting, noting, random_blocks
 from tests.kernel.layout.written import written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
-TOGETHER = 50
-"""Cases of one test."""
-
-
-def seeds() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("first", range(0, max(TOGETHER, CASES), TOGETHER))
 
 
 def orphans(messages: Sequence[Message]) -> list[str]:
@@ -71,80 +65,73 @@ def views(blocks: Sequence[LayoutBlock]) -> list[ModelView]:
     return [model_view(items, LayoutReader.of(layout, model.id)) for model in MODELS]
 
 
-@seeds()
-def test_model_view_of_random_documents_parts_no_call_from_its_results(first: int) -> None:
-    for seed in range(first, first + TOGETHER):
-        for view in views(random_blocks(random.Random(seed)).blocks):
-            assert orphans(view.messages) == [], f"seed {seed}"
-            check_correlation(view.messages)
+def parts_no_call_from_its_results(blocks: Sequence[LayoutBlock]) -> None:
+    for view in views(blocks):
+        assert orphans(view.messages) == []
+        check_correlation(view.messages)
+    items = visible(arrange(blocks)).items
+    for point in cache_points(items).indices:
+        keys = {item.round for item in items[: point + 1] if item.is_exchange}
+        assert keys.isdisjoint(item.round for item in items[point + 1 :] if item.is_exchange)
 
 
-@seeds()
-def test_model_view_of_random_documents_begins_with_a_user_and_leaves_nothing_out(
-    first: int,
-) -> None:
-    for seed in range(first, first + TOGETHER):
-        layout = arrange(random_blocks(random.Random(seed)).blocks)
-        items = visible(layout).items
-        for model in MODELS:
-            view = model_view(items, LayoutReader.of(layout, model.id))
-            assert not view.messages or isinstance(view.messages[0], UserMessage)
-            given = "\n".join(map(repr, view.messages))
-            said = [
-                item.block.text for item in items if item.type in ("user.prompt", "react.notes")
-            ]
-            assert all(repr(text)[1:-1].rstrip("\\n") in given for text in said), f"seed {seed}"
+def begins_with_a_user_and_leaves_nothing_out(blocks: Sequence[LayoutBlock]) -> None:
+    items = visible(arrange(blocks)).items
+    said = [item.block.text for item in items if item.type in ("user.prompt", "react.notes")]
+    for view in views(blocks):
+        assert not view.messages or isinstance(view.messages[0], UserMessage)
+        given = "\n".join(map(repr, view.messages))
+        assert all(repr(text)[1:-1].rstrip("\\n") in given for text in said)
 
 
-@seeds()
-def test_layout_of_random_documents_holds_each_block_once_under_a_path_of_its_own(
-    first: int,
-) -> None:
-    for seed in range(first, first + TOGETHER):
-        blocks = random_blocks(random.Random(seed)).blocks
-        items = [item for item in arrange(blocks).items if item.is_block]
-        assert sorted(item.block.id for item in items) == sorted(block.id for block in blocks)
-        assert len({item.path for item in items}) == len(items), f"seed {seed}"
+def holds_each_block_once_under_a_path_of_its_own(blocks: Sequence[LayoutBlock]) -> None:
+    items = [item for item in arrange(blocks).items if item.is_block]
+    assert sorted(item.block.id for item in items) == sorted(block.id for block in blocks)
+    assert len({item.path for item in items}) == len(items)
 
 
-@seeds()
-def test_layout_of_random_documents_opens_each_turn_once_and_shows_the_live_prompt(
-    first: int,
-) -> None:
-    for seed in range(first, first + TOGETHER):
-        layout = arrange(random_blocks(random.Random(seed)).blocks)
-        read = visible(layout).items
-        headers = [item.turn for item in read if not item.is_block]
-        assert len(headers) == len(set(headers))
-        prompt = layout.turns[-1].prompt if layout.turns else None
-        if prompt is not None and prompt.block.text.strip() and not prompt.block.excluded:
-            assert prompt in read, f"seed {seed}"
+def opens_each_turn_once_and_shows_the_live_prompt(blocks: Sequence[LayoutBlock]) -> None:
+    layout = arrange(blocks)
+    read = visible(layout).items
+    headers = [item.turn for item in read if not item.is_block]
+    assert len(headers) == len(set(headers))
+    prompt = layout.turns[-1].prompt if layout.turns else None
+    if prompt is not None and prompt.block.text.strip() and not prompt.block.excluded:
+        assert prompt in read
 
 
-@seeds()
-def test_rendering_of_random_documents_is_pure(first: int) -> None:
-    for seed in range(first, first + TOGETHER):
-        blocks = random_blocks(random.Random(seed)).blocks
-        before = repr(blocks)
-        layout = arrange(blocks)
-        reader = LayoutReader.of(layout, MODELS[0].id)
-        again = visible(arrange(tuple(blocks))).items
-        assert [item_text(item, reader) for item in visible(layout).items] == [
-            item_text(item, reader) for item in again
-        ]
-        assert views(blocks) == views(blocks)
-        assert repr(blocks) == before
+def is_rendered_purely(blocks: Sequence[LayoutBlock]) -> None:
+    before = repr(blocks)
+    assert texts(arrange(blocks), MODELS[0].id) == texts(arrange(tuple(blocks)), MODELS[0].id)
+    assert views(blocks) == views(blocks)
+    assert repr(blocks) == before
 
 
-@seeds()
-def test_arrange_after_each_step_is_the_same_with_what_was_arranged_before(first: int) -> None:
-    for seed in range(first, first + TOGETHER):
-        writing = RandomWriting(random.Random(seed))
-        layout = arrange([])
-        for _ in range(20):
-            writing.step()
-            layout = arrange(writing.blocks, layout)
-            assert layout == arrange(writing.blocks), f"seed {seed}"
+@pytest.mark.parametrize(
+    "rule",
+    [
+        parts_no_call_from_its_results,
+        begins_with_a_user_and_leaves_nothing_out,
+        holds_each_block_once_under_a_path_of_its_own,
+        opens_each_turn_once_and_shows_the_live_prompt,
+        is_rendered_purely,
+    ],
+)
+def test_layout_of_random_documents_holds(rule: Callable[[Sequence[LayoutBlock]], None]) -> None:
+    for seed in range(CASES):
+        with noting(seed):
+            rule(random_blocks(random.Random(seed)).blocks)
+
+
+def test_arrange_after_each_step_is_the_same_with_what_was_arranged_before() -> None:
+    for seed in range(CASES):
+        with noting(seed):
+            writing = RandomWriting(random.Random(seed))
+            layout = arrange([])
+            for _ in range(20):
+                writing.step()
+                layout = arrange(writing.blocks, layout)
+                assert layout == arrange(writing.blocks)
 
 
 def test_arrange_again_makes_only_the_turn_anew_that_has_changed() -> None:
@@ -156,42 +143,33 @@ def test_arrange_again_makes_only_the_turn_anew_that_has_changed() -> None:
     assert kept == [True, False, True]
 
 
-@seeds()
-def test_cache_points_of_random_documents_part_no_call_from_its_results(first: int) -> None:
-    for seed in range(first, first + TOGETHER):
-        items = visible(arrange(random_blocks(random.Random(seed)).blocks)).items
-        for point in cache_points(items).indices:
-            keys = {item.round for item in items[: point + 1] if item.is_exchange}
-            assert keys.isdisjoint(item.round for item in items[point + 1 :] if item.is_exchange)
-
-
 def contents(messages: Sequence[Message]) -> list[tuple[str, ContentBlock]]:
     return [(message.role, block) for message in messages for block in message.content]
 
 
-@seeds()
-def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended(first: int) -> None:
-    for seed in range(first, first + TOGETHER):
-        rng = random.Random(seed)
-        writing = random_blocks(rng, people=False)
-        if not writing.blocks:
-            continue
-        before = arrange(writing.blocks)
-        items = visible(before).items
-        points = cache_points(items).indices
-        prompt = [block for block in writing.blocks if block.begins_turn][-1]
-        writing.requests = len(writing.blocks)
-        for _ in range(rng.randint(1, 12)):
-            writing.go_on(prompt)
-        writing.finish()
-        after = arrange(writing.blocks)
-        for model in MODELS:
-            reader = LayoutReader.of(before, model.id)
-            old = [item_text(item, reader) for item in items]
-            new = [item_text(item, reader) for item in visible(after).items]
-            for point in points:
-                assert new[: point + 1] == old[: point + 1], f"seed {seed}"
-            assert_same_beginning(items, visible(after).items, reader, points)
+def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended() -> None:
+    for seed in range(CASES):
+        with noting(seed):
+            rng = random.Random(seed)
+            writing = random_blocks(rng, people=False)
+            if not writing.blocks:
+                continue
+            before = arrange(writing.blocks)
+            items = visible(before).items
+            points = cache_points(items).indices
+            prompt = [block for block in writing.blocks if block.begins_turn][-1]
+            writing.requests = len(writing.blocks)
+            for _ in range(rng.randint(1, 12)):
+                writing.go_on(prompt)
+            writing.finish()
+            after = arrange(writing.blocks)
+            for model in MODELS:
+                reader = LayoutReader.of(before, model.id)
+                old = [item_text(item, reader) for item in items]
+                new = [item_text(item, reader) for item in visible(after).items]
+                for point in points:
+                    assert new[: point + 1] == old[: point + 1]
+                assert_same_beginning(items, visible(after).items, reader, points)
 
 
 def assert_same_beginning(
@@ -211,23 +189,23 @@ def texts(layout: Layout, model: str | None) -> list[str]:
     return [item_text(item, reader) for item in visible(layout).items]
 
 
-@seeds()
-def test_first_break_is_where_the_streams_begin_to_differ(first: int) -> None:
-    for seed in range(first, first + TOGETHER):
-        rng = random.Random(seed)
-        writing = random_blocks(rng)
-        before = arrange(writing.blocks)
-        for _ in range(rng.randint(0, 3)):
-            writing.step()
-        after, model = arrange(writing.blocks), rng.choice([None, MODELS[0].id])
-        found = first_break(before, after, model)
-        old, new = texts(before, model), texts(after, model)
-        if found is None:
-            assert new[: len(old)] == old, f"seed {seed}"
-        else:
-            assert new[: found.index] == old[: found.index]
-            assert new[found.index : found.index + 1] != old[found.index : found.index + 1]
-            assert found.items
+def test_first_break_is_where_the_streams_begin_to_differ() -> None:
+    for seed in range(CASES):
+        with noting(seed):
+            rng = random.Random(seed)
+            writing = random_blocks(rng)
+            before = arrange(writing.blocks)
+            for _ in range(rng.randint(0, 3)):
+                writing.step()
+            after, model = arrange(writing.blocks), rng.choice([None, MODELS[0].id])
+            found = first_break(before, after, model)
+            old, new = texts(before, model), texts(after, model)
+            if found is None:
+                assert new[: len(old)] == old
+            else:
+                assert new[: found.index] == old[: found.index]
+                assert new[found.index : found.index + 1] != old[found.index : found.index + 1]
+                assert found.items
 
 
 def naive_messages(blocks: Sequence[LayoutBlock], model: str) -> list[Message]:
@@ -252,7 +230,7 @@ def naive_messages(blocks: Sequence[LayoutBlock], model: str) -> list[Message]:
 def test_naive_rule_parts_calls_from_their_results() -> None:
     failing = [
         seed
-        for seed in range(TOGETHER)
+        for seed in range(CASES)
         if orphans(naive_messages(random_blocks(random.Random(seed)).blocks, MODELS[0].id))
     ]
-    assert len(failing) > TOGETHER / 4
+    assert len(failing) > CASES / 4

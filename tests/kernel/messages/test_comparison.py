@@ -55,10 +55,6 @@ def test_comparison_form(content: tuple[Any, ...], compared: tuple[Any, ...] | N
     assert comparison_form(AssistantMessage(blocks(content))) == expected
 
 
-def test_parameters_in_any_key_order_are_equal() -> None:
-    assert uses(x=1, y={"b": 2, "a": [1, 2]}) == uses(y={"a": [1, 2], "b": 2}, x=1)
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [

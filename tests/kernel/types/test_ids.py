@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 import uuid
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,7 +24,6 @@ from antiphon_kernel.types.ids import (
     is_name,
 )
 
-ROOT = Path(__file__).parents[3]
 KINDS = (KernelId, ContextId, PrincipalId, SessionId)
 
 hex_ids = st.uuids().map(lambda value: value.hex)
@@ -70,40 +66,10 @@ def test_number_that_is_none_makes_no_block_id(seq: str) -> None:
         BlockId.parse(f"{'a' * 32}.{'b' * 32}.{seq}")
 
 
-def test_id_of_another_kind_is_not_accepted_in_a_block_id() -> None:
-    ids = RandomIds()
-    context, principal = ContextId(ids.uuid7()), PrincipalId(ids.uuid7())
-    with pytest.raises(TypeError, match="PrincipalId stands where a ContextId"):
-        BlockId(principal, context, 1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="SessionId stands where a PrincipalId"):
-        BlockId(context, SessionId(ids.uuid7()), 1)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "given_kind"),
-    [("PrincipalId", "ContextId"), ("ContextId", "SessionId"), ("KernelId", "str")],
-)
-def test_type_checker_refuses_an_id_of_another_kind(
-    tmp_path: Path, wanted: str, given_kind: str
-) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "from antiphon_kernel.types.ids import ContextId, KernelId, PrincipalId, SessionId\n"
-        f"def takes(one: {wanted}) -> None: ...\n"
-        f"takes({wanted}('a'))\n"
-        f"takes({given_kind}('a'))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(program)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={"MYPYPATH": str(ROOT / "kernel"), "PATH": "", "HOME": str(tmp_path)},
-    )
-    errors = [line for line in done.stdout.splitlines() if "error:" in line]
-    assert len(errors) == 1, done.stdout + done.stderr
-    assert f':4: error: Argument 1 to "takes" has incompatible type "{given_kind}"' in errors[0]
+def check_ids_of_other_kinds(kernel: KernelId, context: ContextId, principal: PrincipalId) -> None:
+    """The type checker calls a comment unused if an id is accepted in the place of another."""
+    BlockId(principal, principal, 1)  # type: ignore[arg-type]
+    BlockId(context, kernel, 1)  # type: ignore[arg-type]
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=200))

@@ -13,10 +13,9 @@ from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal, Ses
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name, resolve
 from antiphon_kernel.types.quoting import join_names, quote, truncate
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.types.resolve_ids import resolve
 
 
 @dataclass(frozen=True, slots=True)
