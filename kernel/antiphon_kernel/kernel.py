@@ -286,24 +286,25 @@ class Kernel:
         row = await self.contexts.create(label, self.system, first, asker=asker or self.system)
         return await self.context(row.id)
 
-    async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:
+    async def context(
+        self, reference: str = DEFAULT_CONTEXT, *, is_partial: bool = False
+    ) -> Context:
         """An open context by label, id or prefix of an id.
 
         It stays open until the tool call that asks is over, outside of one until the task is. What
         goes on with it after that adds itself to its `users`.
 
+        Args:
+            is_partial: whether the last blocks of a long one are enough (`Context.is_partial`).
+
         Raises:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
         found = self.contexts.find(reference)
-        context = self._open.get(found) or await self._open.open(found)
-        await context.whole()
+        context = self._open.get(found) or await self._open.open(found, is_partial=is_partial)
+        if not is_partial:
+            await context.whole()
         return context
-
-    async def recent_context(self, reference: str = DEFAULT_CONTEXT) -> Context:
-        """Return the same; of a long one the last blocks are enough (`Context.is_partial`)."""
-        found = self.contexts.find(reference)
-        return self._open.get(found) or await self._open.open(found, is_partial=True)
 
     async def stored_page(self, reference: str = DEFAULT_CONTEXT) -> ContextPage | None:
         """The last page of a context that is not open; None if it is, or has changed since.
@@ -440,15 +441,10 @@ class Call:
         """The caller's, as it is now."""
         return self.kernel.members.role_of(self.actor.principal)
 
-    async def context(self, reference: str | None) -> Context:
-        """The context that a request names, or the default one."""
-        context = await self.kernel.context(reference or DEFAULT_CONTEXT)
-        self.check()
-        return context
-
-    async def recent_context(self, reference: str | None) -> Context:
-        """Return the same; of a long one the last blocks are enough (`Context.is_partial`)."""
-        context = await self.kernel.recent_context(reference or DEFAULT_CONTEXT)
+    async def context(self, reference: str | None, *, is_partial: bool = False) -> Context:
+        """The context that a request names, or the default one; see `Kernel.context`."""
+        reference = reference or DEFAULT_CONTEXT
+        context = await self.kernel.context(reference, is_partial=is_partial)
         self.check()
         return context
 

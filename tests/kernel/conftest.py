@@ -15,6 +15,7 @@ import pytest
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.request import context_request
@@ -82,13 +83,14 @@ async def open_kernel(data: Path, clock: ManualClock) -> AsyncIterator[OpenKerne
     """Opens the kernel of the test's data folder; closes what is left open."""
     opened: list[Kernel] = []
 
-    async def open_one() -> Kernel:
+    async def open_one(limits: Limits = DEFAULT_LIMITS) -> Kernel:
         kernel = await Kernel.open(
             data,
             data.parent,
             registry=Registry((*KERNEL_TOOLS, context_request)),
             owner="amy",
             clock=clock,
+            limits=limits,
         )
         opened.append(kernel)
         return kernel

@@ -17,7 +17,7 @@ WAITING_AT_ONCE: Final = 8
 """Requests that wait; more are turned away, so that nobody fills an owner's screen."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeyRequest:
     """A key whose owner wants to join."""
 
@@ -28,13 +28,9 @@ class KeyRequest:
     """Username that they would like; a claim, and no more."""
     asked: int
     """Milliseconds since the epoch."""
-
-
-@dataclass(slots=True)
-class _PendingRequest:
-    request: KeyRequest
     answer: asyncio.Future[AccessRole | None]
     askers: int = 0
+    """How many wait for the answer."""
 
 
 class KeyRequests:
@@ -42,18 +38,14 @@ class KeyRequests:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: dict[int, _PendingRequest] = {}
-        self._last = 0
-        self._news = News()
-
-    @property
-    def last(self) -> int:
+        self._waiting: dict[int, KeyRequest] = {}
+        self.last = 0
         """Number of the latest request; 0 if there was none."""
-        return self._last
+        self._news = News()
 
     def waiting(self) -> list[KeyRequest]:
         """Return the requests that wait, oldest first."""
-        return [one.request for one in self._waiting.values()]
+        return list(self._waiting.values())
 
     async def ask(self, key: PublicKey, name: str, seconds: float) -> AccessRole | None:
         """Wait for the decision about a key; None if it is no, or does not come in time.
@@ -61,36 +53,30 @@ class KeyRequests:
         Raises:
             AntiphonError: rate_limited if too many others wait.
         """
-        waiting = self._find(key) or self._add(key, name)
-        waiting.askers += 1
+        same = (one for one in self.waiting() if one.key.fingerprint == key.fingerprint)
+        request = next((one for one in same if not one.answer.done()), None)
+        request = request or self._add(key, name)
+        request.askers += 1
         try:
             async with asyncio.timeout(seconds):
-                return await asyncio.shield(waiting.answer)
+                return await asyncio.shield(request.answer)
         except TimeoutError:
             return None
         finally:
-            waiting.askers -= 1
-            if not waiting.askers:
-                self._waiting.pop(waiting.request.number, None)
+            request.askers -= 1
+            if not request.askers:
+                self._waiting.pop(request.number, None)
 
-    def _find(self, key: PublicKey) -> _PendingRequest | None:
-        same = (
-            one
-            for one in self._waiting.values()
-            if one.request.key.fingerprint == key.fingerprint and not one.answer.done()
-        )
-        return next(same, None)
-
-    def _add(self, key: PublicKey, name: str) -> _PendingRequest:
+    def _add(self, key: PublicKey, name: str) -> KeyRequest:
         if len(self._waiting) >= WAITING_AT_ONCE:
             raise AntiphonError(
                 ErrorCode.RATE_LIMITED,
                 f"{WAITING_AT_ONCE} others wait to be let in already: come back later.",
             )
-        self._last += 1
-        answer: asyncio.Future[AccessRole | None] = asyncio.get_running_loop().create_future()
-        request = KeyRequest(self._last, key, name, self._clock.now_ms())
-        added = self._waiting[self._last] = _PendingRequest(request, answer)
+        self.last += 1
+        answer = asyncio.get_running_loop().create_future()
+        added = KeyRequest(self.last, key, name, self._clock.now_ms(), answer)
+        self._waiting[self.last] = added
         self.wake_waiters()
         return added
 
@@ -107,7 +93,7 @@ class KeyRequests:
                 " key.requests lists those that do.",
                 found=number,
             )
-        return waiting.request
+        return waiting
 
     def answer(self, number: int, role: AccessRole | None) -> None:
         """Tell whoever asked; None is no."""
@@ -117,7 +103,7 @@ class KeyRequests:
 
     async def since(self, number: int, seconds: float) -> list[KeyRequest]:
         """Return the requests that wait with a higher number; if there are none, wait for one."""
-        if number > self._last:
+        if number > self.last:
             number = 0
         if not any(one.number > number for one in self.waiting()):
             await self._news.wait(seconds)

@@ -43,7 +43,6 @@ from antiphon_kernel.storage.rows import (
     Snapshot,
     StoredContext,
     StoredOp,
-    Touch,
     UndoKey,
     UndoRow,
 )

@@ -170,18 +170,12 @@ class Journal(JournalReader):
 
     # Commits
 
-    def commit(self, commit: Commit) -> asyncio.Future[None]:
-        """Store one transaction; the future is done when it is on disk.
+    def commit(self, *commits: Commit) -> asyncio.Future[None]:
+        """Store successive transactions of one context, or all of new ones; all or none.
 
-        Futures are done in the order of the calls. After a failure (storage_failed) everything
-        that was built on the lost commit fails too, until the context is loaded again.
-        """
-        return self.commit_all((commit,))
-
-    def commit_all(self, commits: Sequence[Commit]) -> asyncio.Future[None]:
-        """Store successive transactions of one context, or all of new ones, as `commit` does.
-
-        All are stored or none.
+        The future is done when they are on disk. Futures are done in the order of the calls. After
+        a failure (storage_failed) everything that was built on the lost commit fails too, until the
+        context is loaded again.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._broken is not None:

@@ -17,7 +17,6 @@ from antiphon_kernel.storage.rows import (
     InheritedRun,
     SessionRow,
     StoredOp,
-    Touch,
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
@@ -220,18 +219,6 @@ class JournalReader:
             found.append(op)
         return found
 
-    async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
-        """Return the touches of the first `limit` transactions behind `after`, in order."""
-        sql = (
-            "SELECT seq, operation, length(changes), touched FROM ops"
-            " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
-        )
-        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        return [
-            Touch(seq, operation, size, tuple(_versions(context, seq, touched)))
-            for seq, operation, size, touched in await self._database.select(sql, (*behind, limit))
-        ]
-
     async def last_seq(self, context: ContextRow) -> int:
         """Return the number of a context's last transaction."""
         sql = "SELECT max(id) FROM ops WHERE id BETWEEN ? AND ?"
@@ -278,7 +265,7 @@ class JournalReader:
             block: number of the block that they must have touched.
         """
         sql = (
-            "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
+            "SELECT o.seq, o.touched, o.time, p.id, o.operation, length(o.changes) FROM ops o"
             " JOIN principals p ON p.number = o.principal"
             " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id LIMIT ?"
         )

@@ -228,18 +228,6 @@ class StoredOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """Blocks touched by one committed transaction, without its content."""
-
-    seq: int
-    operation: str
-    size: int
-    """Bytes of its update."""
-    blocks: tuple[int, ...]
-    """Numbers of the blocks."""
-
-
-@dataclass(frozen=True, slots=True)
 class BlockChangeRow:
     """One committed transaction as the history of one block shows it."""
 
@@ -260,6 +248,8 @@ class ContextChangeRow:
     time: int
     principal: str
     operation: str
+    size: int
+    """Bytes of its update."""
 
     def of_block(self, number: int) -> BlockChangeRow:
         """Return it as the history of one of its blocks shows it."""

@@ -43,22 +43,28 @@ class RecordKind(Generic[R]):
 
     def statement(self, records: Iterable[tuple[ContextRow, R]]) -> Statement:
         """Return the statement that puts records in the place of those before."""
-        rows = [self.row(context, one) for context, one in records]
+        rows = list[Row]()
+        for context, one in records:
+            columns = (
+                b"".join(map(write_bytes, value)) if isinstance(value, tuple) else value
+                for value in self.values(one)
+            )
+            digest = self.digest(context, one)
+            rows.append((context.number, self.format, one.seq, *columns, digest))
         marks = ", ".join("?" * len(rows[0])) if rows else ""
         return f"INSERT OR REPLACE INTO {self.table} VALUES ({marks})", rows
 
-    def row(self, context: ContextRow, record: R) -> Row:
-        """Return the row of a record, at its end the checksum of all."""
-        columns, parts = list[str | bytes](), list[bytes]()
+    def digest(self, context: ContextRow, record: R) -> bytes:
+        """Return the checksum to verify when a record is read. Raises TypeError."""
+        parts = list[bytes]()
         for value in self.values(record):
-            of_it = value if isinstance(value, tuple) else (value,)
-            parts += [one.encode() if isinstance(one, str) else one for one in of_it]
-            columns.append(b"".join(map(write_bytes, value)) if isinstance(value, tuple) else value)
+            pieces = value if isinstance(value, tuple) else (value,)
+            parts += [one.encode() if isinstance(one, str) else one for one in pieces]
         about = json.dumps([self.format, context.id, record.seq, *map(len, parts)])
         digest = hashlib.blake2b(about.encode(), digest_size=16)
         for part in parts:
             digest.update(part)
-        return (context.number, self.format, record.seq, *columns, digest.digest())
+        return digest.digest()
 
 
 class Records(Generic[R]):
@@ -78,12 +84,11 @@ class Records(Generic[R]):
         rows = await self._database.select(sql, (context.number,))
         if not rows:
             return None
-        row = tuple(rows[0])
-        _, format_, *values, _ = row
+        _, format_, *values, digest = rows[0]
         if format_ == kind.format:
             with suppress(ValueError, TypeError):
                 record = kind.record(*values)
-                if kind.row(context, record) == row:
+                if kind.digest(context, record) == digest:
                     return record
             self.discard(context, "its bytes are not those that were written")
         else:

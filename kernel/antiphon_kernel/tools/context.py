@@ -515,7 +515,7 @@ async def page(call: Call, params: ContextPageParams) -> ContextPage:
     if stored is not None and (around is None or stored.surrounds(around)):
         call.check()
         return stored
-    context = await call.recent_context(params.context)
+    context = await call.context(params.context, is_partial=True)
     if around is not None and not has_page(context, around):
         await context.whole()
         around = await block_in(call, context, around)

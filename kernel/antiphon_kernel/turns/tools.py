@@ -256,7 +256,7 @@ class ContextModelResult(Result):
 @tool("context.model", needs=Permission.WRITE, errors=REFERENCES[1:])
 async def context_model(call: Call, params: ContextModelParams) -> ContextModelResult:
     """Choose the model that answers messages which name none, for everybody in a context."""
-    context = await call.recent_context(params.context)
+    context = await call.context(params.context, is_partial=True)
     runner, named = runner_of(call.kernel), params.model
     if named is not None:
         runner.models.check_known(named)

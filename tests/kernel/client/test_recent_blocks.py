@@ -26,11 +26,10 @@ from antiphon_kernel.yjs.frames import Omitted, Recent, SyncStep1, SyncStep2, Sy
 from antiphon_kernel.yjs.state_vector import NO_STATE
 from tests.kernel.client.typists import through
 from tests.kernel.frame_relay import FrameRelay
+from tests.kernel.recent_replicas import ALL, RECENT, held, matches, texts
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import until
 
-ALL = 40
-RECENT = 10
 ROUNDS = 40 if os.environ.get("ANTIPHON_LONG") else 2
 
 
@@ -42,34 +41,6 @@ async def blocks(served: ServedKernel) -> list[str]:
 @pytest.fixture
 async def replica(served: ServedKernel, blocks: list[str]) -> Replica:
     return await served.replica(recent=RECENT)
-
-
-async def whole(served: ServedKernel) -> dict[str, str]:
-    """The text of each block as the kernel has it."""
-    document = (await served.context()).document
-    return {block: document.text(block) for block in document.block_ids()}
-
-
-def held(replica: Replica) -> dict[str, str]:
-    return {block: replica.document.text(block) for block in replica.document.block_ids()}
-
-
-async def matches(served: ServedKernel, replica: Replica) -> None:
-    """Wait until a replica has the last texts of the kernel, and of the others as many as it says.
-
-    All are in their order.
-    """
-    texts = await whole(served)
-    places = {block: place for place, block in enumerate(texts)}
-
-    def is_same() -> bool:
-        here = held(replica)
-        ends = list(here.items())[-RECENT:] == list(texts.items())[-RECENT:]
-        is_sorted = sorted(here, key=places.__getitem__) == list(here)
-        is_part = here.items() <= texts.items()
-        return ends and is_part and is_sorted and len(here) + replica.omitted == len(texts)
-
-    await until(is_same)
 
 
 async def test_replica_of_recent_blocks_lacks_the_oldest_and_knows_context_and_members(
@@ -86,7 +57,7 @@ async def test_replica_of_recent_blocks_lacks_the_oldest_and_knows_context_and_m
 async def test_short_context_comes_whole(served: ServedKernel) -> None:
     block = await served.block("only")
     replica = await served.replica(recent=RECENT)
-    assert (held(replica), replica.omitted) == ({block: "only"}, 0)
+    assert (held(replica.document), replica.omitted) == ({block: "only"}, 0)
 
 
 async def test_earlier_blocks_come_when_asked_for(
@@ -194,7 +165,7 @@ async def test_connection_may_be_lost_behind_any_frame_of_a_state(
     await until(lambda: list(replica.document.block_ids()) == blocks)
     await replica.saved()
     await matches(served, replica)
-    assert held(replica)[blocks[-1]].startswith("all mine 39")
+    assert held(replica.document)[blocks[-1]].startswith("all mine 39")
     await relay.close()
 
 
@@ -207,7 +178,7 @@ async def test_offline_edits_of_a_block_that_was_moved_before_all_arrive(
     await served.start()
     await served.call("block.move", block_id=blocks[-1], before=blocks[0])
     await replica.saved()
-    assert next(iter((await whole(served)).items())) == (blocks[-1], f"offline {ALL - 1}")
+    assert next(iter((await texts(served)).items())) == (blocks[-1], f"offline {ALL - 1}")
     await matches(served, replica)
 
 
@@ -246,7 +217,7 @@ async def test_edits_of_recent_blocks_around_a_refused_one_arrive(
     former.splice(edited, 5, 0, " <")
     await until(lambda: replica.document is not former and replica.state is ReplicaState.LIVE)
     await matches(served, replica)
-    assert held(replica)[edited] == "> one <"
+    assert held(replica.document)[edited] == "> one <"
     assert replica.rejected_edits is not None and replica.rejected_edits.edits == 1
 
 
@@ -378,7 +349,7 @@ async def test_document_stays_with_the_next_connection(
     await replica.saved()
     expected = {block: f"text {at}" for at, block in enumerate(blocks)}
     expected |= {blocks[-1]: f"offline text {ALL - 1}", new: "new"}
-    assert await whole(served) == expected
+    assert await texts(served) == expected
     assert replica.document is before
     await served.call("block.move", block_id=blocks[0], after=blocks[-1])
     await until(lambda: blocks[0] in replica.document)

@@ -75,7 +75,12 @@ async def streamed(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> Streame
     return Streamed(kernel, amy, bo, await make())
 
 
-async def test_append_stands_behind_what_was_removed_after_another_run(streamed: Streamed) -> None:
+@pytest.mark.parametrize("section", [None, "notes"])
+async def test_append_stands_behind_what_was_removed_after_another_run(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, section: str | None
+) -> None:
+    schema = {"schema": REPORT, "content": None} if section is not None else {}
+    streamed = Streamed(kernel, amy, bo, await make(**schema), section)
     await streamed.begin()
     await streamed.delete(4, len("typed two "))
     await streamed.append("three")
@@ -131,18 +136,6 @@ async def test_streams_into_more_blocks_than_histories_are_kept_stand_behind_wha
     for one in streams:
         await one.undo()
         assert await one.text() == "one typed two three"
-
-
-async def test_appends_to_a_section_stand_behind_what_was_removed_there(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
-) -> None:
-    block = await make(schema=REPORT, content=None)
-    streamed = Streamed(kernel, amy, bo, block, "notes")
-    await streamed.begin()
-    await streamed.delete(4, len("typed two "))
-    await streamed.append("three")
-    await streamed.undo()
-    assert await streamed.text() == "one typed two three"
 
 
 async def test_append_goes_on_in_the_run_before_if_nothing_was_removed(streamed: Streamed) -> None:

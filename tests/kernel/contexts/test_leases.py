@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +9,6 @@ import pytest
 from antiphon_kernel.access import Dismissal
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.clocks import ManualClock
@@ -21,18 +17,9 @@ from tests.waiting import until
 
 
 @pytest.fixture
-async def leasing(data: Path, clock: ManualClock) -> AsyncIterator[Kernel]:
+async def leasing(open_kernel: OpenKernel) -> Kernel:
     """A kernel whose leases are short."""
-    kernel = await Kernel.open(
-        data,
-        data.parent,
-        registry=Registry(KERNEL_TOOLS),
-        owner="amy",
-        clock=clock,
-        limits=Limits(write_lease_seconds=0.1),
-    )
-    yield kernel
-    await kernel.close()
+    return await open_kernel(Limits(write_lease_seconds=0.1))
 
 
 async def call_once(kernel: Kernel, tool: str, params: dict[str, Any]) -> dict[str, Any]:

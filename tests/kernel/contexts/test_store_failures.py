@@ -18,21 +18,18 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError
 from tests.clocks import ManualClock
 from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.kernel.calls import OpenKernel
 from tests.waiting import until
 
 HOUR_MS = 3_600_000
 
 
-async def open_on(data: Path, clock: ManualClock, transactions: int) -> Kernel:
-    """A kernel that writes a snapshot every so many transactions, and none at its end."""
-    limits = Limits(snapshot_transactions=transactions, snapshot_transactions_on_close=10**9)
-    registry = Registry(KERNEL_TOOLS)
-    return await Kernel.open(data, data, registry=registry, owner="amy", clock=clock, limits=limits)
+def every(transactions: int) -> Limits:
+    """A snapshot every so many transactions, and none at the end."""
+    return Limits(snapshot_transactions=transactions, snapshot_transactions_on_close=10**9)
 
 
 async def write(kernel: Kernel, block: str | None, characters: str) -> str:
@@ -48,8 +45,8 @@ async def write(kernel: Kernel, block: str | None, characters: str) -> str:
     return block
 
 
-async def text_of(data: Path, clock: ManualClock, block: str) -> str:
-    kernel = await open_on(data, clock, 10**9)
+async def text_of(open_kernel: OpenKernel, block: str) -> str:
+    kernel = await open_kernel(every(10**9))
     text = (await kernel.context()).document.text(block)
     await kernel.close()
     return text
@@ -65,50 +62,52 @@ async def snapshot_written(data: Path) -> None:
     await until(lambda: snapshots(data), "a snapshot is written")
 
 
-async def test_squash_empties_the_text(data: Path, clock: ManualClock) -> None:
+async def test_squash_empties_the_text(data: Path, open_kernel: OpenKernel) -> None:
     """There: 200 characters squashed to none. Here: a snapshot replaces no transaction."""
-    kernel = await open_on(data, clock, 100)
+    kernel = await open_kernel(every(100))
     block = await write(kernel, None, "s" * 200)
     await snapshot_written(data)
     await kernel.close()
-    assert await text_of(data, clock, block) == "s" * 200
+    assert await text_of(open_kernel, block) == "s" * 200
     with sqlite3.connect(data / "journal.db") as database:
         (count,) = database.execute("SELECT count(*) FROM ops").fetchone()
         assert count > 200
         database.execute("DELETE FROM snapshots")
-    assert await text_of(data, clock, block) == "s" * 200
+    assert await text_of(open_kernel, block) == "s" * 200
 
 
-async def test_rows_behind_a_checkpoint_are_lost(data: Path, clock: ManualClock) -> None:
+async def test_rows_behind_a_checkpoint_are_lost(data: Path, open_kernel: OpenKernel) -> None:
     """There: 1500 characters, 990 after loading. Here: what came after a snapshot is read too."""
-    kernel = await open_on(data, clock, 100)
+    kernel = await open_kernel(every(100))
     block = await write(kernel, None, "c" * 110)
     await snapshot_written(data)
     await kernel.close()
-    kernel = await open_on(data, clock, 10**9)
+    kernel = await open_kernel(every(10**9))
     await write(kernel, block, "d" * 40)
     await kernel.close()
     ((seq, last),) = snapshots(data)
     assert last - seq >= 40
-    assert await text_of(data, clock, block) == "c" * 110 + "d" * 40
+    assert await text_of(open_kernel, block) == "c" * 110 + "d" * 40
 
 
-async def test_clock_that_steps_back_loses_what_came_after(data: Path, clock: ManualClock) -> None:
+async def test_clock_that_steps_back_loses_what_came_after(
+    data: Path, open_kernel: OpenKernel, clock: ManualClock
+) -> None:
     """There: 1300 characters, 1100 after loading. Here: order is a number, not the time."""
-    kernel = await open_on(data, clock, 50)
+    kernel = await open_kernel(every(50))
     block = await write(kernel, None, "e" * 60)
     await snapshot_written(data)
     clock.ms -= HOUR_MS
     await write(kernel, block, "f" * 30)
     await kernel.close()
-    assert await text_of(data, clock, block) == "e" * 60 + "f" * 30
+    assert await text_of(open_kernel, block) == "e" * 60 + "f" * 30
     assert (await run_checks(data)).clean
 
 
 @pytest.mark.parametrize("step", ["BEGIN", "INSERT INTO ops", "COMMIT"])
-async def test_full_disk_is_not_noticed(data: Path, clock: ManualClock, step: str) -> None:
+async def test_full_disk_is_not_noticed(open_kernel: OpenKernel, step: str) -> None:
     """There: 300 of 300 writes "ok", 42 on disk. Here: what is not on disk is not acknowledged."""
-    kernel = await open_on(data, clock, 50)
+    kernel = await open_kernel(every(50))
     block = await write(kernel, None, "g" * 10)
     mend = inject(Fault(step, after=False))
     try:
@@ -118,4 +117,4 @@ async def test_full_disk_is_not_noticed(data: Path, clock: ManualClock, step: st
     finally:
         mend()
     await kernel.close()
-    assert await text_of(data, clock, block) == "g" * 10
+    assert await text_of(open_kernel, block) == "g" * 10

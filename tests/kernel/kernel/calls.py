@@ -18,7 +18,8 @@ from tests.kernel.reference.error_catalogue import CATALOGUE
 Make = Callable[..., Awaitable[str]]
 """Creates a block with these parameters of `block.create`; its id."""
 
-OpenKernel = Callable[[], Awaitable[Kernel]]
+OpenKernel = Callable[..., Awaitable[Kernel]]
+"""Opens the kernel of the test's data folder, with these limits if it is given some."""
 
 WRITERS = {
     "user": PrincipalKind.HUMAN,

@@ -206,13 +206,3 @@ async def test_forks_of_what_has_a_long_label_are_named_all_the_same(call: Calle
     labels = [one["label"] for one in made]
     assert len({label, *labels}) == 13
     assert all(len(one) <= 64 for one in labels)
-
-
-async def test_empty_label_is_no_label(call: Caller) -> None:
-    for tool, params in (
-        ("context.fork", {"context": "default", "label": ""}),
-        ("context.create", {"label": ""}),
-    ):
-        with pytest.raises(AntiphonError, match="'' cannot be a label") as caught:
-            await call(tool, **params)
-        assert caught.value.code is ErrorCode.INVALID_PARAMS

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
@@ -41,12 +41,11 @@ from antiphon_kernel.validation import LazyItemIndex
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncUpdate
 from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector, encode_state_vector
+from tests.kernel.recent_replicas import ALL, RECENT, held, matches, texts
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.turns.stage import Replying
 from tests.waiting import until
 
-ALL = 40
-RECENT = 10
 ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 1
 
 
@@ -86,16 +85,7 @@ async def kill(served: ServedKernel, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def opened(served: ServedKernel) -> Context:
     """The context as it is open now."""
-    return await served.kernel.recent_context()
-
-
-async def texts(served: ServedKernel) -> dict[str, str]:
-    """The text of each block of the whole context."""
-    return held((await served.context()).document)
-
-
-def held(document: Document) -> dict[str, str]:
-    return {block: document.text(block) for block in document.block_ids()}
+    return await served.kernel.context(is_partial=True)
 
 
 @pytest.fixture
@@ -438,7 +428,7 @@ async def test_path_of_an_old_block_is_found_in_another_context_that_is_partial(
     items = (await served.call("context.layout", context="long"))["items"]
     path = next(one["path"] for one in items if one["text"].endswith("text 0"))
     await restart(served)
-    assert (await served.kernel.recent_context("long")).is_partial
+    assert (await served.kernel.context("long", is_partial=True)).is_partial
     assert (await served.call("block.read", block_id=path))["content"] == "text 0"
 
 
@@ -554,17 +544,4 @@ async def test_replicas_of_partial_and_whole_contexts_converge_over_restarts(
     assert set(found) == set(blocks)
     assert {mark: block for mark, block in typed.items() if mark not in found[block]} == {}
     for replica in replicas:
-        await until(partial_of(found, replica))
-
-
-def partial_of(found: dict[str, str], replica: Replica) -> Callable[[], bool]:
-    """Return whether a replica holds what it should of these texts, in their order."""
-
-    def is_same() -> bool:
-        here = held(replica.document)
-        ends = list(here.items())[-RECENT:] == list(found.items())[-RECENT:]
-        ordered = [block for block in found if block in here] == list(here)
-        is_all = len(here) + replica.omitted == len(found)
-        return ends and ordered and is_all and here.items() <= found.items()
-
-    return is_same
+        await matches(served, replica)

@@ -9,17 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final, NoReturn, TypeVar
 
 from antiphon_kernel.contexts.history.inherited_authors import InheritedAuthors
 from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, JournalIndex
 from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
-    Inherited,
     Replay,
     history_change,
-    inherit,
     new_history,
     text_paths,
 )
@@ -31,9 +29,6 @@ from antiphon_kernel.yjs.update import decode_update
 
 _KEPT: Final = 32
 """Histories that stay open when nobody asks for them."""
-
-_FOLLOWED_A_TURN: Final = 200
-"""Transactions read before others get their turn."""
 
 _BATCH_BLOCKS: Final = 500
 _BATCH_OPS: Final = 10_000
@@ -65,6 +60,7 @@ class HistoryCache:
         self._journal = journal
         self._context = context
         self._document = document
+        self._authors = InheritedAuthors(journal, context, document.schema)
         self._seq = seq
         self._number_of = number_of
         self._settled = settled
@@ -153,7 +149,8 @@ class HistoryCache:
         blocks = {number: history.block for number, history in histories.items()}
         seqs = {seq for number in histories for seq in index.seqs(number)}
         try:
-            replay = Replay(histories, await self._inherited(blocks, exact=index.is_exact))
+            inherited = await self._authors.read(blocks, exact=index.is_exact)
+            replay = Replay(histories, inherited)
             async for op in index.ops(seqs):
                 replay.follow(op)
         except DifferentTextError:
@@ -191,16 +188,33 @@ class HistoryCache:
                 del self._open[block]  # an update brought more than it was said to touch
 
     async def _read(self, block: str) -> None:
-        history = None
-        with suppress(DifferentTextError):
-            history = await self._replay(block, self._number_of(block))
-        if history is None or not self._same_result(history):
-            # What nobody ever saw (written and removed offline) is in no list of touched blocks,
-            # but later text may stand beside it.
-            history = await self._replay(block, None)
-        if not self._same_result(history):
-            raise _difference(block)
-        self._open[block] = history
+        """Open a history; all transactions are read if those of the block do not explain it.
+
+        What nobody ever saw (written and removed offline) is in no list of touched blocks, but
+        later text may stand beside it.
+        """
+        number = self._number_of(block)
+        for exact in (False, True):
+            history, slices = self._new_history(block), TimeSlice()
+            async with self._collected() as (begun, collected):
+                only = None if exact else number
+                ops = await self._journal.ops(self._context, upto=begun, block=only)
+                try:
+                    inherited = await self._authors.read({number: block}, exact=exact)
+                    replay = Replay({number: history}, inherited)
+                    for op in ops:
+                        replay.follow(op)
+                        await slices.pause()
+                    for op in collected:
+                        replay.follow(op)
+                except DifferentTextError:
+                    if exact:
+                        raise
+                    continue
+            if self._same_result(history):
+                self._open[block] = history
+                return
+        raise _difference(block)
 
     def _same_result(self, history: BlockHistory) -> bool:
         return self._agrees(history, history.text, self._document.peek_text)
@@ -211,28 +225,8 @@ class HistoryCache:
         ours: Callable[[str | None], object],
         theirs: Callable[[str, str | None], object],
     ) -> bool:
-        return all(ours(path) == theirs(history.block, path) for path in self._texts(history.block))
-
-    def _texts(self, block: str) -> list[str | None]:
-        return text_paths(self._document.schema(block))
-
-    async def _replay(self, block: str, number: int | None) -> BlockHistory:
-        """Read what is on disk, then what has been committed meanwhile."""
-        history = self._new_history(block)
-        async with self._collected() as (begun, collected):
-            ops = await self._journal.ops(self._context, upto=begun, block=number)
-            here = self._number_of(block)
-            inherited = (await self._inherited({here: block}, exact=number is None)).get(here)
-            if inherited:
-                copied = next(at for at, op in enumerate(ops, 1) if op.versions.get(here) == 1)
-                self._follow(history, ops[:copied])
-                inherit(history, inherited)
-                del ops[:copied]
-            for at in range(0, len(ops), _FOLLOWED_A_TURN):
-                self._follow(history, ops[at : at + _FOLLOWED_A_TURN])
-                await asyncio.sleep(0)
-            self._follow(history, collected)
-        return history
+        paths = text_paths(self._document.schema(history.block))
+        return all(ours(path) == theirs(history.block, path) for path in paths)
 
     @asynccontextmanager
     async def _collected(self) -> AsyncIterator[tuple[int, list[StoredOp]]]:
@@ -248,10 +242,6 @@ class HistoryCache:
 
     def _new_history(self, block: str) -> BlockHistory:
         return new_history(block, self._document.schema(block))
-
-    async def _inherited(self, blocks: Mapping[int, str], *, exact: bool) -> Inherited:
-        authors = InheritedAuthors(self._journal, self._context, self._document.schema)
-        return await authors.read(blocks, exact=exact)
 
     def _number_if_any(self, block: str) -> int:
         return self._number_of(block) if block in self._document else NO_BLOCK

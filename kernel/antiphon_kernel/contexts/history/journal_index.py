@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredOp, Touch
+from antiphon_kernel.storage import (
+    ContextChangeRow,
+    ContextRow,
+    CorruptContextError,
+    Journal,
+    StoredOp,
+)
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.id_set import IdRange
@@ -150,13 +156,13 @@ class JournalIndex:
         slices = TimeSlice()
         while (after := len(self._op_sizes) - 1) < upto:
             limit = min(_TOUCHES_READ, upto - after)
-            touches = await self._journal.touches(self._context, after, limit)
+            touches = await self._journal.changes(self._context, after, limit=limit)
             if len(touches) < limit:
                 raise CorruptContextError(self._context, "a transaction is missing", after + 1)
             self._op_sizes.extend(touch.size for touch in touches)
             unseen = await self._unseen(touches)
             for touch in touches:
-                blocks = unseen.get(touch.seq, touch.blocks)
+                blocks = unseen.get(touch.seq, touch.versions)
                 for block in blocks:
                     self._add(block, touch.seq, touch.size // len(blocks))
             await slices.pause()
@@ -183,7 +189,7 @@ class JournalIndex:
                 piece.append(seq)
                 size += self._op_sizes[seq]
 
-    async def _unseen(self, touches: Sequence[Touch]) -> dict[int, Collection[int]]:
+    async def _unseen(self, touches: Sequence[ContextChangeRow]) -> dict[int, Collection[int]]:
         """The blocks that transactions concern, by `seq`, if the index is to be exact."""
         found: dict[int, Collection[int]] = {}
         if self._owners is None:

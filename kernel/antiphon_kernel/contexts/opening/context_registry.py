@@ -150,27 +150,25 @@ class ContextRegistry:
             commits: list[Commit] = []
             for at, (row, beginning) in enumerate(zip(rows, beginnings, strict=True)):
                 rows[at] = replace(row, origin=beginning.origin, creator=asker.principal.id)
-                commits.append(self._founding(rows[at], founder, time))
+                commits.append(
+                    Commit(
+                        context=rows[at],
+                        seq=1,
+                        time=time,
+                        principal=founder.principal,
+                        session=SessionRow.of(founder),
+                        operation="found",
+                        blocks=(),
+                        update=genesis_update(row.id, row.epoch, row.label),
+                    )
+                )
                 commits += beginning.commits
         except BaseException:
             self._reserved.difference_update(reserved)
             raise
-        founded = self.journal.commit_all(commits)
+        founded = self.journal.commit(*commits)
         await self._wait_until_stated(rows, founded, reserved)
         return rows
-
-    @staticmethod
-    def _founding(row: ContextRow, founder: Actor, time: int) -> Commit:
-        return Commit(
-            context=row,
-            seq=1,
-            time=time,
-            principal=founder.principal,
-            session=SessionRow.of(founder),
-            operation="found",
-            blocks=(),
-            update=genesis_update(row.id, row.epoch, row.label),
-        )
 
     async def rename(self, actor: Actor, context: Context, label: str) -> int:
         """Give a context another label; the version of the context that has it.

@@ -79,8 +79,8 @@ async def open_recent(
         return None
     cut = recent.cut
     assert cut is not None
-    for touch in await journal.touches(row, recent.seq, _MOST_BEHIND):
-        is_omitted = any(number <= cut.omitted for number in touch.blocks)
+    for touch in await journal.changes(row, recent.seq):
+        is_omitted = any(number <= cut.omitted for number in touch.versions)
         if is_omitted or touch.operation not in _TEXT_ONLY:
             return None
     stored = await journal.load(row, after=recent.seq, omitted=cut.omitted)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
@@ -75,26 +75,20 @@ async def cut_state(context: Context, count: int) -> Snapshot | None:
     return Snapshot(context.seq, document.state_vector(), (state,), cut=cut)
 
 
-class _HistoryPoint(NamedTuple):
-    """A point in the history of a context."""
-
-    clocks: Mapping[int, int]
-    """The state vector at this point."""
-    oldest: int
-    """The journal's number of the first block that was made behind it; 0 if there is no point."""
-    sought: int
-    """The number of the block that it was looked for."""
-
-
 class RecentBlocks:
     """The last blocks of one context."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._known = _HistoryPoint({}, 0, -1)
+        self._sought = -1
+        """Number of the block before which a point was looked for last."""
+        self._omitted = 0
+        """Number of the last block that was made before that point; 0 if none was found."""
+        self._clocks: Mapping[int, int] = {}
+        """The state vector at that point."""
 
     async def cut(self, count: int) -> Cut:
-        """Return where the state begins that has the last blocks, and all open ones.
+        """Return the point that the state begins at which has the last blocks, and all open ones.
 
         Open are drafts, and calls and texts of programs that are not finished.
 
@@ -105,11 +99,15 @@ class RecentBlocks:
         """
         context = self._context
         while True:
-            point = await self._point(count)
+            oldest = self._oldest(count)
+            if oldest and not self._omitted < oldest <= self._sought + count:
+                self._omitted, self._clocks = await self._find(oldest)
+                self._sought = oldest
+            is_most = oldest and self._omitted >= context.block_count // 2
+            omitted, clocks = (self._omitted, self._clocks) if is_most else (0, {})
             await context.wait_persisted()
-            if point.oldest <= self._oldest(count):  # else an older block was moved meanwhile
-                omitted = max(point.oldest - 1, 0)
-                return Cut(omitted, point.clocks, *context.document.stated_values())
+            if not omitted or omitted < self._oldest(count):  # no older block was moved meanwhile
+                return Cut(omitted, clocks, *context.document.stated_values())
 
     def outdates(self, cut: Cut, applied: Applied) -> bool:
         """Return whether a replica that began at a cut cannot see a change that was made.
@@ -155,15 +153,8 @@ class RecentBlocks:
         oldest = self._lowest(count) if total > 2 * count else 0
         return oldest if oldest > total // 2 else 0
 
-    async def _point(self, count: int) -> _HistoryPoint:
-        """Return the point before the last blocks; none if not much more is before it."""
-        oldest = self._oldest(count)
-        if oldest and not self._known.oldest <= oldest <= self._known.sought + count:
-            self._known = await self._find(oldest)
-        is_far = oldest and self._known.oldest > self._context.block_count // 2
-        return self._known if is_far else _HistoryPoint({}, 0, oldest)
-
-    async def _find(self, oldest: int) -> _HistoryPoint:
+    async def _find(self, oldest: int) -> tuple[int, Mapping[int, int]]:
+        """Return the point before a block: the number of the last one before it, and the clocks."""
         context = self._context
         clocks = decode_state_vector(context.document.state_vector())
         last = end = context.seq
@@ -175,7 +166,7 @@ class RecentBlocks:
                 clocks |= first_clocks(op.update)
                 if op.versions.get(oldest) == 1:
                     made = (number for number, version in op.versions.items() if version == 1)
-                    return _HistoryPoint(clocks, min(made), oldest)
+                    return min(made) - 1, clocks
                 await slices.pause()
             end = after
-        return _HistoryPoint({}, 0, oldest)
+        return 0, {}

@@ -81,7 +81,7 @@ class SyncEndpoint(WebsocketServer):
 
     async def _serve(self, connection: SyncConnection) -> None:
         """Bring a client to the room of the context that it names, and stay until it leaves."""
-        context = await self._kernel.recent_context(connection.path)
+        context = await self._kernel.context(connection.path, is_partial=True)
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:
             room = self.rooms[context.id] = Room(context, self._limits, self.log)

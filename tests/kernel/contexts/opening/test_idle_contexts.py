@@ -8,7 +8,7 @@ import multiprocessing
 import random
 import signal
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 from tests.errors import raises
 from tests.kernel.crash.faults import Fault, inject
-from tests.kernel.kernel.calls import Caller
+from tests.kernel.kernel.calls import Caller, OpenKernel
 from tests.waiting import until
 
 AT_ONCE = Limits(idle_context_seconds=0, idle_check_seconds=1e6, snapshot_transactions_on_close=1)
@@ -81,19 +81,10 @@ def given_back(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-async def open_at_once(data: Path) -> Kernel:
-    registry = Registry(KERNEL_TOOLS)
-    return await Kernel.open(
-        data, data.parent, registry=registry, owner="amy", clock=ManualClock(), limits=AT_ONCE
-    )
-
-
 @pytest.fixture
-async def eager(data: Path) -> AsyncIterator[Kernel]:
+async def eager(open_kernel: OpenKernel) -> Kernel:
     """A kernel that closes every context that nobody uses in this moment."""
-    kernel = await open_at_once(data)
-    yield kernel
-    await kernel.close()
+    return await open_kernel(AT_ONCE)
 
 
 async def write_everything(call: Caller) -> str:
@@ -283,17 +274,14 @@ async def test_contexts_opened_one_after_the_other_keep_a_bounded_number_open(
     assert list(record.open) == [f"c{number}" for number in range(100)][-len(record.open) :]
 
 
-async def test_unused_context_is_closed_without_being_asked_for(data: Path) -> None:
-    limits = Limits(idle_context_seconds=0, idle_check_seconds=0.01)
-    registry = Registry(KERNEL_TOOLS)
-    kernel = await Kernel.open(data, data.parent, registry=registry, owner="amy", limits=limits)
+async def test_unused_context_is_closed_without_being_asked_for(open_kernel: OpenKernel) -> None:
+    kernel = await open_kernel(Limits(idle_context_seconds=0, idle_check_seconds=0.01))
     record = OpenContextsRecord(kernel)
     amy = Caller(kernel, kernel.open_session(kernel.owner, "test"))
     for _ in range(3):
         record.closed.clear()
         await amy("block.create", kind="file", content="one")
         await until(lambda: record.closed)
-    await kernel.close()
 
 
 async def test_calls_during_closing_lose_nothing_and_open_no_context_twice(eager: Kernel) -> None:
@@ -405,7 +393,10 @@ async def test_message_in_a_branch_that_was_closed_is_found_in_its_tree(
 
 def close_and_die(data: Path, step: str, after: bool) -> None:
     async def run() -> None:
-        kernel = await open_at_once(data)
+        registry = Registry(KERNEL_TOOLS)
+        kernel = await Kernel.open(
+            data, data.parent, registry=registry, owner="amy", clock=ManualClock(), limits=AT_ONCE
+        )
         await write_everything(Caller(kernel, kernel.open_session(kernel.owner, "test")))
         inject(Fault(step, after, kills=True))
         await kernel.close_idle_contexts()
@@ -416,14 +407,14 @@ def close_and_die(data: Path, step: str, after: bool) -> None:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("table", ["snapshots", "pages"])
 async def test_kernel_that_is_killed_while_closing_a_context_loses_nothing(
-    data: Path, table: str, after: bool
+    data: Path, open_kernel: OpenKernel, table: str, after: bool
 ) -> None:
     arguments = (data, f"INSERT OR REPLACE INTO {table}", after)
     process = multiprocessing.get_context("fork").Process(target=close_and_die, args=arguments)
     process.start()
     await asyncio.to_thread(process.join)
     assert process.exitcode == -signal.SIGKILL
-    kernel = await open_at_once(data)
+    kernel = await open_kernel(AT_ONCE)
     amy = Caller(kernel, kernel.open_session(kernel.owner, "test"))
     read = await amy("block.read", block_id="default.amy.1")
     assert read["content"] == "one and a half two three\n"

@@ -75,24 +75,17 @@ async def test_damaged_context_is_named_and_the_others_open(
     assert min(finding.seq or 0 for finding in report.all() if finding.seq) == seq
 
 
-@pytest.fixture
-async def call_of_damaged(damaged: Path, open_kernel: OpenKernel) -> Caller:
+async def test_damage_is_listed_before_anybody_opens_the_context_and_named_by_a_search(
+    damaged: Path, open_kernel: OpenKernel
+) -> None:
     with sqlite3.connect(damaged / "journal.db") as database:
         database.execute("DELETE FROM ops WHERE context = 2 AND seq = 3")
     kernel = await open_kernel()
-    return Caller(kernel, kernel.open_session(kernel.owner, "test"))
-
-
-async def test_damaged_context_is_listed_before_anybody_opens_it(call_of_damaged: Caller) -> None:
-    await call_of_damaged.kernel.quarantine.scanned()
-    listed = (await call_of_damaged("context.list"))["contexts"]
+    call = Caller(kernel, kernel.open_session(kernel.owner, "test"))
+    await kernel.quarantine.scanned()
+    listed = (await call("context.list"))["contexts"]
     assert {one["label"]: "damaged" in one for one in listed} == {"default": False, BROKEN: True}
-
-
-async def test_search_names_the_contexts_that_are_damaged_and_goes_through_the_others(
-    call_of_damaged: Caller,
-) -> None:
     for _ in range(2):
-        found = await call_of_damaged("kernel.search", query="😀", kinds=["text"])
+        found = await call("kernel.search", query="😀", kinds=["text"])
         assert len(found["results"]) == 5
         assert found["unsearched"] == [BROKEN]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from tests.kernel.kernel.calls import OpenKernel
 
 EAGER = Limits(snapshot_transactions=10, snapshot_transactions_on_close=1)
 """A snapshot every ten transactions, and one at every end."""
@@ -28,23 +27,17 @@ Open = Callable[[Limits], Awaitable[Kernel]]
 
 
 @pytest.fixture
-async def reopen(data: Path) -> AsyncIterator[Open]:
+def reopen(open_kernel: OpenKernel) -> Open:
     """Closes the kernel that is open and opens the next one."""
     opened: list[Kernel] = []
 
-    async def close_all() -> None:
+    async def open_next(limits: Limits) -> Kernel:
         while opened:
             await opened.pop().close()
+        opened.append(await open_kernel(limits))
+        return opened[0]
 
-    async def open_next(limits: Limits) -> Kernel:
-        await close_all()
-        registry = Registry(KERNEL_TOOLS)
-        kernel = await Kernel.open(data, data, registry=registry, owner="amy", limits=limits)
-        opened.append(kernel)
-        return kernel
-
-    yield open_next
-    await close_all()
+    return open_next
 
 
 def execute(data: Path, sql: str, *values: object) -> list[Any]:
@@ -161,7 +154,7 @@ async def test_damaged_snapshot_is_left_out_and_the_log_says_so(
     report = await run_checks(data)
     assert [finding.check for finding in report.all()] == ["snapshot"]
     with caplog.at_level(logging.WARNING):
-        kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=EAGER)
+        kernel = await reopen(EAGER)
         assert contents((await kernel.context()).document) == held
     assert "the snapshot of context default is left out" in caplog.text
     await write_at_random(kernel, random.Random(3), 1)
@@ -178,7 +171,7 @@ async def test_snapshot_of_another_state_is_not_believed(
     execute(data, "DELETE FROM ops WHERE seq >= ?", seq)
     assert "snapshot" in {str(finding.check) for finding in (await run_checks(data)).all()}
     with caplog.at_level(logging.WARNING):
-        kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=NEVER)
+        kernel = await reopen(NEVER)
         context = await kernel.context()
     assert context.seq == seq - 1
     assert contents(context.document) != held
