@@ -16,7 +16,7 @@ from antiphon_kernel.access import VIA_SSH, AuthenticationError, check_act_as, f
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.connections import TCP, UNIX, Connections
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.rate_limits import AuthRateLimit, Rates
+from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
 from antiphon_kernel.server.scope import CONNECTION, GUARD, TOKEN, VIA
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -78,7 +78,7 @@ class Authenticator:
         self._connections = connections
         self._limits = limits
         self._owner_fingerprint = fingerprint_of(token)
-        self._wrong_tokens = AuthRateLimit(kernel.clock)
+        self._wrong_tokens = Rates(1 / SECONDS_EACH, BURST, kernel.clock.monotonic, ADDRESSES)
         self._guests: Counter[PrincipalId] = Counter()
         self._arrivals = Rates(limits.connects_per_second, limits.connects_at_once)
         self._calls = Rates(limits.calls_per_second, limits.calls_at_once)
@@ -130,9 +130,8 @@ class Authenticator:
             AntiphonError: rate_limited, if they would have to wait for long.
         """
         principal = visit.actor.principal
-        delay = self._arrivals.take(principal.id)
-        if delay > _QUEUE_SECONDS:
-            self._arrivals.give_back(principal.id)
+        delay = self._arrivals.take(principal.id, _QUEUE_SECONDS)
+        if delay is None:
             raise AntiphonError(
                 ErrorCode.RATE_LIMITED,
                 f"{principal.username} connects too often: come back in a few seconds.",
@@ -142,7 +141,7 @@ class Authenticator:
 
     async def before_call(self, visit: AuthenticatedSession) -> None:
         """Make a guest wait whose calls come faster than they may."""
-        if visit.is_guest and (delay := self._calls.take(visit.actor.principal.id)) > 0:
+        if visit.is_guest and (delay := self._calls.take(visit.actor.principal.id)):
             await asyncio.sleep(delay)
 
     def _check_room(self, principal: Principal, is_guest: bool) -> None:
@@ -181,7 +180,7 @@ class Authenticator:
             principal, credential = await self._kernel.invitations.authenticate(token, secret)
         except AuthenticationError as error:
             address = (scope.get("client") or ("",))[0]
-            if self._wrong_tokens.too_many(address):
+            if self._wrong_tokens.take(address, 0) is None:
                 raise AuthenticationError(
                     CloseCode.TOO_MANY_WRONG_TOKENS,
                     "Too many wrong tokens came from this address: wait a minute, then use a"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import logging
+import os
+import socket as sockets
+import struct
+from typing import Any, Final
 
 import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from antiphon_kernel.server.connections import TrackedProtocol
+from antiphon_kernel.server.connections import UNIX, TrackedProtocol
 from antiphon_kernel.server.scope import CONNECTION
 
 _LATE: Final = b"The request was not complete in time: send all of it at once.\n"
@@ -18,10 +23,40 @@ _TOO_LATE: Final = (
 )
 
 
+_CREDENTIALS: Final = struct.Struct("3i")
+
+_logger: Final = logging.getLogger("antiphon.access")
+
+
+def peer_user(sock: Any) -> int | None:
+    """User id of the process at the other end of a unix socket; None if the system does not say."""
+    option = getattr(sockets, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    _, user, _ = _CREDENTIALS.unpack(sock.getsockopt(sockets.SOL_SOCKET, option, _CREDENTIALS.size))
+    return int(user)
+
+
+def is_own_user(user: int | None) -> bool:
+    """Return whether a peer is the user of this process.
+
+    Where the system does not say, the mode of the socket and of its folder has decided.
+    """
+    return user is None or user == os.geteuid()
+
+
 class HttpProtocol(TrackedProtocol, H11Protocol):
     """A connection that requests come over, until it becomes a WebSocket."""
 
     _application: ASGIApp
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self.via == UNIX:
+            user = peer_user(transport.get_extra_info("socket"))
+            if not is_own_user(user):
+                _logger.warning("user %s tried the unix socket and was dropped", user)
+                self.cut()
 
     @property
     def app(self) -> ASGIApp:

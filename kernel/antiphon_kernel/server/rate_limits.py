@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.server.limits import ServerLimits
 
 
 class TokenBucket:
@@ -40,24 +41,39 @@ class TokenBucket:
 
 
 class Rates:
-    """A token bucket for each principal."""
+    """A token bucket for each principal or address."""
 
-    def __init__(self, rate: float, burst: float) -> None:
-        """`rate` is per second, `burst` is what can be taken at once after a rest."""
-        self._rate = rate
-        self._burst = burst
-        self._buckets: dict[PrincipalId, TokenBucket] = {}
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        monotonic: Callable[[], float] = time.monotonic,
+        most: float = math.inf,
+    ) -> None:
+        """
+        Args:
+            rate: per second.
+            burst: what can be taken at once after a rest.
+            most: of how many it knows; whoever was quiet longest is forgotten first.
+        """
+        self._make = partial(TokenBucket, rate, burst, monotonic)
+        self._most = most
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
-    def take(self, principal: PrincipalId) -> float:
-        """Take one out; the seconds to wait because of it, 0 if none."""
-        bucket = self._buckets.get(principal)
-        if bucket is None:
-            bucket = self._buckets[principal] = TokenBucket(self._rate, self._burst, time.monotonic)
-        return bucket.take(1)
+    def take(self, key: str, patience: float = math.inf) -> float | None:
+        """Take one out; the seconds to wait because of it, 0 if none.
 
-    def give_back(self, principal: PrincipalId) -> None:
-        """Undo the last taking."""
-        self._buckets[principal].take(-1)
+        None if they would be more than `patience`: nothing is taken then.
+        """
+        bucket = self._buckets.pop(key, None) or self._make()
+        self._buckets[key] = bucket
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+        delay = bucket.take(1)
+        if delay > patience:
+            bucket.take(-1)
+            return None
+        return delay
 
 
 BURST: Final = 10
@@ -67,47 +83,22 @@ SECONDS_EACH: Final = 6.0
 """Seconds after which one more is answered."""
 
 ADDRESSES: Final = 1_000
-"""How many addresses are remembered; the one that was quiet longest is forgotten first."""
-
-
-class AuthRateLimit:
-    """A token bucket for each address, from which every wrong token takes one."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-
-    def too_many(self, address: str) -> bool:
-        """Record one more from `address`; return whether there are more than are answered."""
-        bucket = self._buckets.pop(address, None)
-        if bucket is None:
-            bucket = TokenBucket(1 / SECONDS_EACH, BURST, self._clock.monotonic)
-        self._buckets[address] = bucket
-        if len(self._buckets) > ADDRESSES:
-            self._buckets.popitem(last=False)
-        if bucket.take(1) > 0:
-            bucket.take(-1)
-            return True
-        return False
+"""How many addresses are remembered."""
 
 
 class RateLimiter:
     """The messages and bytes of one connection.
 
     Who writes faster than the buckets fill is read more slowly, so that the others stay
-    responsive; who goes on like that for `patience` seconds has to be told to stop.
+    responsive; who goes on like that for too long has to be told to stop.
     """
 
     def __init__(
-        self,
-        messages: TokenBucket,
-        data: TokenBucket,
-        patience: float,
-        monotonic: Callable[[], float],
+        self, limits: ServerLimits, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._messages = messages
-        self._data = data
-        self._patience = patience
+        self._messages = TokenBucket(limits.messages_per_second, limits.messages_at_once, monotonic)
+        self._data = TokenBucket(limits.bytes_per_second, limits.bytes_at_once, monotonic)
+        self._patience = limits.overload_grace
         self._monotonic = monotonic
         self._hurried_since: float | None = None
         self._rested_at = 0.0

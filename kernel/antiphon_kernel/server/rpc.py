@@ -27,11 +27,11 @@ from antiphon_kernel.server.authentication import AuthenticatedSession, Authenti
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.scope import GUARD
-from antiphon_kernel.server.subscription_push import SubscriptionPush, pushed
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import text_message
-from antiphon_kernel.subscriptions import Subscription
+from antiphon_kernel.subscriptions import Subscription, Subscriptions
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
@@ -143,9 +143,8 @@ class RpcEndpoint:
     ) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
         actor = visit.actor
-        conversation = _Conversation(socket)
+        conversation = _Conversation(socket, self._kernel.subscriptions, actor.session)
         self._conversations.add(conversation)
-        pushes = SubscriptionPush(self._kernel.subscriptions, actor.session, conversation.send)
         try:
             while True:
                 message = await socket.receive()
@@ -164,12 +163,10 @@ class RpcEndpoint:
                     except Exception:
                         _logger.exception("a tool call failed in a way that no error describes")
                         return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
-                    await pushes.catch_up()
-                    await conversation.send(answer)
-                    pushes.start()
+                    await conversation.answer(answer)
         finally:
             self._conversations.discard(conversation)
-            await pushes.close()
+            await conversation.close()
 
     async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
         number: object = None
@@ -207,18 +204,63 @@ class RpcEndpoint:
 
 
 class _Conversation:
-    """One WebSocket: what is sent over it, and its end."""
+    """One WebSocket: what is sent over it, and its end.
 
-    def __init__(self, socket: WebSocket) -> None:
+    Events are passed on as fast as the other side reads; what it cannot take waits in the kernel.
+    """
+
+    def __init__(self, socket: WebSocket, subscriptions: Subscriptions, session: SessionId) -> None:
         self.answering = asyncio.Lock()
         """Held from a call to its answer."""
         self.over = False
         """Whether goodbye has been said: what comes is not carried out any more."""
         self._socket = socket
+        self._subscriptions = subscriptions
+        self._session = session
+        self._pushing: dict[asyncio.Task[None], Subscription] = {}
         self._sending = asyncio.Lock()
         self._send_now: Callable[[bytes], bool] = socket.scope[GUARD].send_now
 
-    async def send(self, message: Mapping[str, Any]) -> None:
+    async def answer(self, message: Mapping[str, Any]) -> None:
+        """Send an answer behind all events of what has been unsubscribed, and before new ones."""
+        ended = [task for task, subscription in self._pushing.items() if subscription.ended]
+        if ended:
+            await asyncio.wait(ended)
+        await self._send(message)
+        for subscription in self._subscriptions.claim(self._session):
+            name = f"events of subscription {subscription.id}"
+            task = asyncio.create_task(self._push(subscription), name=name)
+            self._pushing[task] = subscription
+            task.add_done_callback(self._pushed)
+
+    async def end(self) -> None:
+        """Say goodbye once the call that is being carried out has been answered."""
+        async with self.answering, self._sending:
+            self.over = True
+            with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
+                await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
+
+    async def close(self) -> None:
+        """Pass no event on any more."""
+        pushing = list(self._pushing)
+        for task in pushing:
+            task.cancel()
+        if pushing:
+            await asyncio.wait(pushing)
+
+    async def _push(self, subscription: Subscription) -> None:
+        async for message in _events(subscription):
+            await self._send(message)
+
+    def _pushed(self, task: asyncio.Task[None]) -> None:
+        subscription = self._pushing.pop(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        self._subscriptions.end(subscription)
+        if not isinstance(error, OSError):  # a connection that is gone is no failure
+            _logger.error("%s failed", task.get_name(), exc_info=error)
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
         """Send one frame.
 
         Raises:
@@ -232,13 +274,6 @@ class _Conversation:
                     await self._socket.send_text(text)
             except (WebSocketDisconnect, RuntimeError) as error:
                 raise ConnectionResetError("the client is gone") from error
-
-    async def end(self) -> None:
-        """Say goodbye once the call that is being carried out has been answered."""
-        async with self.answering, self._sending:
-            self.over = True
-            with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
-                await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
 
 
 class Endpoint:
@@ -267,9 +302,21 @@ async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
     await socket.close(code, short_reason(reason))
 
 
+async def _events(subscription: Subscription) -> AsyncIterator[dict[str, Any]]:
+    """`{"subscription", "event"}` for each event; `{"subscription", "error"}` if it is cut off."""
+    try:
+        async for event in subscription:
+            yield {
+                "subscription": subscription.id,
+                "event": event.model_dump(mode="json", exclude_none=True),
+            }
+    except AntiphonError as error:
+        yield {"subscription": subscription.id, "error": error.as_json()}
+
+
 async def _lines(result: Mapping[str, Any], subscription: Subscription) -> AsyncIterator[str]:
     yield json.dumps(result) + "\n"
-    async for message in pushed(subscription):
+    async for message in _events(subscription):
         yield json.dumps(message) + "\n"
 
 

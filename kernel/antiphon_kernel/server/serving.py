@@ -10,6 +10,7 @@ import socket as sockets
 import stat
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,6 @@ from antiphon_kernel.server.connections import TCP, UNIX, Connections, tracked_b
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.origin_check import check_source
-from antiphon_kernel.server.peer_credentials import for_own_user
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS, Endpoint, RpcEndpoint
 from antiphon_kernel.server.scope import VIA, hide_token
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
@@ -151,19 +151,10 @@ class Server:
         )
         config.load()
         state = ServerState()
-        kind = (
-            config.http_protocol_class if via == TCP else for_own_user(config.http_protocol_class)
-        )
-
-        def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = kind(  # type: ignore[call-arg]
-                config=config, server_state=state, app_state={}
-            )
-            return made
-
-        loop = asyncio.get_running_loop()
+        loop, protocol = asyncio.get_running_loop(), config.http_protocol_class
+        make = partial(protocol, config=config, server_state=state, app_state={})  # type: ignore[call-arg]
         listen = loop.create_server if via == TCP else loop.create_unix_server
-        server = await listen(protocol, sock=sock, backlog=config.backlog)
+        server = await listen(make, sock=sock, backlog=config.backlog)
         self._listeners.append((server, state))
 
     async def close(self) -> None:

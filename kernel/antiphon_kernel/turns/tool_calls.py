@@ -15,10 +15,9 @@ from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.kept_output import KeptOutput
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
-from antiphon_kernel.turns.shell_call import CallBlocks, open_result
+from antiphon_kernel.turns.shell_call import CallBlocks, KeptOutput, open_result
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import Status

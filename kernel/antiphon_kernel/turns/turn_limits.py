@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from antiphon_kernel.config import KernelConfig
-from antiphon_kernel.turns.kept_output import OUTPUT_LIMIT
+from antiphon_kernel.turns.shell_call import OUTPUT_LIMIT
 
 MAX_ROUNDS = 100
 """A turn that calls tools more often than this is stopped."""
@@ -41,7 +41,3 @@ class TurnLimits:
             money=config.max_turn_dollars,
             seconds=config.max_turn_seconds,
         )
-
-
-NO_LIMITS = TurnLimits()
-"""Limits of a turn for which nobody has set others."""

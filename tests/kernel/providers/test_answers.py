@@ -90,14 +90,6 @@ async def test_recorded_answer_gives_its_events(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_line_ends_of_cr_lf_give_the_same_events(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
-    wire.answers.append(recorded(kind, "parallel-calls").with_crlf())
-    assert plain(await ask(model(kind))) == EXPECTED["parallel-calls"]
-
-
-@pytest.mark.parametrize("kind", FORMATS)
 async def test_deltas_of_arguments_are_the_text_of_the_call(
     wire: WireServer, model: Open, kind: ModelKind
 ) -> None:

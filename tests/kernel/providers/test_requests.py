@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
 
 from antiphon_kernel.layout import BlockPosition
@@ -26,17 +28,18 @@ from antiphon_kernel.providers import (
     ModelKind,
     ModelPrompt,
     PromptFile,
+    ProviderError,
     RemoteProvider,
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
     ToolCallEvent,
 )
+from antiphon_kernel.providers.http_clients import ServiceClient, building_request
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.wire.answering import Called, Said, Thought, answer
 from tests.wire.asking import ask, joined, prompt_of
-from tests.wire.prompt_cache import PromptCache
-from tests.wire.server import FORMATS, WireServer, recorded
+from tests.wire.server import FORMATS, WireAnswer, WireRequest, WireServer, recorded
 
 Open = Callable[..., RemoteProvider]
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
@@ -323,16 +326,45 @@ async def test_pieces_of_a_message_are_the_same_wherever_it_is_marked(
     assert [one for one in marked(body) if one.startswith("0.")] == [f"0.{at}" for at in marks]
 
 
-async def test_growing_conversation_is_read_from_the_cache(wire: WireServer, model: Open) -> None:
-    cache = PromptCache()
-    provider = model(ANTHROPIC)
-    messages: list[Message] = [heard("Look around.")]
-    before = 0
-    for number in range(6):
-        end = BlockPosition(len(messages) - 1, len(messages[-1].content) - 1)
-        body = await sent(wire, provider, ANTHROPIC, prompt_of(*messages, marks=(end,)))
-        reading = cache.read(body)
-        assert reading.cached == before
-        before = reading.blocks
-        call = AssistantMessage((TextBlock("I look."), use(f"tc_{number}", "ls")))
-        messages += [call, result(f"tc_{number}", f"file {number}")]
+@pytest.fixture
+def enabled_at(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """Whether the collector was enabled when a request was built, and when the server had it."""
+    found: dict[str, bool] = {}
+    build = ServiceClient.build_request
+
+    def build_request(client: ServiceClient, *args: Any, **options: Any) -> httpx2.Request:
+        found["built"] = gc.isenabled()
+        return build(client, *args, **options)
+
+    def reply(request: WireRequest) -> WireAnswer:
+        found["received"] = gc.isenabled()
+        return answer(request.kind or FORMATS[0], Said("Well."))
+
+    monkeypatch.setattr(ServiceClient, "build_request", build_request)
+    wire.reply = reply
+    return found
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_collector_is_paused_until_a_request_is_sent(
+    kind: ModelKind, model: Callable[..., RemoteProvider], enabled_at: dict[str, bool]
+) -> None:
+    await ask(model(kind))
+    assert enabled_at == {"built": False, "received": True}
+    assert gc.isenabled()
+
+
+async def test_request_that_cannot_be_sent_ends_the_pause(
+    model: Callable[..., RemoteProvider],
+) -> None:
+    provider = model(FORMATS[0], base_url="http://127.0.0.1:1")
+    assert isinstance((await ask(provider))[-1], ProviderError)
+    assert gc.isenabled()
+
+
+def test_pause_of_another_request_goes_on_until_that_is_sent() -> None:
+    with building_request():
+        with building_request():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from typing import cast
 
@@ -13,7 +12,6 @@ from starlette.types import Message, Receive, Scope, Send
 from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server import connection_guard as leashes
 from antiphon_kernel.server.connection_guard import (
-    LINES,
     ConnectionGuard,
     HttpGuard,
     WebSocketGuard,
@@ -134,42 +132,6 @@ async def test_leash_of_somebody_who_dismisses_themselves_ends_behind_what_they_
     await guard.serve(leave, {})
     await asyncio.sleep(0)
     assert [message.get("code") for message in client.told] == [4411]
-
-
-async def test_leash_of_a_request_answers_403_with_the_reason() -> None:
-    client = Client()
-    guard = client.request()
-    task = await serving(guard, Door())
-    guard.dismiss(KICKED)
-    await task
-    start, body = client.told
-    assert start["status"] == 403 and (b"connection", b"close") in start["headers"]
-    error = json.loads(body["body"])["error"]
-    assert (error["code"], error["close_code"]) == ("permission_denied", 4411)
-    assert error["message"] == "amy kicked bo."
-
-
-async def test_leash_of_an_answer_that_is_no_lines_cuts_it_off() -> None:
-    client = Client()
-    guard = client.request()
-    begun = {"type": "http.response.start", "status": 200, "headers": []}
-    task = await serving(guard, Door(begun, {"type": "http.response.body", "more_body": True}))
-    guard.dismiss(KICKED)
-    await task
-    assert client.was_cut and len(client.told) == 2
-
-
-async def test_leash_of_a_stream_ends_it_with_the_reason() -> None:
-    client = Client()
-    guard = client.request()
-    headers = [(b"content-type", LINES.encode())]
-    begun = {"type": "http.response.start", "status": 200, "headers": headers}
-    task = await serving(guard, Door(begun, {"type": "http.response.body", "more_body": True}))
-    guard.dismiss(KICKED)
-    await task
-    last = client.told[-1]
-    assert json.loads(last["body"])["error"]["close_code"] == 4411
-    assert not last.get("more_body") and len(client.told) == 3
 
 
 @pytest.mark.parametrize("kind", ["websocket", "request"])

@@ -116,7 +116,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
             served.doors.port, served.doors.token, kernel_client, str(viewer.id), block, frozen
         )
         attackers = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.kernel.server.hostile"),
+            *(sys.executable, "-m", "tests.kernel.server.hostile", "attack"),
             *(json.dumps(asdict(target)), str(SECONDS)),
             stdout=asyncio.subprocess.PIPE,
             cwd=Path(__file__).parents[3],
@@ -192,8 +192,8 @@ async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) ->
         before = memory_of()
         honest.latencies.clear()
         attack = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.kernel.server.flood"),
-            *(str(served.doors.port), str(served.doors.socket), str(SECONDS / 2)),
+            *(sys.executable, "-m", "tests.kernel.server.hostile", "flood"),
+            *(f"{served.doors.port}:{served.doors.socket}", str(SECONDS / 2)),
             stdout=asyncio.subprocess.PIPE,
             cwd=Path(__file__).parents[3],
         )

@@ -9,7 +9,7 @@ from websockets.http11 import Request
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
-from antiphon_kernel.server.message_splitter import MessageSplitter
+from antiphon_kernel.server.websocket import MessageSplitter
 
 LIMIT = 70_000
 Event = tuple[int, bytes, bool]
@@ -96,12 +96,6 @@ def test_splitter_before_the_library_gives_what_the_library_alone_gives(
     alone, behind = read_both(b"".join(frames) + ending + bytes(14), cuts)
     assert behind.events == alone.events
     assert behind.failure == alone.failure
-
-
-def test_frame_over_the_limit_is_left_to_the_library_and_so_is_all_behind_it() -> None:
-    splitter = MessageSplitter(LIMIT)
-    sent = b"".join(written((Opcode.BINARY, word, True)) for word in (b"x" * (LIMIT + 1), b"two"))
-    assert list(splitter.split(sent)) == [([], sent)]
 
 
 def test_message_in_one_frame_is_not_left_to_the_library() -> None:

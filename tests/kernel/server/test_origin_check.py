@@ -9,8 +9,6 @@ from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
-from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel
 from tests.kernel.server.test_rpc import answered
 
@@ -106,14 +104,3 @@ async def test_token_in_the_address_of_a_request_is_not_taken(served: ServedKern
     assert "Authorization: Bearer" in found.body["error"]["message"]
     found = await answered(served, "POST", path, b"{}", **bearer(served, {}))
     assert found.status == 200, "beside the header it does no harm"
-
-
-async def test_client_that_uses_another_name_is_told_which_ones_are_answered(
-    served: ServedKernel,
-) -> None:
-    http = f"http://0.0.0.0:{served.doors.port}"
-    elsewhere = served.locate_tcp().model_copy(update={"http": http})
-    calls = ToolClient(lambda: elsewhere)
-    with pytest.raises(AntiphonError, match="answers as localhost"):
-        await calls.call("session.whoami", {})
-    await calls.close()

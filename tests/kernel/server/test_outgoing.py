@@ -1,4 +1,4 @@
-"""Queue for a slow reader: bounded, and nothing of it is lost."""
+"""Queue for a slow reader: bounded, and nothing is lost; counting what reaches the disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pycrdt
 import pytest
 from websockets.frames import Frame, Opcode
 
+from antiphon_kernel.server.sync.ack_tracker import AckTracker
 from antiphon_kernel.server.sync.send_queue import (
     SendQueue,
     StateRequest,
@@ -19,6 +20,7 @@ from antiphon_kernel.server.sync.send_queue import (
 )
 from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from tests.waiting import PATIENCE
 
 
 def test_frames_are_taken_in_order() -> None:
@@ -92,14 +94,6 @@ async def test_send_queue_immediate_send_keeps_order(seed: int) -> None:
     writer.cancel()
 
 
-def test_send_queue_merges_acks_into_last() -> None:
-    outgoing = SendQueue(1000, lambda _: False)
-    outgoing.ack(3)
-    outgoing.ack(5)
-    assert outgoing.take_ack() == 5
-    assert outgoing.take_ack() is None
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_send_queue_resync_brings_dropped_updates(seed: int) -> None:
     rng = random.Random(seed)
@@ -147,3 +141,51 @@ def _drain(outgoing: SendQueue, source: pycrdt.Doc[Any], reader: pycrdt.Doc[Any]
             reader.apply_update(answer.update)
         else:
             return
+
+
+class Ledger:
+    """Receipts whose futures the test completes."""
+
+    def __init__(self) -> None:
+        self.changes: list[int] = []
+        self.receipts = AckTracker(lambda: self.changes.append(self.receipts.on_disk))
+
+    def applied(self, *, complete: bool = False) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.receipts.applied(future, complete=complete)
+        return future
+
+
+async def test_frames_count_in_order() -> None:
+    ledger = Ledger()
+    first, second, third = [ledger.applied() for _ in range(3)]
+    second.set_result(None)
+    await asyncio.sleep(0)
+    assert ledger.receipts.on_disk == 0
+    first.set_result(None)
+    third.set_result(None)
+    await asyncio.sleep(0)
+    assert ledger.receipts.on_disk == 3
+    await asyncio.wait_for(ledger.receipts.fewer_than(1), PATIENCE)
+
+
+async def test_failure_stops_the_count() -> None:
+    ledger = Ledger()
+    first, second = ledger.applied(), ledger.applied()
+    first.set_exception(OSError("disk full"))
+    second.set_result(None)
+    await asyncio.sleep(0)
+    assert ledger.receipts.on_disk == 0
+    assert isinstance(ledger.receipts.failure, OSError)
+
+
+async def test_ack_tracker_waits_while_too_many_are_pending() -> None:
+    ledger = Ledger()
+    futures = [ledger.applied() for _ in range(3)]
+    waiting = asyncio.create_task(ledger.receipts.fewer_than(3))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    futures[0].set_result(None)
+    await asyncio.wait_for(waiting, PATIENCE)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ledger.receipts.fewer_than(2), 0.01)

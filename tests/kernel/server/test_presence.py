@@ -175,17 +175,6 @@ async def test_same_person_takes_their_id_over_from_a_dead_connection(served: Se
     assert entry.state is not None and entry.state["cursor"] == 3
 
 
-async def test_model_shows_its_cursor(served: ServedKernel) -> None:
-    context = await served.context()
-    client = await served.joined()
-    for cursor in (1, 2):
-        state = PresenceState("p", "opus", PrincipalKind.MODEL, 3, "s", "b", cursor)
-        context.presence.put(77, state)
-        assert PresenceState.parse((await heard(client, 77)).state or {}) == state
-    context.presence.remove(77)
-    assert (await heard(client, 77)).state is None
-
-
 async def test_presence_does_not_overtake_the_text_before_it(served: ServedKernel) -> None:
     block = await served.block()
     writer, reader = await served.raw(query="as=ben"), await served.raw()

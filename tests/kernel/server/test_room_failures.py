@@ -1,4 +1,6 @@
-"""The failures of pycrdt-websocket's rooms, each event tried on ours.
+"""Whatever goes wrong on one connection, or on the disk, the others go on and nothing is lost.
+
+The failures of pycrdt-websocket's rooms, each event tried on ours:
 
 | event | what it did to the library's room | test |
 |---|---|---|
@@ -16,25 +18,35 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import gc
+import socket as sockets
+import tracemalloc
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.sync.connection import SyncConnection
+from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.yjs.frames import SyncUpdate
+from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, SyncUpdate, encode_frame
 from antiphon_kernel.yjs.varint import write_var_uint
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.processes import watched
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 READERS = 3
 BURST = 1_000
@@ -57,6 +69,7 @@ UNREADABLE = {
     "unknown sync message": b"\x00\x07\x00",
     "cut short": b"\x00\x02",
     "cut short in the update": b"\x00\x02\x05abc",
+    "unknown message": b"\x02\x00\x00",
     "garbage as awareness": b"\x01\x06\x01\x01\x01\x03abc",
     "garbage": bytes(range(3, 256)),
     "letters": b"text",
@@ -260,3 +273,195 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
     assert (await writer.closed())[0] == 1009
     await append(served, drafts[0], "!")
     await until(lambda: reader.document.length(drafts[0]) == 5_900_001)
+
+
+@pytest.fixture
+async def strict(tmp_path: Path) -> AsyncIterator[ServedKernel]:
+    """Doors that soon have enough of a slow reader."""
+    limits = ServerLimits(unread=256 * 1024, heartbeat=0.2, stalled=0.5, frame=2**20)
+    async with served_kernel(tmp_path, limits) as served:
+        yield served
+
+
+async def test_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(unread=128 * 1024)) as served:
+        block = await served.block()
+        slow = await served.slow_reader()
+        document = Document(9)
+        document.apply_update((await slow.join()).update)
+        quick = await served.replica()
+        rounds, chunk = 150, "x" * 99_999 + "\n"
+        for _ in range(rounds):
+            await append(served, block, chunk)
+            operation = {"op": "delete", "start_line": 0, "end_line": 1}
+            await served.kernel.call(
+                served.me, "block.edit", {"block_id": block, "operations": [operation]}
+            )
+        await append(served, block, "the end")
+        context = await served.context()
+        await until(lambda: quick.document.text(block) == "the end")
+        frames = 0
+        while document.state_vector() != context.document.state_vector():
+            frame = await slow.any()
+            if isinstance(frame, SyncUpdate | SyncStep2):
+                document.apply_update(frame.update)
+                frames += 1
+        assert document.text(block) == "the end"
+        assert any(isinstance(frame, SyncStep2) for frame in slow.received[3:])
+        assert frames < rounds
+
+
+async def test_client_that_never_reads_is_cut_off(strict: ServedKernel) -> None:
+    block = await strict.block()
+    slow = await strict.slow_reader()
+    await slow.join()
+    quick = await strict.replica()
+    before = strict.doors.connections
+    for _ in range(75):
+        await append(strict, block, "x" * 100_000)
+    await until(lambda: len(quick.document.text(block)) == 7_500_000)
+    await until(lambda: strict.doors.connections == before - 1, "the stalled client is cut off")
+
+
+async def test_update_before_the_first_step_is_malformed(served: ServedKernel) -> None:
+    bad = await served.raw()
+    await bad.send(SyncUpdate(b"\x00\x00"))
+    assert (await bad.closed())[0] == 4400
+
+
+async def test_room_without_clients_releases_context(served: ServedKernel) -> None:
+    block = await served.block("a")
+    for _ in range(3):
+        client = await served.joined()
+        await client.socket.close()
+        await until(lambda: served.doors.rooms == 0, "the room is gone")
+    reader = await served.replica()
+    await append(served, block, "b")
+    await until(lambda: reader.document.text(block) == "ab")
+
+
+async def test_replicas_after_failed_commit_converge_on_stored_state(served: ServedKernel) -> None:
+    block = await served.block("on disk")
+    amy, ben = await served.replica(), await served.replica("ben")
+    old = await served.context()
+    await served.break_disk()
+    amy.document.append(block, " and kept by its author")
+    await until(lambda: amy.state is not ReplicaState.LIVE)
+    await served.mend_disk()
+    await amy.saved()
+    text = "on disk and kept by its author"
+    await until(lambda: ben.document.text(block) == text)
+    new = await served.context()
+    assert new is not old
+    assert new.document.text(block) == text
+
+
+async def test_server_close_notifies_clients(served: ServedKernel) -> None:
+    client = await served.joined()
+    await served.doors.close()
+    code, reason = await client.closed()
+    assert code == 1012
+    assert reason == "The kernel is shutting down."
+
+
+def refused(replica: Replica) -> bool:
+    return replica.state is ReplicaState.REFUSED
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "journal.db"
+
+
+async def test_connections_after_loss_of_journal_are_closed_with_reason(
+    served: ServedKernel, journal: Path
+) -> None:
+    block = await served.block("hello")
+    typist, reader = await served.replica("ben"), await served.replica("eve")
+    journal.unlink()
+    typist.document.append(block, " world")
+    for replica in (typist, reader):
+        await until(partial(refused, replica))
+        assert replica.rejection_code == CloseCode.STORAGE_LOST
+        assert replica.rejection == str(served.kernel.journal.lost)
+    assert typist.unsaved == 1
+
+
+async def test_connection_after_loss_of_journal_is_closed_with_reason(
+    served: ServedKernel, journal: Path
+) -> None:
+    journal.unlink()
+    with pytest.raises(AntiphonError):
+        await served.block("hello")
+    client = await served.raw()
+    assert (await client.closed())[0] == CloseCode.STORAGE_LOST
+
+
+async def test_calls_go_on_reading_and_subscriptions_end(
+    served: ServedKernel, journal: Path
+) -> None:
+    block = await served.block("hello")
+    calls = ToolClient(served.locate)
+    subscription = await served.kernel.subscriptions.open(served.me, [await served.context()], None)
+    journal.unlink()
+    with pytest.raises(AntiphonError, match="Nothing more is saved"):
+        await calls.call("block.append", {"block_id": block, "text": " world"})
+    assert (await calls.call("block.read", {"block_id": block}))["content"] == "hello"
+    exported = await calls.call("context.export", {})
+    assert "hello" in str(exported)
+    with pytest.raises(AntiphonError, match="Nothing more is saved"):
+        async for _ in subscription:
+            pass
+    await calls.close()
+
+
+SENT = 48 * 2**20
+HELD = 4 * 2**20
+REFUSED = b"\x63" * 200_000
+"""A message that is no frame of ours."""
+
+
+def masked(message: bytes) -> bytes:
+    return b"\x82\xff" + len(message).to_bytes(8, "big") + bytes(4) + message
+
+
+def pour(port: int, token: str, *messages: bytes) -> None:
+    """Join a room, then send `messages` again and again, whatever the kernel says to that."""
+    head = (
+        "GET /sync/default HTTP/1.1",
+        "Host: localhost",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}",
+        f"Authorization: Bearer {token}",
+    )
+    data = b"".join(map(masked, messages))
+    with sockets.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
+        sock.sendall("\r\n".join((*head, "", "")).encode())
+        assert sock.recv(4096).startswith(b"HTTP/1.1 101 ")
+        sock.sendall(masked(encode_frame(SyncStep1(b"\x00"))))
+        # The kernel may have hung up before all is sent.
+        with contextlib.suppress(ConnectionError):
+            for _ in range(SENT // len(data)):
+                sock.sendall(data)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [(REFUSED,), (b"\x63", REFUSED), (b"",) * 4_000],
+    ids=["large", "mixed", "empty"],
+)
+async def test_client_that_sends_on_after_a_refusal_fills_no_memory(
+    served: ServedKernel, messages: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The client never answers the close: the kernel hangs up once this is over.
+    hang_up = property(lambda _: 1.0, lambda _, seconds: None)
+    monkeypatch.setattr(WebSocketProtocol, "close_timeout", hang_up, raising=False)
+    token = served.locate_tcp().token
+    assert token is not None
+    tracemalloc.start()
+    await asyncio.to_thread(pour, served.doors.port, token, *messages)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < HELD

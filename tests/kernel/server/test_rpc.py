@@ -1,4 +1,4 @@
-"""Tool calls over WebSocket and HTTP."""
+"""Tool calls, messages and events over WebSocket and HTTP."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.served import RawClient, ServedKernel
 from tests.waiting import PATIENCE, until
 
 
-async def open_calls(served: ServedKernel, query: str = "") -> ClientConnection:
+async def open_calls(served: ServedKernel, query: str = "", **options: Any) -> ClientConnection:
     base = served.doors.http.replace("http", "ws", 1)
-    return await connect(f"{base}/call?token={served.doors.token}{query}")
+    return await connect(f"{base}/call?token={served.doors.token}{query}", **options)
 
 
 async def ask(socket: ClientConnection, message: str | dict[str, Any]) -> dict[str, Any]:
@@ -202,12 +206,6 @@ async def test_http_request_without_call_is_answered_with_call_error(
         assert error["allowed"] == sorted(found.headers["allow"].split(", "))
 
 
-async def test_post_without_the_token_is_unauthorised(served: ServedKernel) -> None:
-    found = await answered(served, "POST", "/call/context.list", b"{}")
-    assert found.status == 401
-    assert "token" in found.body["error"]["message"]
-
-
 async def test_a_block_written_by_several_posts_stays_open_between_them(
     served: ServedKernel,
 ) -> None:
@@ -278,3 +276,236 @@ async def test_an_agent_or_a_source_is_invited_by_name(
     found = (await ask(guest, {"id": 1, "tool": "session.whoami"}))["result"]
     assert (found["username"], found["kind"], found["role"]) == ("robot", kind, "agent")
     await guest.close()
+
+
+TEXT = [{"type": "text", "text": "And then?"}]
+CALL = [{"type": "tool-use", "id": "c1", "name": "calc", "parameters": {}}]
+
+
+async def request(served: ServedKernel, method: str, path: str, body: object = None) -> Answered:
+    sent = b"" if body is None else json.dumps(body).encode()
+    return await answered(served, method, path, sent, Authorization=f"Bearer {served.doors.token}")
+
+
+@pytest.fixture
+async def first(served: ServedKernel) -> str:
+    return await served.block("Hello", status="done")
+
+
+async def test_messages_are_read_appended_and_edited(served: ServedKernel, first: str) -> None:
+    for content in ("And then?", TEXT):
+        made = await request(served, "POST", f"/messages/{first}/append", {"content": content})
+        assert (made.status, made.body["label"]) == (200, "default")
+    edited = await request(served, "PUT", f"/messages/{first}/content", {"content": "Hallo"})
+    assert (edited.status, edited.body["forked"]) == (200, True)
+    paths = [
+        "/messages",
+        f"/messages?context={edited.body['label']}",
+        f"/messages/{first}/path",
+        f"/messages/{first}/children",
+        f"/messages/{first}/siblings",
+    ]
+    texts = []
+    for path in paths:
+        found = await request(served, "GET", path)
+        assert found.status == 200
+        texts.append([one["message"]["content"][0]["text"] for one in found.body["messages"]])
+    both = ["Hello", "And then?"]
+    assert texts == [both, ["Hallo"], both[:1], both[1:], ["Hello", "Hallo"]]
+
+
+@pytest.mark.parametrize("path", ["/messages/{}/append", "/messages/{}/content"])
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 400, "invalid_params"),
+        ({"content": None}, 400, "invalid_params"),
+        ({"content": 7}, 400, "invalid_params"),
+        ({"content": "  "}, 400, "invalid_params"),
+        ({"content": []}, 400, "invalid_params"),
+        ({"content": CALL}, 400, "invalid_params"),
+        ({"content": [{"type": "video"}]}, 400, "invalid_params"),
+        ({"content": TEXT, "role": "assistant"}, 400, "invalid_params"),
+        ({"content": TEXT}, 404, "block_not_found"),
+    ],
+)
+async def test_content_is_checked_before_a_missing_message_is_404(
+    served: ServedKernel, path: str, body: dict[str, Any], status: int, code: str
+) -> None:
+    method = "POST" if path.endswith("append") else "PUT"
+    found = await request(served, method, path.format("default.amy.99"), body)
+    assert (found.status, found.body["error"]["code"]) == (status, code)
+
+
+async def test_body_that_is_no_json_and_wrong_methods_are_refused(
+    served: ServedKernel, first: str
+) -> None:
+    headers = {"Authorization": f"Bearer {served.doors.token}"}
+    path = f"/messages/{first}/append"
+    broken = await answered(served, "POST", path, b"{", **headers)
+    assert (broken.status, broken.body["error"]["code"]) == (400, "invalid_json")
+    assert (await request(served, "GET", path)).status == 405
+    assert (await answered(served, "POST", path, b"{}")).status == 401
+
+
+async def test_message_is_named_by_a_path_of_the_layout(served: ServedKernel, first: str) -> None:
+    shown = (await served.call("context.layout"))["items"]
+    path = next(one["path"] for one in shown if one["block_id"] == first and "path" in one)
+    for name in (path, f"default/{path}", f"default%2F{path}"):
+        found = await request(served, "GET", f"/messages/{name}/path")
+        assert (found.status, found.body["messages"][0]["message_id"]) == (200, first)
+    edited = await request(served, "PUT", f"/messages/default/{path}/content", {"content": "Hello"})
+    assert (edited.status, edited.body["message_id"]) == (200, first)
+
+
+@pytest.mark.parametrize("path", ["/{}/path?message=default.amy.2", "?context=default&context=x"])
+async def test_parameter_that_is_named_twice_is_refused(
+    served: ServedKernel, first: str, path: str
+) -> None:
+    found = await request(served, "GET", "/messages" + path.format(first))
+    assert (found.status, found.body["error"]["code"]) == (400, "invalid_params")
+
+
+async def test_messages_are_read_page_by_page(served: ServedKernel, first: str) -> None:
+    await request(served, "POST", f"/messages/{first}/append", {"content": "And then?"})
+    page = await request(served, "GET", "/messages?limit=1")
+    assert (len(page.body["messages"]), page.body["truncated"]) == (1, True)
+    rest = await request(served, "GET", f"/messages?after_message={page.body['next']}")
+    assert [one["message"]["content"] for one in rest.body["messages"]] == [TEXT]
+    for limit in ("0", "many", "9" * 30):
+        assert (await request(served, "GET", f"/messages?limit={limit}")).status == 400
+
+
+async def send(socket: ClientConnection, number: int, tool: str, **params: Any) -> None:
+    await socket.send(json.dumps({"id": number, "tool": tool, "params": params}))
+
+
+async def receive(socket: ClientConnection) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
+    return message
+
+
+async def splice(served: ServedKernel, block: str, insert: str) -> None:
+    await served.call("block.splice", block_id=block, offset=0, insert=insert)
+
+
+def caller(served: ServedKernel) -> Actor:
+    """Return the session that came in last."""
+    return served.kernel.sessions.of(served.kernel.owner.id)[-1]
+
+
+def has_subscription(served: ServedKernel, actor: Actor, identity: str) -> bool:
+    try:
+        served.kernel.subscriptions.find(actor, identity)
+    except AntiphonError:
+        return False
+    return True
+
+
+async def test_events_come_behind_their_answer_and_all_before_the_end(served: ServedKernel) -> None:
+    block = await served.block("x")
+    socket = await open_calls(served)
+    await send(socket, 1, "block.subscribe", from_versions=[])
+    for number in range(2, 22):
+        await send(socket, number, "block.splice", block_id=block, offset=0, insert=f"{number} ")
+    answer = await receive(socket)
+    assert answer["id"] == 1
+    subscription = answer["result"]["subscription"]
+    answers: list[int] = []
+    events: list[dict[str, Any]] = []
+
+    async def until_answered(number: int) -> None:
+        while number not in answers:
+            message = await receive(socket)
+            if "id" in message:
+                assert "result" in message
+                answers.append(message["id"])
+            else:
+                assert message["subscription"] == subscription
+                events.append(message["event"])
+
+    await until_answered(21)
+    await splice(served, block, "last ")
+    await send(socket, 22, "block.unsubscribe", subscription=subscription)
+    await until_answered(22)
+    assert answers == list(range(2, 23))
+    assert events[0]["kind"] == "resync"
+    versions = [event["version"] for event in events]
+    assert versions == list(range(versions[0], 23))
+    assert [event["origin"] for event in events[1:]][-1] == "other"
+    await splice(served, block, "unheard ")
+    await send(socket, 23, "context.list")
+    assert (await receive(socket))["id"] == 23
+    await socket.close()
+
+
+async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: ServedKernel) -> None:
+    block = await served.block("x")
+    # Its own library takes a kernel for dead whose pings it does not read for long.
+    socket = await open_calls(served, max_queue=1, compression=None, ping_interval=None)
+    await send(socket, 1, "block.subscribe")
+    subscription = (await receive(socket))["result"]["subscription"]
+    subscriber = caller(served)
+    assert has_subscription(served, subscriber, subscription)
+    length = 1
+    for number in range(150):
+        insert = f"{number:04}" * 50_000
+        params = {"block_id": block, "offset": 0, "delete_count": length, "insert": insert}
+        await served.kernel.call(served.me, "block.splice", params)
+        length = len(insert)
+    kinds = []
+    while "resync" not in kinds:
+        kinds.append((await receive(socket))["event"]["kind"])
+    assert len(kinds) < 150
+    socket.transport.abort()
+    await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
+
+
+async def test_post_is_answered_with_lines_for_as_long_as_it_is_read(served: ServedKernel) -> None:
+    block = await served.block("x")
+    connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=PATIENCE)
+    headers = {"Authorization": f"Bearer {served.doors.token}"}
+
+    def begin() -> http.client.HTTPResponse:
+        connection.request("POST", "/call/block.subscribe", b"{}", headers)
+        return connection.getresponse()
+
+    response = await asyncio.to_thread(begin)
+    assert response.status == 200
+    first = json.loads(await asyncio.to_thread(response.readline))
+    subscriber, subscription = caller(served), first["subscription"]
+    assert has_subscription(served, subscriber, subscription)
+    for number in range(3):
+        await splice(served, block, f"{number}")
+        line = json.loads(await asyncio.to_thread(response.readline))
+        assert line["subscription"] == subscription
+        assert line["event"]["splices"] == [{"offset": 0, "delete_count": 0, "insert": f"{number}"}]
+    response.close()
+    connection.close()
+    await splice(served, block, "x" * 100)
+    await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
+
+
+async def test_client_is_told_when_the_kernel_goes_away_and_follows_the_next_one(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("x")
+    calls = ToolClient(served.locate)
+    pushed: list[dict[str, Any]] = []
+    calls.on_push = pushed.append
+    subscription = (await calls.call("block.subscribe", {}))["subscription"]
+    await splice(served, block, "one ")
+    await until(lambda: len(pushed) == 1, "an event")
+    await served.stop()
+    await until(lambda: len(pushed) == 2, "the end")
+    assert pushed[1]["subscription"] == subscription
+    assert pushed[1]["error"]["code"] == "no_kernel"
+    await served.start()
+    with raises(ErrorCode.INVALID_PARAMS):
+        await calls.call("block.unsubscribe", {"subscription": subscription})
+    known = [[block, pushed[0]["event"]["version"]]]
+    await calls.call("block.subscribe", {"from_versions": known})
+    await splice(served, block, "two ")
+    await until(lambda: len(pushed) == 3, "an event of the next kernel")
+    assert pushed[2]["event"]["from_version"] == known[0][1]
+    await calls.close()

@@ -20,7 +20,6 @@ from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from tests.kernel.served import CuttableProxy, ServedKernel
-from tests.kernel.tools.files import PNG, sent
 from tests.waiting import PATIENCE, until
 
 SCRIPT = Path(__file__).with_name("stock_client.mjs")
@@ -278,39 +277,6 @@ async def test_draft_of_a_stock_client_is_no_summary_and_no_attached_file(
         await until(lambda: client.last("closed") == 4403, "the connection is closed")
     assert list(context.document.block_ids()) == [block]
     assert await served.call("context.layout") == before
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        ["metadata", "{}"],
-        ["metadata", SUMMARY],
-        ["excluded", True],
-        ["blob", "a" * 64],
-        ["media_type", "text/html"],
-        ["parent", None],
-        ["role", "user"],
-    ],
-)
-@pytest.mark.parametrize("kind", ["summary", "attachment"])
-async def test_stock_client_changes_no_header_of_summaries_and_attached_files(
-    modules: Path, served: ServedKernel, kind: str, field: list[Any]
-) -> None:
-    said = {"role": "user", "kind": "text", "status": "done"}
-    messages = [await served.block(f"{at} " + "word " * 200, **said) for at in range(4)]
-    await served.call("block.attach", block_id=messages[-1], files=[sent("a.png", PNG)])
-    summary = (await served.call("context.compact", keep_turns=1))["block_id"]
-    context = await served.context()
-    attached = next(
-        block for block in context.document.block_ids() if context.document.header(block).blob
-    )
-    block = {"summary": summary, "attachment": attached}[kind]
-    before = context.document.header(block)
-    async with stock_client(modules, served, block) as client:
-        await until(lambda: client.last("synced"), "the client has the document")
-        client.tell(field=field)
-        await until(lambda: client.last("closed") == 4403, "the connection is closed")
-    assert context.document.header(block) == before
 
 
 async def test_example_in_the_docs_does_what_it_says(modules: Path, served: ServedKernel) -> None:

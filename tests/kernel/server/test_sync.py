@@ -9,12 +9,14 @@ import socket as sockets
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pycrdt
 import pytest
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.sync.coalesce import coalesce
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.frames import (
     Ack,
@@ -24,8 +26,9 @@ from antiphon_kernel.yjs.frames import (
     SyncStep1,
     SyncStep2,
     SyncUpdate,
+    encode_frame,
 )
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 from tests.kernel.served import RawClient, ServedKernel, served_kernel
 from tests.waiting import until
@@ -179,20 +182,6 @@ async def test_update_with_a_gap_is_answered_with_a_question(served: ServedKerne
     assert (await served.context()).document.text(block) == "found lost hello"
 
 
-async def test_refused_update_is_denied_and_nobody_else_notices(served: ServedKernel) -> None:
-    block = await served.block("hello")
-    writer, reader = await join(served, "as=ben"), await join(served)
-    before = (await served.context()).document.state_vector()
-    update = writer.write(lambda document: document.set_fields(block, status="error"))
-    await writer.client.send(SyncUpdate(update))
-    denied = await writer.client.next(PermissionDenied)
-    assert denied.reason.startswith("permission_denied: ")
-    assert (await writer.client.closed())[0] == 4403
-    assert (await served.context()).document.state_vector() == before
-    await reader.client.send(QueryAwareness())
-    await reader.client.next(AwarenessUpdate)
-
-
 async def test_replica_of_another_epoch_is_turned_away_before_anything(
     served: ServedKernel,
 ) -> None:
@@ -204,15 +193,6 @@ async def test_replica_of_another_epoch_is_turned_away_before_anything(
     assert code == 4409
     assert reason is not None and "epoch" in reason
     assert client.received == []
-
-
-async def test_asking_again_is_answered_again(served: ServedKernel) -> None:
-    block = await served.block("hello")
-    writer = await join(served)
-    again = await writer.client.join(encode_state_vector({}))
-    document = Document(7)
-    document.apply_update(again.update)
-    assert document.text(block) == "hello"
 
 
 async def test_burst_of_updates_arrives_as_few_frames(served: ServedKernel) -> None:
@@ -277,3 +257,72 @@ async def test_client_that_only_reads_leaves_the_items_of_the_document_unread(
     assert (await reader.client.next(Ack)).count == 2
     assert (await served.context()).structure.ready
     assert (await served.context()).document.text(block) == "world!"
+
+
+async def burst(
+    served: ServedKernel, block: str, words: list[str]
+) -> tuple[RawClient, list[bytes]]:
+    """A client, and the updates with which it types the words at the end of the block."""
+    client = await served.raw(query="ack=1")
+    document = Document(RandomIds().client_id())
+    document.apply_update((await client.join()).update)
+    updates: list[bytes] = []
+    document.watch_updates(lambda update, _: updates.append(update))
+    for word in words:
+        document.splice(block, len(document.text(block)), 0, word)
+    return client, updates
+
+
+def one_write(updates: list[bytes]) -> bytes:
+    """WebSocket frames of all updates, as one piece of data."""
+    mask = b"\x00\x00\x00\x00"
+    frames = [encode_frame(SyncUpdate(update)) for update in updates]
+    assert all(len(frame) < 126 for frame in frames)
+    return b"".join(bytes((0x82, 0x80 | len(frame))) + mask + frame for frame in frames)
+
+
+async def test_burst_of_typing_takes_few_commits_and_every_update_is_acknowledged(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("")
+    words = [f"word {number} é😀 " for number in range(300)]
+    client, updates = await burst(served, block, words)
+    context = await served.context()
+    before, version = context.seq, context.blocks.version(block)
+    client.socket.transport.write(one_write(updates))
+    await client.next(Ack, lambda ack: ack.count == 300)
+    assert context.document.text(block) == "".join(words)
+    assert 1 <= context.seq - before < 100
+    assert context.blocks.version(block) - version == context.seq - before
+    history = await context.history(block)
+    assert history.text() == "".join(words)
+
+
+async def test_bundle_updates_before_rejected_one_are_applied(served: ServedKernel) -> None:
+    block = await served.block("")
+    client, updates = await burst(served, block, [f"{number} " for number in range(20)])
+    writer: pycrdt.Doc[Any] = pycrdt.Doc(client_id=5)
+    writer.get("blocks", type=pycrdt.Map)["nobody"] = "x"
+    foreign = writer.get_update()
+    client.socket.transport.write(one_write([*updates[:10], foreign, *updates[10:]]))
+    assert (await client.closed())[0] == 4403
+    context = await served.context()
+    await until(
+        lambda: context.document.text(block) == "".join(f"{number} " for number in range(10)),
+        "what came before is there",
+    )
+
+
+def test_bundle_keeps_order_of_other_messages() -> None:
+    doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
+    text = doc.get("text", type=pycrdt.Text)
+    typed: list[bytes] = []
+    doc.observe(lambda event: typed.append(encode_frame(SyncUpdate(event.update))))
+    for letter in "abcdef":
+        text += letter
+    asking, present = encode_frame(QueryAwareness()), encode_frame(AwarenessUpdate(b"\x00"))
+    messages = [asking, typed[0], typed[1], present, typed[2], b"", typed[3], typed[4], typed[5]]
+    made = list(coalesce(messages))
+    assert [message for one in made for message in one.messages] == messages
+    assert [len(one.messages) for one in made] == [1, 2, 1, 1, 1, 3]
+    assert [one.merged is not None for one in made] == [False, True, False, True, False, True]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pycrdt import Doc, Map
+
+from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
@@ -91,3 +95,12 @@ async def open_asking(open_stage: OpenStage, policy: PermissionPolicy | None = N
     playing = scripted(Gate(), recording(MODEL, []))
     models = Models({MODEL: playing[MODEL]}, permissions={MODEL: policy or PermissionPolicy()})
     return Asking(await open_stage(models))
+
+
+async def write_raw(context: Context, actor: Actor, change: Callable[[Any], None]) -> None:
+    """Change the map of blocks as a connected client does, by a raw update."""
+    replica: Doc[Any] = Doc()
+    replica.apply_update(context.document.update_since())
+    before = replica.get_state()
+    change(replica.get("blocks", type=Map))
+    await apply_update(context, actor, replica.get_update(before), object())

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
+from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
-from tests.kernel.turns.stage import OpenStage, Sleep, Stage
+from tests.kernel.turns.stage import OpenStage, Sleep, Stage, open_kernel
 
 
 @pytest.fixture
@@ -25,10 +22,7 @@ async def open_stage(tmp_path: Path) -> AsyncIterator[OpenStage]:
         models: Models, sleep: Sleep = asyncio.sleep, settings: TurnSettings | None = None
     ) -> Stage:
         folder = tmp_path / str(len(opened))
-        folder.mkdir()
-        kernel = await Kernel.open(
-            folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner="amy"
-        )
+        kernel = await open_kernel(folder)
         runner = TurnRunner(kernel, models, sleep=sleep, settings=settings)
         stage = Stage(kernel, await kernel.context(), runner)
         opened.append(stage)

@@ -5,27 +5,46 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import dump_message
 from antiphon_kernel.providers import (
+    End,
     ModelConfig,
     ModelKind,
     ModelPrompt,
     Provider,
     RoundRequest,
+    TextDelta,
+    ToolCallEvent,
     TurnEvent,
 )
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING
 from antiphon_kernel.providers.recording import RecordedStep, Recording, ScriptedProvider
-from antiphon_kernel.turns import TurnRunner
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.records import Actor, BlockHeader
+
+DONE = (TextDelta("Done."), End("end_turn"))
+
+
+def call(tool: str, call_id: str = "c1", /, **arguments: Any) -> ToolCallEvent:
+    return ToolCallEvent(call_id, tool, arguments)
+
+
+async def open_kernel(folder: Path, **options: Any) -> Kernel:
+    """A kernel of amy's with every tool."""
+    folder.mkdir(exist_ok=True)
+    tools = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
+    return await Kernel.open(folder / "data", folder, registry=tools, owner="amy", **options)
 
 
 class Gate:

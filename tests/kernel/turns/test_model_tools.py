@@ -9,20 +9,14 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import End, ModelConfig, ModelKind, TextDelta, ToolCallEvent
+from antiphon_kernel.providers import ModelConfig, ModelKind
 from antiphon_kernel.turns.model_tools import SMALL_SET, ModelTools, tools_of
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
 from antiphon_kernel.turns.prompt_reading import instruction_tokens
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.stage import OpenStage, Replying, Stage, remote
-
-DONE = (TextDelta("Done."), End("end_turn"))
-
-
-def call(tool: str, call_id: str = "c1", /, **arguments: Any) -> ToolCallEvent:
-    return ToolCallEvent(call_id, tool, arguments)
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote
 
 
 def replace_line(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Contexts that a model may answer in, read when they are opened."""
+"""Contexts of turns: read when they are opened, and kept open until the turns are over."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.contexts import UseScope
 from antiphon_kernel.layout import LayoutItem, LayoutReader, ModelView, model_view, reading
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.providers import End, TextDelta
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
+from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
-from tests.kernel.turns.stage import Replying, Stage, remote
+from antiphon_kernel.types.enums import BlockKind
+from tests.kernel.turns.stage import Gate, Replying, Stage, open_kernel, recording, remote, scripted
 
 TURNS = 30
 
@@ -24,8 +24,7 @@ TURNS = 30
 @asynccontextmanager
 async def opened(folder: Path, models: Models) -> AsyncIterator[Stage]:
     """Open a kernel and its context, which nobody has asked for yet."""
-    registry = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
-    kernel = await Kernel.open(folder / "data", folder, registry=registry, owner="amy")
+    kernel = await open_kernel(folder)
     runner = TurnRunner(kernel, models)
     try:
         yield Stage(kernel, await kernel.context(), runner)
@@ -94,3 +93,37 @@ async def test_closing_ends_the_reading(stored: Path, caplog: pytest.LogCaptureF
         await asyncio.sleep(0)
     await stage.runner.wait_read()
     assert not caplog.records
+
+
+ARIA = recording("aria", [TextDelta("I am "), TextDelta("aria.\n")])
+
+
+async def test_context_of_turns_that_run_and_wait_stays_open_until_they_end(tmp_path: Path) -> None:
+    closed: list[str] = []
+    gate = Gate(0)
+    limits = Limits(idle_context_seconds=0, idle_check_seconds=1e6)
+    kernel = await open_kernel(tmp_path, limits=limits)
+    kernel.closed.listen(lambda context: closed.append(context.label))
+    runner = TurnRunner(kernel, scripted(gate, ARIA))
+    with UseScope():
+        stage = Stage(kernel, await kernel.context(), runner)
+    await stage.submit("hello")
+    await stage.submit("hello again")
+    await gate.shut()
+    await kernel.close_idle_contexts()
+    assert closed == []
+    await gate.open()
+    await runner.wait_idle()
+    await runner.wait_read()
+    await kernel.close_idle_contexts()
+    assert closed == ["default"]
+    with UseScope():
+        stage.context = await kernel.context()
+    assert sorted(map(stage.text, stage.of_kind(BlockKind.TEXT))) == [
+        "I am aria.\n",
+        "I am aria.\n",
+        "hello",
+        "hello again",
+    ]
+    await runner.close()
+    await kernel.close()

@@ -1,12 +1,18 @@
+"""Shell commands: their output, what is kept of it, and the end of all their processes."""
+
 from __future__ import annotations
 
 import asyncio
 import os
+import random
+import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from antiphon_kernel.turns.shell import run_shell
+from antiphon_kernel.turns.shell_call import OUTPUT_LIMIT, KeptOutput
 from tests.waiting import until
 
 
@@ -84,13 +90,6 @@ async def test_characters_cut_by_a_read_stay_whole_and_bad_bytes_are_replaced(
     command = r"printf '\xe2\x82'; sleep 0.05; printf '\xac|\xff|\xe2\x82'"
     await run_shell(command, tmp_path, screen)
     assert screen.text == "€|\ufffd|\ufffd"
-
-
-async def test_flood_of_output_comes_whole_with_the_exit_code(
-    tmp_path: Path, screen: Screen
-) -> None:
-    assert await run_shell("seq 1 40000; exit 7", tmp_path, screen) == 7
-    assert screen.text == "".join(f"{number}\n" for number in range(1, 40_001))
 
 
 async def test_command_ended_by_a_signal_has_the_exit_code_of_a_shell(
@@ -180,3 +179,76 @@ async def test_run_shell_leaves_no_file_descriptor_open(tmp_path: Path, screen: 
     for _ in range(5):
         await run_shell("echo again", tmp_path, screen)
     assert open_files() <= before
+
+
+HALF = OUTPUT_LIMIT // 2
+
+
+def kept_of(pieces: Iterable[str], limit: int) -> tuple[str, KeptOutput]:
+    kept = KeptOutput(limit)
+    head = "".join([kept.add(piece) for piece in pieces])
+    return head + kept.take_rest(), kept
+
+
+def cut_up(text: str, rng: random.Random) -> list[str]:
+    pieces, at = [], 0
+    while at < len(text):
+        size = rng.choice((1, 2, 7, 60, 1_000))
+        pieces.append(text[at : at + size])
+        at += size
+    return pieces
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 19, 20])
+def test_output_within_the_limit_is_kept_whole(size: int) -> None:
+    text = "abcdefghij\nlmnopqrst"[:size]
+    for pieces in ([text], list(text)):
+        kept = KeptOutput(20)
+        head = "".join(map(kept.add, pieces))
+        assert head == text[:10]
+        assert kept.is_holding_back == (size > 10)
+        assert (head + kept.take_rest(), kept.left_out) == (text, 0)
+        assert not kept.is_holding_back
+
+
+def test_end_begins_with_a_whole_line_unless_it_is_long() -> None:
+    lines = [f"line {number:03}\n" for number in range(1_000)]
+    text, _ = kept_of(["".join(lines)], 2_000)
+    end = "".join(lines[-(1_000 // 9) :])
+    assert text.endswith(f"\n[{9_000 - 1_000 - len(end):,} characters left out]\n{end}")
+    one_line, _ = kept_of(["a" * 5_000 + "\n" + "b" * 500 + "\n"], 2_000)
+    assert one_line.endswith("left out]\n" + "a" * 498 + "\n" + "b" * 500 + "\n")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_pieces_give_beginning_count_and_end_of_the_whole(seed: int) -> None:
+    rng = random.Random(seed)
+    letters = ("abc\n", "é€𝄞\U0001f44d\u200d\n", "\x1b[31m\r\n")[seed % 3]
+    text = "".join(rng.choices(letters, k=rng.randrange(100, 6_000)))
+    limit = rng.randrange(2, 3_000)
+    whole, kept = kept_of(cut_up(text, rng), limit)
+    if len(text) <= limit:
+        assert whole == text
+        return
+    head = text[: limit // 2]
+    gap = "" if not head or head.endswith("\n") else "\n"
+    line = f"{gap}[{kept.left_out:,} characters left out]\n"
+    tail = text[limit // 2 + kept.left_out :]
+    assert whole == head + line + tail
+    most = limit - limit // 2
+    assert most - most // 100 <= len(tail) <= most
+
+
+def test_no_more_is_held_of_one_endless_line_than_its_end() -> None:
+    kept = KeptOutput()
+    tracemalloc.start()
+    try:
+        for _ in range(800):
+            kept.add("x" * 65_536)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * OUTPUT_LIMIT
+    assert kept.take_rest() == (
+        f"\n[{800 * 65_536 - OUTPUT_LIMIT:,} characters left out]\n{'x' * HALF}"
+    )

@@ -1,12 +1,20 @@
-"""Context that is too long: compacted before it is sent, or because the provider refuses it."""
+"""Prompts of turns: instructions, announcement, files, limits, and what is too long for them."""
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
-from antiphon_kernel.messages import ModelWindow, check_correlation, estimate_message, estimate_text
+from antiphon_kernel.messages import (
+    ImageBlock,
+    ModelWindow,
+    TextBlock,
+    check_correlation,
+    estimate_message,
+    estimate_text,
+)
 from antiphon_kernel.providers import (
     End,
     ErrorKind,
@@ -16,13 +24,13 @@ from antiphon_kernel.providers import (
     ToolCallEvent,
     Usage,
 )
+from antiphon_kernel.turns.brief import BRIEF
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.block_metadata import ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, Role
-from tests.kernel.turns.stage import OpenStage, Replying, Stage, remote
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote
 
-DONE = (TextDelta("Done."), End("end_turn"))
 TOO_LONG = ProviderError("prompt is too long: 9 > 8", ErrorKind.CONTEXT_TOO_LONG)
 
 
@@ -174,3 +182,82 @@ async def test_estimate_is_corrected_by_what_the_provider_reports(
         provider.then([*events, Usage(round(raw * reported), 10)])
         await stage.play("Hello?")
     assert model.calibration.factor == pytest.approx(reported, rel=0.15)
+
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def announcement(prompt: ModelPrompt) -> str:
+    last = prompt.conversation.messages[-1].content[-1]
+    assert isinstance(last, TextBlock)
+    assert last.text.startswith("[ANNOUNCE]")
+    return last.text
+
+
+async def test_prompt_has_instructions_tools_and_the_conversation(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    settings = TurnSettings(instructions=lambda: "Use tabs.\n")
+    stage = await open_stage(
+        remote(provider, system="Be kind.", tools=("block_read",)), settings=settings
+    )
+    await stage.play("Hello?")
+    (prompt,) = provider.prompts
+    assert prompt.system == f"{BRIEF}\n\nUse tabs.\n\nBe kind."
+    assert [one.name for one in prompt.tools] == ["block_read"]
+    first = prompt.conversation.messages[0].content
+    assert any(isinstance(one, TextBlock) and "Hello?" in one.text for one in first)
+
+
+async def test_announcement_says_round_budget_and_who_is_here(open_stage: OpenStage) -> None:
+    provider = Replying([call("context_list")], DONE)
+    limits = TurnLimits(max_rounds=7, tokens=5_000)
+    stage = await open_stage(remote(provider), settings=TurnSettings(limits=limits))
+    await stage.play("Hello?")
+    first, second = map(announcement, provider.prompts)
+    assert "round: 1 of 7\nbudget: 0 of 5,000 tokens" in first
+    assert "round: 2 of 7" in second
+    assert "here: nobody else" in first
+
+
+async def test_announcement_says_what_people_changed_since_the_model_looked(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying(DONE)
+    stage = await open_stage(remote(provider))
+    note = await stage.play("one\ntwo\n")
+
+    async def edit() -> None:
+        await stage.call("block.splice", block_id=note, offset=4, insert="and ")
+
+    provider.then([call("context_list", "a"), edit], [call("context_list", "b")], DONE)
+    await stage.play("Go.")
+    texts = [announcement(one) for one in provider.prompts[1:]]
+    path = await stage.path(note)
+    assert ["changed by others" in text for text in texts] == [False, True, False]
+    assert f"- {path} by amy: line 1" in texts[1]
+
+
+async def test_attached_image_is_given_with_its_bytes(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    stage = await open_stage(remote(provider))
+    block = await stage.draft("Look.")
+    file = {"name": "dot.png", "data": base64.b64encode(PIXEL).decode()}
+    await stage.call("block.attach", block_id=block, files=[file])
+    await stage.call("block.status", block_id=block, status="done")
+    await stage.runner.wait_idle()
+    (prompt,) = provider.prompts
+    blocks = [one for message in prompt.conversation.messages for one in message.content]
+    (image,) = [one for one in blocks if isinstance(one, ImageBlock)]
+    assert prompt.files[image.hash].data == PIXEL
+    assert prompt.files[image.hash].media_type == "image/png"
+
+
+async def test_answer_gets_what_the_window_leaves(open_stage: OpenStage) -> None:
+    provider = Replying([call("context_list")], DONE)
+    window = ModelWindow(input=30_000, output=29_000)
+    stage = await open_stage(remote(provider, window=window, max_tokens=28_000))
+    await stage.play("Hello? " * 200)
+    first, second = (one.max_tokens for one in provider.prompts)
+    assert 1 <= second < first < 28_000

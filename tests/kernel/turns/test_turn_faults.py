@@ -25,10 +25,9 @@ from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, RETRY
 from antiphon_kernel.types.enums import BlockKind
-from tests.kernel.turns.stage import Gate, OpenStage, Replying, Stage, remote
+from tests.kernel.turns.stage import DONE, Gate, OpenStage, Replying, Stage, call, remote
 from tests.waiting import until
 
-DONE = (TextDelta("Done."), End("end_turn"))
 RATE_LIMITED = ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED, 8.0)
 OVERLOADED = ProviderError("Overloaded (529).", ErrorKind.OVERLOADED)
 
@@ -66,10 +65,6 @@ def check_answered(stage: Stage, provider: Replying) -> None:
     assert sorted(calls) == sorted(one or "" for one in results)
     for prompt in provider.prompts:
         check_correlation(prompt.conversation.messages)
-
-
-def call(tool: str, call_id: str = "c1", /, **arguments: Any) -> ToolCallEvent:
-    return ToolCallEvent(call_id, tool, arguments)
 
 
 @pytest.mark.parametrize(
@@ -193,14 +188,17 @@ async def test_answer_cut_off_before_it_began_is_retried(open_stage: OpenStage) 
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
+@pytest.mark.parametrize("end", [TRUNCATED, End("max_tokens")])
 @pytest.mark.parametrize(
     ("event", "kind"), [(ThinkingDelta("Hm"), "thinking"), (TextDelta("Wel"), "text")]
 )
-async def test_cut_off_text_says_so(open_stage: OpenStage, event: TurnEvent, kind: str) -> None:
-    stage, _ = await opened(open_stage, Replying([event, TRUNCATED]))
+async def test_cut_off_text_says_so(
+    open_stage: OpenStage, event: TurnEvent, kind: str, end: End
+) -> None:
+    stage, _ = await opened(open_stage, Replying([event, end]))
     await stage.play("Hello?")
     last = stage.headers()[-1]
-    assert (last.kind, last.status, last.stop_reason) == (kind, "done", "truncated")
+    assert (last.kind, last.status, last.stop_reason) == (kind, "done", end.stop_reason)
 
 
 @pytest.mark.parametrize("end", [TRUNCATED, End("max_tokens")])
@@ -250,15 +248,6 @@ async def test_streamed_command_is_shown_as_the_command_in_the_end(open_stage: O
     stage, _ = await opened(open_stage, provider)
     await stage.play("Go.")
     assert stage.shown()[1:3] == [("tool_call", "done", "echo hi"), ("tool_result", "done", "hi\n")]
-
-
-async def test_calls_with_one_id_in_several_rounds_are_told_apart(open_stage: OpenStage) -> None:
-    provider = Replying([call("context_list")], [call("context_list")], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
-    check_answered(stage, provider)
-    ids = [one.tool_call_id for one in stage.of_kind(BlockKind.TOOL_CALL)]
-    assert ids == ["c1", "c1-2"]
 
 
 @pytest.mark.parametrize(
@@ -325,6 +314,7 @@ async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
     [
         (ToolCallEvent("c1", "block_read", '{"block_id": '), "not a JSON object"),
         (call("browse", url="here"), "There is no tool 'browse'"),
+        (call("sh\x1b[31m" + "x" * 500), "There is no tool"),
         (call("block_read"), "block_read needs block_id"),
         (call("block_read", block_id=7), "expected a string"),
         (call("block_read", block_id="ar:turn_1_abcdef.user.prompt"), "block_not_found"),
@@ -335,6 +325,7 @@ async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
     ids=[
         "invalid JSON",
         "unknown tool",
+        "control characters in a name",
         "missing argument",
         "wrong type",
         "wrong reference",
@@ -421,25 +412,6 @@ async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenSta
     path = given.partition(" of ")[2].partition("]")[0]
     read = await stage.call("block.read", block_id=path)
     assert read["content"] == whole
-
-
-async def test_hundred_rounds_are_played(open_stage: OpenStage) -> None:
-    rounds = [[call("context_list", f"c{number}")] for number in range(100)]
-    provider = Replying(*rounds, DONE)
-    stage, _ = await opened(open_stage, provider, limits=TurnLimits(max_rounds=101))
-    await stage.play("Go.")
-    check_answered(stage, provider)
-    assert len(provider.requests) == 101
-    assert stage.shown()[-1] == ("text", "done", "Done.")
-
-
-async def test_one_round_is_all_if_that_is_the_limit(open_stage: OpenStage) -> None:
-    provider = Replying([call("context_list")], DONE)
-    stage, _ = await opened(open_stage, provider, limits=TurnLimits(max_rounds=1))
-    await stage.play("Go.")
-    assert len(provider.requests) == 1
-    check_answered(stage, provider)
-    assert error_of(stage) == ("The turn was stopped after 1 rounds of tool calls.", "limit")
 
 
 async def test_thoughts_go_back_with_their_signature(open_stage: OpenStage) -> None:

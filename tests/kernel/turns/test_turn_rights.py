@@ -1,25 +1,29 @@
-"""A turn runs commands with the rights of whoever's message it answers."""
+"""Turns and commands have the rights of whoever asked, and end when these do."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import gc
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pycrdt import Doc, Map, Text
+from pycrdt import Map, Text
 
-from antiphon_kernel.contexts import apply_update
 from antiphon_kernel.providers.events import TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import ScriptedProvider
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.turns.asking import write_raw
 from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 CALL: Final = ToolCallEvent("c1", "shell", {"command": "touch ran"})
 
@@ -47,16 +51,14 @@ async def submit(stage: Stage, actor: Actor) -> None:
 
 async def submit_raw(stage: Stage, actor: Actor) -> None:
     """A draft that is made and done in one raw update."""
-    context = stage.context
-    replica: Doc[Any] = Doc()
-    replica.apply_update(context.document.update_since())
-    before = replica.get_state()
-    draft = str(BlockId(context.id, actor.principal.id, DRAFT_SEQ_MIN))
+    draft = str(BlockId(stage.context.id, actor.principal.id, DRAFT_SEQ_MIN))
     fields = {"kind": "text", "role": "user", "status": "pending", "content": Text("Run it.")}
-    blocks = replica.get("blocks", type=Map)
-    blocks[draft] = Map(fields)
-    blocks[draft]["status"] = "done"
-    await apply_update(context, actor, replica.get_update(before), object())
+
+    def make(blocks: Any) -> None:
+        blocks[draft] = Map(fields)
+        blocks[draft]["status"] = "done"
+
+    await write_raw(stage.context, actor, make)
 
 
 async def start(stage: Stage, actor: Actor) -> None:
@@ -87,17 +89,6 @@ async def test_turn_runs_commands_for_the_message_of_an_owner_only(
     await stage.runner.wait_idle()
     assert has_run(stage) is (role is AccessRole.OWNER)
     assert stage.shown()[-1] == ("text", "done", "Done.")
-
-
-async def test_refused_command_is_answered_with_the_reason(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate(), TURN))
-    await submit(stage, await somebody(stage, AccessRole.EDITOR))
-    await stage.runner.wait_idle()
-    assert stage.shown()[1] == ("tool_call", "error", "touch ran")
-    assert result(stage) == (
-        "Not run: this turn answers a message of the-editor, an editor, and only the owner of the"
-        " kernel has commands run on its host: ask the owner to run it."
-    )
 
 
 @pytest.mark.parametrize(
@@ -198,3 +189,199 @@ async def test_interrupt_while_a_turn_is_refused_leaves_nothing_open(open_stage:
     await until(lambda: stage.headers()[-1].kind == BlockKind.ERROR)
     await stage.interrupt()
     assert not stage.unfinished()
+
+
+MINUTE = 60_000
+COMMAND = "while :; do date +%N | tee tick; sleep 0.005; done"
+COMMAND_TURN = recording(
+    "aria", [ToolCallEvent("c1", "shell", {"command": COMMAND})], [TextDelta("So.")]
+)
+
+
+@dataclass
+class World:
+    """A kernel, and an owner who came by an invitation and has left again."""
+
+    stage: Stage
+    co: Actor
+    now: list[int]
+    """The kernel's clock."""
+
+    async def demote(self) -> None:
+        await self.stage.call("kernel.role", principal="co", role="viewer")
+
+    async def kick(self) -> None:
+        await self.stage.call("kernel.kick", principal="co")
+
+    async def kick_for_no_minute(self) -> None:
+        await self.stage.call("kernel.kick", principal="co", minutes=0)
+
+    async def revoke(self) -> None:
+        await self.stage.call("kernel.revoke", principal="co")
+
+    async def expire(self) -> None:
+        self.now[0] += MINUTE
+        self.stage.kernel.access.end_expired()
+
+    @property
+    def ticks(self) -> Path:
+        return self.stage.kernel.project / "tick"
+
+    async def runs(self) -> None:
+        """Wait until the command writes."""
+        self.ticks.unlink(missing_ok=True)
+        await until(self.ticks.exists, "the command runs")
+
+    async def has_ended(self) -> bool:
+        """Whether the command writes no more."""
+        self.ticks.unlink(missing_ok=True)
+        await asyncio.sleep(0.1)
+        return not self.ticks.exists()
+
+    def results(self) -> list[BlockHeader]:
+        return [one for one in self.stage.headers() if one.kind == BlockKind.TOOL_RESULT]
+
+
+Verb = Callable[[World], Awaitable[None]]
+
+VERBS: dict[Verb, str] = {
+    World.demote: "co, a viewer",
+    World.kick: "co, who has been kicked",
+    World.kick_for_no_minute: "co, who has been kicked",
+    World.revoke: "co, whose invitation has been revoked",
+    World.expire: "co, whose invitation has expired",
+}
+"""Each way to have to go, and what is said of whoever did."""
+
+
+async def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
+    kernel, now = stage.kernel, [stage.kernel.clock.now_ms()]
+    monkeypatch.setattr(kernel.clock, "now_ms", lambda: now[0])
+    issued = await kernel.invitations.invite(
+        AccessRole.EDITOR, name="co", expires=now[0] + MINUTE, uses=None
+    )
+    await kernel.members.give_role(issued.principal, AccessRole.OWNER)
+    number = issued.credential.number
+    return World(stage, kernel.open_session(issued.principal, "test", credential=number), now)
+
+
+@pytest.fixture
+async def here(open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> World:
+    return await world(await open_stage(scripted(Gate(), COMMAND_TURN)), monkeypatch)
+
+
+async def end_of_command(here: World, verb: Verb) -> str:
+    """Dismiss the person whose command runs; return the last line of its result."""
+    stage = here.stage
+    await stage.kernel.close_session(here.co)
+    await here.runs()
+    await verb(here)
+    await asyncio.wait_for(stage.runner.wait_idle(), PATIENCE)
+    assert await here.has_ended()
+    (result,) = here.results()
+    assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
+    assert not stage.unfinished()
+    return stage.text(result).splitlines()[-1]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
+    here: World, caplog: pytest.LogCaptureFixture, verb: Verb
+) -> None:
+    gc.collect()
+    caplog.clear()  # of what other tests have left behind
+    await here.stage.kernel.call(here.co, "shell.run", {"command": COMMAND})
+    reason = await end_of_command(here, verb)
+    assert reason.startswith(f"Ended: this is a command of {VERBS[verb]}, and only")
+    gc.collect()
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_command_of_a_turn_runs_ends_it_and_the_model_reads_why(
+    here: World, verb: Verb
+) -> None:
+    await here.stage.submit("Run it.", here.co)
+    reason = await end_of_command(here, verb)
+    assert reason.startswith(f"Ended: this turn answers a message of {VERBS[verb]},")
+    assert here.stage.shown()[-1] == ("text", "done", "So.")
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_turn_waits_bars_it_and_says_why(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, recording("aria", [TextDelta("So.")])))
+    here = await world(stage, monkeypatch)
+    await stage.submit("One.")
+    await gate.shut()
+    barred = await stage.submit("Two.", here.co)
+    last = await stage.submit("Three.")
+    await stage.kernel.close_session(here.co)
+    await verb(here)
+    await until(lambda: len(stage.headers()) == 4, "it says why at once")
+    await gate.open()
+    await stage.runner.wait_idle()
+    said = f"Not answered: this is a message of {VERBS[verb]}."
+    answers = [(one.parent, stage.text(one)) for one in stage.headers() if one.parent == barred]
+    assert answers == [(barred, said)]
+    assert [one.parent for one in stage.headers() if stage.text(one) == "So."][-1] == last
+    assert not stage.unfinished()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_submission_is_written_bars_its_turn(
+    here: World, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    stage = here.stage
+    notify, held = stage.kernel.submissions.notify, asyncio.Event()
+
+    def later(*submission: object) -> None:
+        asyncio.get_running_loop().create_task(told(*submission))
+
+    async def told(*submission: object) -> None:
+        await held.wait()
+        notify(*submission)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage.kernel.submissions, "notify", later)
+    await submit_raw(stage, here.co)
+    await verb(here)
+    await stage.kernel.close_session(here.co)
+    held.set()
+    await until(lambda: len(stage.headers()) == 2 and not stage.runner.busy, "it says why")
+    assert stage.shown()[-1][2] == f"Not answered: this is a message of {VERBS[verb]}."
+    assert not here.ticks.exists()
+
+
+async def test_demotion_to_editor_ends_a_command_of_a_turn_and_bars_no_turn(here: World) -> None:
+    stage = here.stage
+    await stage.submit("Run it.", here.co)
+    await stage.submit("And again.", here.co)
+    await here.runs()
+    await stage.call("kernel.role", principal="co", role="editor")
+    await asyncio.wait_for(stage.runner.wait_idle(), PATIENCE)
+    first, second = (stage.text(one).splitlines()[-1] for one in here.results())
+    assert first.startswith("Ended: this turn answers a message of co, an editor,")
+    assert second.startswith("Not run: this turn answers a message of co, an editor,")
+
+
+async def test_dismissal_of_somebody_else_ends_nothing(here: World) -> None:
+    stage = here.stage
+    await stage.submit("Run it.")
+    await here.runs()
+    for verb in VERBS:
+        await verb(here)
+    await here.runs()
+    assert await stage.interrupt() == ["aria"]
+
+
+async def test_asker_whose_turns_are_over_has_no_session(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("So.")])))
+    before = stage.kernel.sessions.of(stage.kernel.owner.id)
+    await stage.submit("One.")
+    await stage.call("shell.run", command="true", wait=True)
+    await stage.submit("Two.")
+    await stage.interrupt()
+    await stage.runner.wait_idle()
+    assert stage.kernel.sessions.of(stage.kernel.owner.id) == before

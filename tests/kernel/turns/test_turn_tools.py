@@ -1,13 +1,13 @@
-"""Tools that look at turns: usage, request, queue, retry, and the model of a context."""
+"""Tools about turns: usage, request, queue, retry, wait, stop, and the model of a context."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import (
     ApiKey,
@@ -20,20 +20,26 @@ from antiphon_kernel.providers import (
     ToolCallEvent,
     Usage,
 )
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
-from antiphon_kernel.types.block_metadata import ERROR_KIND, USAGE
+from antiphon_kernel.types.block_metadata import ERROR_KIND, MAX_ROUNDS, USAGE
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.errors import raises
-from tests.kernel.turns.stage import Gate, OpenStage, Replying, Stage, recording, remote, scripted
+from tests.kernel.turns.stage import (
+    DONE,
+    Gate,
+    OpenStage,
+    Replying,
+    Stage,
+    open_kernel,
+    recording,
+    remote,
+    scripted,
+)
 
-DONE = (TextDelta("Done."), End("end_turn"))
 PRICE = ModelPrice(input=2.0, output=10.0, cached=1.0)
 OVERLOADED = ProviderError("Overloaded.", ErrorKind.OVERLOADED)
 LIST = ToolCallEvent("c1", "context_list", {})
@@ -81,9 +87,7 @@ async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -
     total = (await stage.call("kernel.usage"))["total"]
     await stage.runner.close()
     await stage.kernel.close()
-    folder = tmp_path / "0"
-    registry = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
-    kernel = await Kernel.open(folder / "data", folder, registry=registry, owner="amy")
+    kernel = await open_kernel(tmp_path / "0")
     try:
         amy = kernel.open_session(kernel.owner, "test")
         assert (await kernel.call(amy, "kernel.usage"))["total"] == total
@@ -223,3 +227,66 @@ async def test_model_of_a_context_answers_what_names_none(open_stage: OpenStage)
     assert names == ["bo-1", "aria"]
     with raises(ErrorCode.INVALID_PARAMS):
         await stage.call("context.model", model="nobody")
+
+
+SPEECH = recording("aria", [TextDelta("Hello."), End("end_turn")])
+CALLS = recording(
+    "aria",
+    [ToolCallEvent("c1", "shell", {"command": "true"})],
+    [ToolCallEvent("c2", "shell", {"command": "true"})],
+    [TextDelta("Done."), End("end_turn")],
+)
+
+
+async def test_wait_answers_when_the_turn_is_over_and_all_is_on_disk(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, SPEECH))
+    message = await stage.submit("Hi.")
+    waiting = asyncio.ensure_future(stage.call("turn.wait", message=message))
+    await gate.shut()
+    assert not waiting.done()
+    await gate.open()
+    assert await waiting == {"models": ["aria"], "interrupted": []}
+    assert not stage.unfinished()
+
+
+async def test_wait_for_a_turn_that_was_stopped_before_says_so(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, SPEECH))
+    message = await stage.submit("Hi.")
+    assert await stage.interrupt(message=message) == ["aria"]
+    await stage.runner.wait_idle()
+    ended = {"models": ["aria"], "interrupted": ["aria"]}
+    assert await stage.call("turn.wait", message=message) == ended
+    await stage.call("turn.start", message=message)
+    waiting = asyncio.ensure_future(stage.call("turn.wait", message=message))
+    await gate.open()
+    assert await waiting == {"models": ["aria"], "interrupted": []}
+
+
+async def test_turns_of_one_message_are_stopped_and_others_go_on(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, SPEECH))
+    first = await stage.submit("Hi.")
+    second = await stage.submit("And again.")
+    await gate.shut()
+    ended = [asyncio.ensure_future(stage.call("turn.wait", message=one)) for one in (first, second)]
+    assert await stage.interrupt(message=second) == ["aria"]
+    assert await ended[1] == {"models": ["aria"], "interrupted": ["aria"]}
+    assert not ended[0].done()
+    await gate.open()
+    assert (await ended[0])["interrupted"] == []
+
+
+async def test_message_may_ask_for_fewer_rounds(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), CALLS))
+    for rounds, said in ((1, "after 1 "), (2, "after 2 "), (3, None), (0, None), ("1", None)):
+        message = {"role": "user", "kind": "text", "status": "done", "content": "Hi."}
+        made = await stage.call("block.create", **message, metadata={MAX_ROUNDS: rounds})
+        await stage.call("turn.wait", message=made["block_id"])
+        last = stage.headers()[-1]
+        assert (last.kind == "error") == (said is not None), rounds
+        if said is not None:
+            assert said in stage.text(last)

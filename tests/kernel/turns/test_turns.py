@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.layout import ModelRequest
-from antiphon_kernel.messages import Message, TextBlock
 from antiphon_kernel.providers.events import (
     End,
-    ProviderError,
     TextDelta,
     ThinkingDelta,
     ToolCallEvent,
@@ -26,7 +21,7 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.presence import PresenceState
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 
 def call(command: str, call_id: str = "c1") -> ToolCallEvent:
@@ -67,78 +62,6 @@ async def test_submission_is_answered_in_blocks_that_hang_on_it(open_stage: Open
     assert second_call.tool_call_id == second_result.tool_call_id == "c2"
 
 
-async def test_calls_that_fail_are_answered_with_the_reason(open_stage: OpenStage) -> None:
-    asked: list[RoundRequest] = []
-
-    class Curious:
-        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-            asked.append(request)
-            if request.round == 0:
-                yield call("echo out; echo err >&2; exit 1", "one")
-                yield ToolCallEvent("two", "browser", {"url": "here"})
-                yield ToolCallEvent("three", "shell", {"cmd": "ls"})
-                yield End("tool_use")
-            else:
-                yield TextDelta("ok")
-
-    stage = await open_stage(Models({"aria": Curious()}))
-    await stage.play("@aria go")
-    assert [one.prompt for one in asked] == ["@aria go", "@aria go"]
-    shell, browser, wrong = stage.results()
-    assert shell == "out\nerr\n"
-    assert "no tool 'browser'" in browser
-    assert "`command`" in wrong
-    calls = [(one.exit_code, one.is_error) for one in stage.of_kind(BlockKind.TOOL_RESULT)]
-    assert calls == [(1, True), (None, True), (None, True)]
-    assert not stage.unfinished()
-
-
-async def test_provider_reads_the_conversation_with_each_call_answered(
-    open_stage: OpenStage,
-) -> None:
-    read: list[ModelRequest] = []
-
-    class Reading:
-        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-            read.append((await request.read()).conversation)
-            if request.round == 0:
-                yield TextDelta("Looking.")
-                yield call("echo out", "one")
-                yield call("exit 3", "two")
-            else:
-                yield TextDelta("Done.")
-
-    stage = await open_stage(Models({"aria": Reading()}))
-    await stage.submit("Which files?")
-    await stage.runner.wait_idle()
-    await stage.submit("And now?")
-    await stage.runner.wait_idle()
-    first, second, third = ([str(message.role) for message in one.messages] for one in read[:3])
-    assert first == ["user"]
-    assert second == ["user", "assistant", "tool", "tool", "user"]
-    assert third == [*second[:-1], "assistant", "user"]
-    assert read[2].messages[:4] == read[1].messages[:4]
-    assert "[ANNOUNCE]" in text_of(read[1].messages[-1])[0].text
-    texts = [block.text for one in read[1].messages[2:4] for block in text_of(one)]
-    assert texts == ["out\n", "(no output)\n(exit code 3)"]
-
-
-def text_of(message: Message) -> list[TextBlock]:
-    return [block for block in message.content if isinstance(block, TextBlock)]
-
-
-async def test_call_of_a_tool_whose_name_holds_control_characters_is_answered(
-    open_stage: OpenStage,
-) -> None:
-    call = ToolCallEvent("c1", "sh\x1b[31m" + "x" * 500, {})
-    provider = scripted(Gate(), recording("aria", [call], [TextDelta("Then not.")]))
-    stage = await open_stage(provider)
-    await stage.play("Try it.")
-    said = [header.kind for header in stage.headers()[1:]]
-    assert said == [BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT, BlockKind.TEXT]
-    assert stage.headers()[1].status == "error"
-
-
 @pytest.mark.parametrize("index", range(EVENTS))
 async def test_interrupt_at_any_event_leaves_nothing_open(
     open_stage: OpenStage, index: int
@@ -162,44 +85,6 @@ async def test_interrupt_at_any_event_leaves_nothing_open(
         if header.status == "error" and header.exit_code is None:
             assert (header.stop_reason, header.stopped_by) == ("interrupted", "amy")
         assert header.id == prompt or header.parent is not None
-
-
-async def test_text_that_was_streamed_before_an_interrupt_is_kept(open_stage: OpenStage) -> None:
-    gate = Gate(2)
-    stage = await open_stage(
-        scripted(
-            gate, recording("aria", [TextDelta("one "), TextDelta("two "), TextDelta("three")])
-        )
-    )
-    await stage.submit("Count.")
-    await gate.shut()
-    await stage.interrupt(principal="aria")
-    assert stage.shown()[1] == ("text", "error", "one two ")
-    assert stage.headers()[1].stopped_by == "amy"
-
-
-async def test_interrupt_ends_the_command_and_marks_call_and_result(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate(), recording("aria", [call("echo $$; sleep 100")])))
-    await stage.submit("Sleep.")
-    await until(lambda: stage.shown()[-1][2].strip().isdigit())
-    pid = int(stage.shown()[-1][2])
-    assert await stage.interrupt(principal="aria") == ["aria"]
-    await until(lambda: not Path(f"/proc/{pid}").exists())
-    for header in stage.headers()[1:]:
-        assert (header.status, header.stop_reason, header.stopped_by) == (
-            "error",
-            "interrupted",
-            "amy",
-        )
-
-
-async def test_provider_that_gives_up_leaves_an_error_block(open_stage: OpenStage) -> None:
-    stage = await open_stage(
-        scripted(Gate(), recording("aria", [TextDelta("I thi"), ProviderError("overloaded")]))
-    )
-    await stage.play("Hello?")
-    assert stage.shown()[1:] == [("text", "error", "I thi"), ("error", "error", "overloaded")]
-    assert stage.headers()[-1].parent == stage.headers()[0].id
 
 
 async def test_exception_in_a_turn_is_shown_and_logged(
@@ -231,32 +116,11 @@ async def test_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage) -
     assert not stage.unfinished()
 
 
-async def test_unnatural_end_is_told(open_stage: OpenStage) -> None:
-    stage = await open_stage(
-        scripted(Gate(), recording("aria", [TextDelta("and so"), End("max_tokens")]))
-    )
-    await stage.play("Tell.")
-    assert (stage.headers()[1].status, stage.headers()[1].stop_reason) == ("done", "max_tokens")
-
-
 async def test_turn_text_of_block_is_one_undo_unit(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 5)))
     await stage.play("Tell.")
     await stage.call("block.undo", principal="aria")
     assert stage.shown()[1] == ("text", "done", "")
-
-
-async def test_streaming_block_accepts_edits_by_people(open_stage: OpenStage) -> None:
-    gate = Gate(10)
-    words = [TextDelta(f"{number} ") for number in range(20)]
-    stage = await open_stage(scripted(gate, recording("aria", words)))
-    await stage.submit("Count.")
-    await gate.shut()
-    block = stage.headers()[1].id
-    await stage.call("block.splice", block_id=block, offset=0, insert="zero: ")
-    await gate.open()
-    await stage.runner.wait_idle()
-    assert stage.text(block) == "zero: " + "".join(event.text for event in words)
 
 
 async def test_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenStage) -> None:
@@ -290,16 +154,3 @@ async def test_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage)
     started = time.monotonic()
     await stage.play("Run.")
     assert len(shown) <= 4 + (time.monotonic() - started) * 10
-
-
-async def test_closing_the_runner_ends_everything_at_once(open_stage: OpenStage) -> None:
-    gate = Gate(1)
-    stage = await open_stage(scripted(gate, FULL_TURN))
-    await stage.submit("Hello?")
-    await gate.shut()
-    await stage.submit("And?")
-    await asyncio.wait_for(stage.runner.close(), PATIENCE)
-    assert not stage.unfinished()
-    assert not stage.runner.busy
-    (thinking,) = [one for one in stage.headers() if one.role == Role.MODEL]
-    assert (thinking.stop_reason, thinking.stopped_by) == ("interrupted", None)

@@ -2,67 +2,47 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from antiphon_kernel.providers import ALLOW_EVERYTHING, ModelKind
+from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.providers.opening import open_provider
-from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import TurnLimits
-from antiphon_kernel.types.block_metadata import ERROR_KIND, USAGE
+from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.enums import BlockKind
-from tests.kernel.turns.stage import OpenStage, Stage
+from tests.kernel.turns.stage import OpenStage, Stage, remote
 from tests.waiting import until
 from tests.wire.answering import Called, Counted, Said, Thought, answer
-from tests.wire.asking import KEY, config_at
+from tests.wire.asking import config_at
 from tests.wire.prompt_cache import PromptCache
-from tests.wire.server import FORMATS, WireServer, recorded
+from tests.wire.server import FORMATS, JSON, WireAnswer, WireRequest, WireServer
+
+ANTHROPIC, CHAT = ModelKind.ANTHROPIC, ModelKind.OPENAI_CHAT
+SIGNATURE = base64.b64encode(b"signed by the provider").decode()
 
 every_kind = pytest.mark.parametrize("kind", FORMATS)
-
-
-class Waits:
-    """A sleep that takes no time and remembers for how long it was asked."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
+with_and_without_tools = pytest.mark.parametrize("tools", [None, ()], ids=["tools", "plain"])
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[WireServer]:
+async def wire() -> AsyncIterator[WireServer]:
     async with WireServer() as one:
         yield one
 
 
 async def opened(
-    open_stage: OpenStage,
-    server: WireServer,
-    kind: ModelKind,
-    silence: float = 60.0,
-    **config: Any,
-) -> tuple[Stage, Waits]:
-    waits = Waits()
-    configured = config_at(server, kind, **config)
-    models = Models(
-        {"aria": open_provider(configured, silence=silence)},
-        configs={"aria": configured},
-        permissions={"aria": ALLOW_EVERYTHING},
-    )
-    settings = TurnSettings(sleep=waits, limits=TurnLimits(max_rounds=400))
-    return await open_stage(models, settings=settings), waits
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind, tools: tuple[str, ...] | None = None
+) -> Stage:
+    return await open_stage(remote(open_provider(config_at(wire, kind)), tools=tools))
 
 
 @every_kind
 async def test_turn_with_thoughts_text_and_calls_becomes_blocks(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind
 ) -> None:
-    server.answers += [
+    wire.answers += [
         answer(
             kind,
             Thought("Let me look."),
@@ -72,7 +52,7 @@ async def test_turn_with_thoughts_text_and_calls_becomes_blocks(
         ),
         answer(kind, Said("All is well."), counted=Counted(input=500, output=9)),
     ]
-    stage, _ = await opened(open_stage, server, kind)
+    stage = await opened(open_stage, wire, kind)
     await stage.play("Is all well?")
     kinds = [(one[0], one[1]) for one in stage.shown()]
     shown = [("text", "done"), ("thinking", "done"), ("text", "done")]
@@ -81,7 +61,7 @@ async def test_turn_with_thoughts_text_and_calls_becomes_blocks(
     assert kinds == [*thought, *calls, ("text", "done")]
     assert stage.shown()[-1][2] == "All is well."
     assert stage.headers()[-1].metadata[USAGE]["input_tokens"] == 500
-    first, second = server.requests
+    first, second = wire.requests
     assert "Is all well?" in first.text.decode()
     assert "block_read" in first.text.decode()
     assert stage.results()[0][:30].splitlines()[0] in second.text.decode()
@@ -89,132 +69,165 @@ async def test_turn_with_thoughts_text_and_calls_becomes_blocks(
 
 
 @every_kind
-async def test_rate_limit_is_waited_for_as_long_as_the_service_says(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
+async def test_answer_that_was_cut_ends_the_turn_as_truncated_without_running_its_call(
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind
 ) -> None:
-    server.answers += [recorded(kind, "rate-limited"), answer(kind, Said("Now."))]
-    stage, waits = await opened(open_stage, server, kind)
-    await stage.play("Hello?")
-    (seconds,) = waits.seconds
-    assert seconds > 0
-    assert f"Retrying in {seconds:g} s (1 of 4)" in stage.text(stage.of_kind(BlockKind.ERROR)[0])
-    assert stage.shown()[-1] == ("text", "done", "Now.")
-
-
-@every_kind
-@pytest.mark.parametrize("name", ["rate-limited-bare", "error-500", "overloaded"])
-async def test_service_that_is_busy_is_asked_again(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind, name: str
-) -> None:
-    server.answers += [recorded(kind, name)] * 2 + [answer(kind, Said("Now."))]
-    stage, waits = await opened(open_stage, server, kind)
-    await stage.play("Hello?")
-    assert waits.seconds == [2, 4]
-    assert stage.shown()[-1] == ("text", "done", "Now.")
-
-
-@every_kind
-async def test_wrong_key_ends_the_turn_and_is_not_shown(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
-) -> None:
-    server.answers.append(recorded(kind, "unauthorised"))
-    stage, waits = await opened(open_stage, server, kind)
-    await stage.play("Hello?")
-    last = stage.headers()[-1]
-    assert (last.kind, last.metadata[ERROR_KIND]) == (BlockKind.ERROR, "unauthorised")
-    assert KEY not in stage.text(last)
-    assert (len(server.requests), waits.seconds) == (1, [])
-
-
-@every_kind
-async def test_context_that_the_service_finds_too_long_is_compacted(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
-) -> None:
-    stage, _ = await opened(open_stage, server, kind)
-    server.answers += [answer(kind, Said("word " * 400))] * 8
-    for number in range(8):
-        await stage.play(f"Question {number}")
-    server.answers += [recorded(kind, "overflow"), answer(kind, Said("Shorter."))]
-    await stage.play("And now?")
-    refused, sent = server.requests[-2:]
-    assert len(sent.text) < len(refused.text)
-    assert stage.shown()[-1] == ("text", "done", "Shorter.")
-
-
-@every_kind
-async def test_call_that_is_cut_by_the_answers_limit_is_not_run(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
-) -> None:
-    whole = answer(kind, Called("c1", "shell", '{"command": "touch ran"}'))
-    at = whole.body.find(b"touch")
-    if at < 0:
-        at = whole.body.find(b"args") + 8
-    server.answers += [whole.cut(at), answer(kind, Said("Done."))]
-    stage, _ = await opened(open_stage, server, kind)
+    stage = await opened(open_stage, wire, kind)
+    whole = answer(kind, Said("I look."), Called("c1", "context_list", '{"deep": "a long text"}'))
+    wire.answers.append(whole.cut(whole.body.index(b"context_list") + len(b"context_list")))
     await stage.play("Go.")
+    assert len(wire.requests) == 1
+    assert stage.text(stage.of_kind(BlockKind.TEXT)[-1]) == "I look."
     assert not stage.unfinished()
-    assert not (stage.kernel.project / "ran").exists()
-    assert len(stage.of_kind(BlockKind.TOOL_CALL)) == len(stage.of_kind(BlockKind.TOOL_RESULT))
-    assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
-@every_kind
-async def test_interrupt_closes_the_connection(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
-) -> None:
-    whole = answer(kind, Said("A long answer that does not come to its end, for a while at least."))
-    server.answers.append(whole.silent(len(whole.body) // 2))
-    stage, _ = await opened(open_stage, server, kind)
+async def test_interrupt_closes_the_connection(open_stage: OpenStage, wire: WireServer) -> None:
+    whole = answer(CHAT, Said("A long answer that does not come to its end, for a while at least."))
+    wire.answers.append(whole.silent(len(whole.body) // 2))
+    stage = await opened(open_stage, wire, CHAT)
     await stage.submit("Hello?")
-    request = await server.asked()
+    request = await wire.asked()
     await stage.interrupt()
     await until(request.gone.is_set)
     assert not stage.unfinished()
 
 
-@every_kind
-async def test_service_that_falls_silent_is_asked_again(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
-) -> None:
-    server.answers += [answer(kind, Said("Never.")).silent(0), answer(kind, Said("Now."))]
-    stage, waits = await opened(open_stage, server, kind, silence=0.2)
-    await stage.play("Hello?")
-    assert waits.seconds == [2]
-    assert stage.shown()[-1] == ("text", "done", "Now.")
+def reasoning_sent_back(kind: ModelKind, body: Any) -> Any:
+    """Return what the provider has signed, as far as it is in a request."""
+    match kind:
+        case ModelKind.ANTHROPIC:
+            blocks = [block for message in body["messages"] for block in message["content"]]
+            return [block["signature"] for block in blocks if block["type"] == "thinking"]
+        case ModelKind.OPENAI:
+            items = [item for item in body["input"] if item.get("type") == "reasoning"]
+            return [item["encrypted_content"] for item in items]
+        case _:
+            parts = [part for content in body["contents"] for part in content["parts"]]
+            return [part["thoughtSignature"] for part in parts if "functionCall" in part]
 
 
-@every_kind
-async def test_request_is_shown_as_it_is_sent(
-    open_stage: OpenStage, server: WireServer, kind: ModelKind
+@pytest.mark.parametrize("kind", [one for one in FORMATS if one is not CHAT])
+async def test_signed_reasoning_without_text_goes_back_with_the_results_of_its_calls(
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind
 ) -> None:
-    stage, _ = await opened(open_stage, server, kind)
-    server.answers.append(answer(kind, Said("Yes.")))
-    await stage.play("Hello?")
-    shown = await stage.call("context.request", model="aria")
-    assert set(shown["payload"]) <= set(server.requests[0].body)
-    assert KEY not in str(shown)
-    assert len(server.requests) == 1
+    stage = await opened(open_stage, wire, kind)
+    call = Called("c1", "context_list")
+    wire.answers += [answer(kind, Thought("", SIGNATURE), call), answer(kind, Said("Done."))]
+    await stage.play("Which contexts are there?")
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+    assert reasoning_sent_back(kind, wire.requests[1].body) == [SIGNATURE]
 
 
 async def test_cache_of_anthropic_is_hit_in_every_round_until_a_person_edits_history(
-    open_stage: OpenStage, server: WireServer
+    open_stage: OpenStage, wire: WireServer
 ) -> None:
-    kind = ModelKind.ANTHROPIC
-    stage, _ = await opened(open_stage, server, kind)
-    server.answers.append(answer(kind, Said("An older answer.")))
+    stage = await opened(open_stage, wire, ANTHROPIC)
+    wire.answers.append(answer(ANTHROPIC, Said("An older answer.")))
     note = await stage.play("An older message.")
-    rounds = [answer(kind, Called(f"c{number}", "context_list")) for number in range(30)]
-    server.answers += [*rounds, answer(kind, Said("Done."))]
+    rounds = [answer(ANTHROPIC, Called(f"c{number}", "context_list")) for number in range(30)]
+    wire.answers += [*rounds, answer(ANTHROPIC, Said("Done."))]
     await stage.play("Go.")
     cache = PromptCache()
-    readings = [cache.read(request.body) for request in server.requests]
+    readings = [cache.read(request.body) for request in wire.requests]
     ends = [one.cached for one in readings[1:]]
     assert ends == sorted(ends)
+    # Of each request all is there but the last round and what is announced.
     assert all(one.blocks - one.cached <= 4 for one in readings[2:])
     await stage.call("block.splice", block_id=note, offset=0, insert="Edited. ")
-    server.answers += [answer(kind, Called("c", "context_list")), answer(kind, Said("Done."))]
+    calls = answer(ANTHROPIC, Called("c", "context_list"))
+    wire.answers += [calls, answer(ANTHROPIC, Said("Done."))]
     await stage.play("Again.")
-    edited, after = (cache.read(request.body) for request in server.requests[-2:])
+    edited, after = (cache.read(request.body) for request in wire.requests[-2:])
     assert edited.cached < 40
     assert edited.cached < ends[-1]
     assert after.blocks - after.cached <= 4
+
+
+@with_and_without_tools
+async def test_growing_message_of_a_person_is_read_from_the_cache(
+    open_stage: OpenStage, wire: WireServer, tools: tuple[str, ...] | None
+) -> None:
+    stage = await opened(open_stage, wire, ANTHROPIC, tools)
+    wire.reply = lambda request: answer(ANTHROPIC, Said("Done."))
+    cache, before = PromptCache(), 0
+    for number in range(6):
+        await stage.play(f"Message {number}")
+        await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+        body = wire.requests[-1].body
+        assert len(body["messages"]) == 1
+        reading = cache.read(body)
+        assert reading.cached >= before
+        before = reading.blocks - (tools is None)
+
+
+def spoken(kind: ModelKind, body: Any) -> list[tuple[str, str]]:
+    """Return the role and the text of each message of a request without calls."""
+    key = "content" if kind is not ModelKind.GOOGLE else "parts"
+    messages = next(body[name] for name in ("messages", "input", "contents") if name in body)
+    return [
+        (
+            {"model": "assistant"}.get(one["role"], one["role"]),
+            one[key] if isinstance(one[key], str) else "".join(part["text"] for part in one[key]),
+        )
+        for one in messages
+        if one["role"] != "system"
+    ]
+
+
+@every_kind
+async def test_texts_of_one_role_in_a_row_are_sent_with_one_join(
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind
+) -> None:
+    stage = await opened(open_stage, wire, kind, ())
+    wire.reply = lambda request: answer(kind, Said(["x", "C", "D", "E"][len(wire.requests) - 1]))
+    await stage.play("A")
+    await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+    await stage.play("B")
+    between = await stage.play("y")
+    await stage.call("block.exclude", block_id=between, excluded=True)
+    await stage.play("Go.")
+    said = [("user", "A B"), ("assistant", "C D"), ("user", "Go.")]
+    assert spoken(kind, wire.requests[-1].body) == said
+
+
+@every_kind
+async def test_named_texts_in_a_row_are_sent_as_paragraphs(
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind
+) -> None:
+    stage = await opened(open_stage, wire, kind, ())
+    wire.reply = lambda request: answer(kind, Said("Done."))
+    await stage.play("A")
+    await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+    await stage.play("B", await stage.actor("ben"))
+    assert spoken(kind, wire.requests[-1].body) == [("user", "amy: A\n\nben: B")]
+
+
+@every_kind
+async def test_user_message_of_a_model_with_tools_is_a_part_of_the_text_stream(
+    open_stage: OpenStage, wire: WireServer, kind: ModelKind
+) -> None:
+    stage = await opened(open_stage, wire, kind)
+    wire.answers.append(answer(kind, Said("Done.")))
+    prompt = await stage.play("Hello?")
+    ((_, text),) = spoken(kind, wire.requests[-1].body)
+    header, message, announced = text.split("\n\n")
+    assert header.startswith("[TURN ")
+    assert message == f"[USER MESSAGE]\n[path: {await stage.path(prompt)}]\nHello?"
+    assert announced.startswith("[ANNOUNCE]\n")
+
+
+@with_and_without_tools
+async def test_server_that_takes_only_strings_answers_two_people(
+    open_stage: OpenStage, wire: WireServer, tools: tuple[str, ...] | None
+) -> None:
+    def reply(request: WireRequest) -> WireAnswer:
+        if all(isinstance(one["content"], str) for one in request.body["messages"]):
+            return answer(CHAT, Said("Done."))
+        return WireAnswer(b'{"error": {"message": "content: expected a string"}}', 400, JSON)
+
+    wire.reply = reply
+    stage = await opened(open_stage, wire, CHAT, tools)
+    await stage.play("Hello?")
+    await stage.call("block.exclude", block_id=stage.headers()[-1].id, excluded=True)
+    await stage.play("And now?", await stage.actor("ben"))
+    assert stage.shown()[-1] == ("text", "done", "Done.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Presence
@@ -28,6 +28,7 @@ class _ClientState:
     """When it last said something."""
 
 
+@dataclass(eq=False)
 class ServerAwareness:
     """Awareness of a room: clients by what they say, models by what the kernel knows.
 
@@ -36,26 +37,22 @@ class ServerAwareness:
     carries the clock that it chose, since a Yjs client lets a higher one overwrite its state.
     """
 
-    def __init__(
-        self,
-        presence: Presence,
-        changed: Callable[[int], None],
-        expiry: float,
-        monotonic: Callable[[], float],
-    ) -> None:
-        """`expiry`: seconds of silence after which a client is not taken to be here any more."""
-        self._expiry = expiry
-        self._monotonic = monotonic
-        self._presence = presence
-        self._changed = changed
-        self._seats: dict[int, _ClientState] = {}
-        self._clock = 0
-        self._unwatch = presence.watch(lambda client, _: changed(client))
+    presence: Presence
+    changed: Callable[[int], None]
+    expiry: float
+    """Seconds of silence after which a client is not taken to be here any more."""
+    monotonic: Callable[[], float]
+    _seats: dict[int, _ClientState] = field(default_factory=dict)
+    _clock: int = 0
+
+    def __post_init__(self) -> None:
+        changed = self.changed
+        self._unwatch = self.presence.watch(lambda client, _: changed(client))
 
     def close(self) -> None:
         """Stop watching, and notify nobody any more."""
         self._unwatch()
-        self._changed = _ignore
+        self.changed = lambda client: None
 
     def receive(
         self, connection: SyncConnection, member: Member, entries: Iterable[AwarenessEntry]
@@ -81,12 +78,12 @@ class ServerAwareness:
         connection.awareness_client = None
         if client is not None and client in self._seats:
             del self._seats[client]
-            self._presence.remove(client)
-            self._changed(client)
+            self.presence.remove(client)
+            self.changed(client)
 
     def expire(self) -> None:
         """Let go of everyone who has been silent for too long; they may come back."""
-        oldest = self._monotonic() - self._expiry
+        oldest = self.monotonic() - self.expiry
         for seat in [seat for seat in self._seats.values() if seat.heard < oldest]:
             self.leave(seat.connection)
 
@@ -103,22 +100,22 @@ class ServerAwareness:
         seat = self._seats.get(client)
         if seat is not None:
             return AwarenessEntry(client, self._tick(), seat.state)
-        state = self._presence.states().get(client)
+        state = self.presence.states().get(client)
         return AwarenessEntry(client, self._tick(), state.as_json() if state is not None else None)
 
     def everyone(self, but: int | None = None) -> list[AwarenessEntry]:
         """All who are here."""
-        clients = self._seats.keys() | self._presence.states().keys()
+        clients = self._seats.keys() | self.presence.states().keys()
         return [self.entry(client) for client in sorted(clients) if client != but]
 
     def in_the_kernel(self) -> list[int]:
         """Those who are here without a connection of their own: models, scripts."""
-        return [client for client in self._presence.states() if client not in self._seats]
+        return [client for client in self.presence.states() if client not in self._seats]
 
     def _client_state(self, connection: SyncConnection, client: int) -> None:
         seat = self._seats.get(client)
         if seat is None:
-            if client not in self._presence.states():
+            if client not in self.presence.states():
                 connection.awareness_client = client
         elif seat.connection.actor.principal == connection.actor.principal:
             # The same client is back before its old connection is known to be dead.
@@ -150,15 +147,11 @@ class ServerAwareness:
             state.pop(key, None)
             if key in readable:
                 state[key] = readable[key]
-        self._seats[client] = _ClientState(connection, clock, state, self._monotonic())
+        self._seats[client] = _ClientState(connection, clock, state, self.monotonic())
         if parsed is not None:
-            self._presence.put(client, parsed)
-        self._changed(client)
+            self.presence.put(client, parsed)
+        self.changed(client)
 
     def _tick(self) -> int:
         self._clock = max(self._clock + 1, int((time.time() - _CLOCK_ZERO) * 10))
         return self._clock
-
-
-def _ignore(_: int) -> None:
-    """Notify nobody."""

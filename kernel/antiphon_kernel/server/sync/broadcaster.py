@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from logging import Logger
 
 from antiphon_kernel.contexts import Broadcast, Context
@@ -18,32 +19,28 @@ from antiphon_kernel.yjs.awareness import AwarenessEntry
 from antiphon_kernel.yjs.merge import merge
 
 
+@dataclass(eq=False)
 class Broadcaster:
     """Collects what is new for the length of a tick, and puts it into everybody's queue as one."""
 
-    def __init__(
-        self,
-        clients: Collection[SyncConnection],
-        context: Context,
-        entry: Callable[[int], AwarenessEntry],
-        limits: ServerLimits,
-        log: Logger,
-    ) -> None:
-        """`entry` says where the client with this awareness id is."""
-        self._clients = clients
-        self._context = context
-        self._entry = entry
-        self._limits = limits
-        self._log = log
+    clients: Collection[SyncConnection]
+    context: Context
+    entry: Callable[[int], AwarenessEntry]
+    """Says where the client with this awareness id is."""
+    limits: ServerLimits
+    log: Logger
+    _commits: deque[Broadcast] = field(default_factory=deque)
+    _moved: set[int] = field(default_factory=set)
+    _announcing: asyncio.Task[None] | None = None
+    _announced: dict[int, AwarenessEntry] = field(default_factory=dict)
+    _flush_timer: asyncio.Handle | None = None
+    _next_flush: float = float("-inf")
+    """The earliest time of the next broadcast."""
+
+    def __post_init__(self) -> None:
+        tick, enough = self.limits.broadcast_tick, self.limits.merged_updates + 1
         self._loop = asyncio.get_running_loop()
-        self._commits: deque[Broadcast] = deque()
-        self._moved: set[int] = set()
-        self._announcing: asyncio.Task[None] | None = None
-        self._announced: dict[int, AwarenessEntry] = {}
-        self._flush_timer: asyncio.Handle | None = None
-        self._pause = BatchPause(limits.broadcast_tick, limits.merged_updates + 1, self._loop.time)
-        self._next_flush = float("-inf")
-        """The earliest time of the next broadcast."""
+        self._pause = BatchPause(tick, enough, self._loop.time)
 
     def close(self) -> None:
         """Tell nobody anything any more."""
@@ -67,14 +64,14 @@ class Broadcaster:
         """Let presence follow the text that was accepted before it, never overtake it."""
         try:
             while self._moved:
-                entries = {client: self._entry(client) for client in self._moved}
+                entries = {client: self.entry(client) for client in self._moved}
                 self._moved.clear()
-                await self._context.wait_persisted()
+                await self.context.wait_persisted()
                 self._announced.update(entries)
                 self._schedule_flush()
-                await asyncio.sleep(self._limits.presence_tick)
+                await asyncio.sleep(self.limits.presence_tick)
         except AntiphonError as error:
-            self._log.warning("presence is not announced: %s", error)
+            self.log.warning("presence is not announced: %s", error)
         finally:
             self._announcing = None
 
@@ -89,7 +86,7 @@ class Broadcaster:
         self._flush_timer = None
         batch = [
             self._commits.popleft()
-            for _ in range(min(len(self._commits), self._limits.merged_updates))
+            for _ in range(min(len(self._commits), self.limits.merged_updates))
         ]
         if batch:
             self._send_changes(batch)
@@ -102,7 +99,7 @@ class Broadcaster:
     def _send_changes(self, batch: Sequence[Broadcast]) -> None:
         sources = {commit.source for commit in batch}
         shared: UpdateFrame | None = None
-        for client in self._clients:
+        for client in self.clients:
             if not client.joined:
                 continue
             if client in sources:
@@ -117,7 +114,7 @@ class Broadcaster:
     def _send_presence(self) -> None:
         announced, self._announced = self._announced, {}
         shared = presence_frame(announced.values())
-        for client in self._clients:
+        for client in self.clients:
             if not client.joined:
                 continue
             if client.awareness_client in announced:

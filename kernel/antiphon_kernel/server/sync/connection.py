@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
+from antiphon_kernel.server.rate_limits import RateLimiter
 from antiphon_kernel.server.sync.ack_tracker import AckTracker
 from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import SendQueue
@@ -83,12 +82,7 @@ class SyncConnection:
         self.limits = limits
         self.outgoing = SendQueue(limits.unread, send_now)
         self.receipts = AckTracker(self._saved)
-        self.pace = RateLimiter(
-            TokenBucket(limits.messages_per_second, limits.messages_at_once, time.monotonic),
-            TokenBucket(limits.bytes_per_second, limits.bytes_at_once, time.monotonic),
-            limits.overload_grace,
-            time.monotonic,
-        )
+        self.pace = RateLimiter(limits)
         self._loop = asyncio.get_running_loop()
         self.since = self._loop.time()
         self.joined = False

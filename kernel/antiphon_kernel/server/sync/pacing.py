@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 _TRIAL: Final = 8
@@ -12,6 +13,7 @@ _LAST_TRIAL: Final = 1_024
 """The most batches between two trials."""
 
 
+@dataclass(eq=False)
 class BatchPause:
     """Decides how long to wait after a batch, from what the pauses before have collected.
 
@@ -21,36 +23,35 @@ class BatchPause:
     does how long one has to be: whoever sends much at once is not kept waiting when it is here.
     """
 
-    def __init__(self, length: float, enough: int, clock: Callable[[], float]) -> None:
-        """
-        Args:
-            length: seconds of the longest pause.
-            enough: things in a batch from which on there is no pause.
-            clock: monotonic time in seconds.
-        """
-        self._length = self._pause = length
-        self._enough = enough
-        self._clock = clock
-        self._last = float("-inf")
-        self._has_waited = False
-        self._quick = 0
-        self._wanted = _TRIAL
+    length: float
+    """Seconds of the longest pause."""
+    enough: int
+    """Things in a batch from which on there is no pause."""
+    clock: Callable[[], float]
+    """Monotonic time in seconds."""
+    _last: float = float("-inf")
+    _has_waited: bool = False
+    _quick: int = 0
+    _wanted: int = _TRIAL
+
+    def __post_init__(self) -> None:
+        self._pause = self.length
 
     def after(self, size: int) -> float:
         """Return the seconds to wait after a batch of `size` things; 0 for none."""
-        now = self._clock()
-        is_quick = now - self._last < self._length
+        now = self.clock()
+        is_quick = now - self._last < self.length
         self._last = now
         waited = self._pause if self._has_waited else 0.0
         if waited:
-            self._pause = min(self._length, waited * self._enough / size)
+            self._pause = min(self.length, waited * self.enough / size)
         if size > 1:
             self._quick, self._wanted = 0, _TRIAL
-            self._has_waited = size < self._enough
+            self._has_waited = size < self.enough
         elif not waited:
             self._quick = self._quick + 1 if is_quick else 0
             self._has_waited = self._quick >= self._wanted
-        elif waited == self._length:  # a shorter pause says nothing
+        elif waited == self.length:  # a shorter pause says nothing
             self._has_waited = False
             self._quick, self._wanted = 0, min(2 * self._wanted, _LAST_TRIAL)
         return self._pause if self._has_waited else 0.0

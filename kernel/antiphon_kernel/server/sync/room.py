@@ -57,6 +57,13 @@ _LARGE: Final = 8 * 2**10
 """Bytes of an update that may take longer than a keystroke should."""
 
 
+_FAILURE: Final = CloseFrame(CloseCode.INTERNAL_ERROR, "The kernel failed at this message.")
+_TOO_FAST: Final = CloseFrame.with_whole_reason(
+    CloseCode.TRY_AGAIN_LATER,
+    f"{ErrorCode.RATE_LIMITED}: This connection writes too fast: come back more slowly.",
+)
+
+
 class Room:
     """Takes in what clients write, and sends them what others have written."""
 
@@ -123,7 +130,7 @@ class Room:
             self.log.debug("a sync client dropped its connection")
         except Exception:
             self.log.exception("serving a sync client failed")
-            client.finish(_failure())
+            client.finish(_FAILURE)
         finally:
             client.line.deliver = None
             self._awareness.leave(client)
@@ -183,7 +190,7 @@ class Room:
                         break
             except Exception:
                 self.log.exception("serving a sync client failed")
-                client.finish(_failure())
+                client.finish(_FAILURE)
             if taken and (seconds := client.pause.after(taken)) > 0:
                 client.line.hold(seconds)
         return taken
@@ -199,7 +206,7 @@ class Room:
         if delay > 0:
             client.rests_until = self._loop.time() + delay
             if client.pace.exhausted:
-                client.finish(_too_fast())
+                client.finish(_TOO_FAST)
 
     def _is_write(self, message: bytes) -> bool:
         """Return whether a message has to be checked against every item of the document."""
@@ -410,12 +417,3 @@ class Room:
 
     def _failed(self, error: AntiphonError) -> None:
         self.dismiss(CloseFrame.with_whole_reason(CloseCode.RESTART, error.message))
-
-
-def _failure() -> CloseFrame:
-    return CloseFrame(CloseCode.INTERNAL_ERROR, "The kernel failed at this message.")
-
-
-def _too_fast() -> CloseFrame:
-    reason = f"{ErrorCode.RATE_LIMITED}: This connection writes too fast: come back more slowly."
-    return CloseFrame.with_whole_reason(CloseCode.TRY_AGAIN_LATER, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -60,11 +61,11 @@ class UpdateFrame:
         return starts
 
 
+@dataclass(frozen=True, slots=True)
 class StateRequest:
     """The client wants all that its state vector lacks."""
 
-    def __init__(self, state_vector: bytes) -> None:
-        self.state_vector = state_vector
+    state_vector: bytes
 
 
 class SendQueue:
@@ -80,15 +81,11 @@ class SendQueue:
         self._send_now = send_now
         self._idle = False
         self._queue: deque[bytes | UpdateFrame | StateRequest] = deque()
-        self._size = 0
+        self.size = 0
+        """Bytes that wait."""
         self._behind: dict[int, int] | None = None
         self._changed = asyncio.Event()
         self._ack: int | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes that wait."""
-        return self._size
 
     def update(self, update: UpdateFrame) -> None:
         """Send a change, or queue it."""
@@ -97,13 +94,13 @@ class SendQueue:
             return
         if self._behind is not None:
             self._miss(self._behind, update)
-        elif self._size + len(update.frame) > self._limit:
+        elif self.size + len(update.frame) > self._limit:
             self._behind = {}
             self._drop(self._behind)
             self._miss(self._behind, update)
         else:
             self._queue.append(update)
-            self._size += len(update.frame)
+            self.size += len(update.frame)
         self.wake()
 
     def frame(self, frame: bytes) -> None:
@@ -112,12 +109,12 @@ class SendQueue:
         if is_small and self._send_now(binary_message(frame)):
             return
         if self._behind is None:
-            if self._size + len(frame) > self._limit:
+            if self.size + len(frame) > self._limit:
                 self._behind = {}
                 self._drop(self._behind)
             else:
                 self._queue.append(frame)
-                self._size += len(frame)
+                self.size += len(frame)
             self.wake()
 
     def state(self, state_vector: bytes) -> None:
@@ -153,7 +150,7 @@ class SendQueue:
         if isinstance(item, UpdateFrame):
             item = item.frame
         if isinstance(item, bytes):
-            self._size -= len(item)
+            self.size -= len(item)
         return item
 
     def take_ack(self) -> int | None:
@@ -177,7 +174,7 @@ class SendQueue:
             elif isinstance(item, StateRequest):
                 requests.append(item)
         self._queue = deque(requests)
-        self._size = 0
+        self.size = 0
 
     @staticmethod
     def _miss(missed: dict[int, int], update: UpdateFrame) -> None:
