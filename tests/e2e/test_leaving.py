@@ -94,10 +94,16 @@ def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> Non
     assert kept_in(machine) == ""
 
 
-def under_make(machine: Machine, *arguments: str) -> Terminal:
-    """Run `antiphon` as a target of a Makefile does: make leads the session, and waits for it."""
+def write_makefile(machine: Machine, *arguments: str) -> Path:
+    """Write a Makefile with a target `start` that runs `antiphon`."""
     makefile = machine.home / "Makefile"
     makefile.write_text(f"start:\n\t@{shlex.join([ANTIPHON, *arguments])}\n")
+    return makefile
+
+
+def under_make(machine: Machine, *arguments: str) -> Terminal:
+    """Run `antiphon` as a target of a Makefile does: make leads the session, and waits for it."""
+    makefile = write_makefile(machine, *arguments)
     return machine.terminal(program=["make", "-s", "-f", str(makefile), "start"])
 
 
@@ -148,6 +154,24 @@ def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
     go(terminal)
     wait_until(lambda: all(map(has_ended, started)), "the app has ended")
     assert not has_ended(machine.kernel().pid)
+    again = machine.terminal("join")
+    again.wait_for("half a message")
+
+
+def test_make_that_is_killed_under_a_shell_ends_the_app_and_keeps_the_message(
+    machine: Machine,
+) -> None:
+    begin(machine)
+    makefile = write_makefile(machine, "join")
+    terminal = machine.terminal(program=["bash", "--norc", "-i"])
+    terminal.type(f"make -s -f {makefile} start")
+    terminal.press("enter")
+    terminal.wait_for("live")
+    terminal.type("half a message")
+    terminal.wait_for("half a message")
+    _, make, *started = descendants(terminal.process.pid)
+    os.kill(make, signal.SIGKILL)
+    wait_until(lambda: not any(map(is_running, started)), "the app has ended")
     again = machine.terminal("join")
     again.wait_for("half a message")
 

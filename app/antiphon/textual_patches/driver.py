@@ -237,12 +237,16 @@ class TerminalDriver(LinuxDriver):
             super().write(data)
 
     def run_input_thread(self) -> None:
+        parent = os.getppid()
         parser = PasteSafeParser(self._debug)
         decoder = getincrementaldecoder("utf-8")("replace")
         ahead = 0
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
+                if os.getppid() != parent and self._is_in_background():
+                    self.process_message(TerminalLost())
+                    break
                 if selector.select(POLL_SECONDS):
                     data = self._read()
                     if not data:
@@ -263,6 +267,13 @@ class TerminalDriver(LinuxDriver):
             return os.read(self.fileno, READ_BYTES)
         except OSError:
             return b""
+
+    def _is_in_background(self) -> bool:
+        """Return whether the terminal is another's: a shell takes it back when its child dies."""
+        try:
+            return os.tcgetpgrp(self.fileno) != os.getpgrp()
+        except OSError:
+            return True
 
     def _process(self, messages: Iterable[Message]) -> int:
         """Give messages to the app; return how many there were."""
