@@ -51,6 +51,8 @@ class RunningBlocks:
     ) -> InterruptTarget | None:
         """Return Ctrl+C's target: who writes the focused cell, who answers me, or everybody.
 
+        Not everybody if one of them may be answering me: the message is among earlier cells.
+
         Between two steps of a turn no block is running: `turns` are the models at work.
         """
         turns = tuple(turns)
@@ -64,7 +66,12 @@ class RunningBlocks:
         models = {*writers.values(), *(str(one.principal) for one in turns)}
         if not models:
             return None
-        return self._named(models.pop()) if len(models) == 1 else InterruptTarget(None, "all")
+        if len(models) == 1:
+            return self._named(models.pop())
+        # Whose message such a turn answers is not known here: perhaps mine, so not all are meant.
+        cut = [str(one.principal) for one in turns if one.block and one.block not in self._document]
+        cut += [model for block, model in writers.items() if block and self._is_cut(block)]
+        return self._named(cut[-1]) if cut else InterruptTarget(None, "all")
 
     def _named(self, principal: str) -> InterruptTarget:
         member = self._document.member(principal)
@@ -87,6 +94,11 @@ class RunningBlocks:
             if not header.is_written_by_program:
                 return header.author
         return None
+
+    def _is_cut(self, block: str) -> bool:
+        """Return whether the turn of a block began before the first of the blocks that are here."""
+        *_, first = self._ancestors(block)
+        return self._document.header(first).parent is not None
 
     def _ancestors(self, block: str) -> Iterable[str]:
         for _ in range(_DEPTH):

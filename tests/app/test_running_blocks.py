@@ -92,6 +92,17 @@ def test_interrupt_target_without_own_model_is_all(talk: Talk) -> None:
     assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(None, "all")
 
 
+def test_interrupt_target_while_a_message_is_among_omitted_cells_is_not_all(talk: Talk) -> None:
+    talk.block(ARIA, parent=f"{'c' * 32}.{ME}.99")
+    talk.block(BELA, parent=talk.prompt(GUEST))
+    assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(ARIA, "aria")
+
+
+def test_interrupt_target_between_steps_of_a_turn_that_is_omitted_is_its_model(talk: Talk) -> None:
+    turns = [turn(ARIA, f"{'c' * 32}.{ARIA}.99"), turn(BELA)]
+    assert RunningBlocks(talk.document).target(None, ME, turns) == InterruptTarget(ARIA, "aria")
+
+
 def test_result_of_a_tool_belongs_to_the_model_that_called_it(talk: Talk) -> None:
     call = talk.block(ARIA, kind=BlockKind.TOOL_CALL)
     result = talk.block(ME, Role.TOOL, parent=call, kind=BlockKind.TOOL_RESULT)
