@@ -366,6 +366,9 @@ async def test_context_whose_rest_is_damaged_says_so_and_keeps_what_is_typed(
     assert (await raw.closed())[0] == CloseCode.NOT_FOUND
     (listed,) = (await served.call("context.list"))["contexts"]
     assert "damaged" in listed["damaged"]
+    replica.document.splice(blocks[-1], 0, 0, "a long text " * 1_000)  # is checked with the rest
+    await until(lambda: replica.rejection_code == CloseCode.NOT_FOUND, "it does not come back")
+    assert "damaged" in (replica.rejection or "")
 
 
 async def test_old_call_that_waits_is_among_the_recent_blocks(served: ServedKernel) -> None:

@@ -13,7 +13,8 @@ from antiphon_kernel.server.sync.ack_tracker import AckTracker
 from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.server.websocket import WebSocketProtocol
-from antiphon_kernel.storage import Cut
+from antiphon_kernel.storage import CorruptContextError, Cut
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
@@ -42,6 +43,17 @@ class CloseFrame:
         A close frame has room for its first 123 bytes.
         """
         return cls(code, reason, encode_frame(PermissionDenied(reason)))
+
+    @classmethod
+    def of_failed_storage(cls, error: AntiphonError) -> CloseFrame:
+        """Return the end for a client that needs what cannot be read or written.
+
+        Who needs what is damaged gets the answer of a context that is not open, and would come
+        again and again otherwise.
+        """
+        is_damaged = isinstance(error, CorruptContextError)
+        code = CloseCode.NOT_FOUND if is_damaged else CloseCode.RESTART
+        return cls.with_whole_reason(code, error.message)
 
 
 class ClientGone(Exception):

@@ -353,7 +353,7 @@ class Room:
             client.receipts.gap()
             ask(client, self.context)
         elif error.code is ErrorCode.STORAGE_FAILED:
-            client.finish(CloseFrame.with_whole_reason(CloseCode.RESTART, error.message))
+            client.finish(CloseFrame.of_failed_storage(error))
         else:
             reason = f"{error.code}: {error.message}"
             client.finish(CloseFrame.with_whole_reason(CloseCode.REFUSED, reason))

@@ -11,10 +11,8 @@ from antiphon_kernel.contexts.opening import RecentBlocks, omitted_segment
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection
 from antiphon_kernel.server.sync.send_queue import StateRequest
-from antiphon_kernel.storage import CorruptContextError
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
-from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
@@ -103,10 +101,7 @@ async def _write_state(
                 await _write_part(client, SyncUpdate(before))
             before = part
     except AntiphonError as error:
-        # Who needs what is damaged gets the answer of a context that is not open.
-        is_lost = isinstance(error, CorruptContextError) and client.began_with is None
-        code = CloseCode.NOT_FOUND if is_lost else CloseCode.RESTART
-        client.finish(CloseFrame.with_whole_reason(code, error.message))
+        client.finish(CloseFrame.of_failed_storage(error))
     else:
         assert before is not None, "there is a part at least"
         await _write_part(client, SyncStep2(before))
