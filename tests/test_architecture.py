@@ -127,9 +127,12 @@ def test_module_is_light_to_import(statement: str, unwanted: set[str]) -> None:
 
 
 def classes() -> Iterator[tuple[str, Path]]:
+    """Yield the classes of modules, and those in them, such as a widget's messages."""
     for path in sources(*PACKAGES):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        waiting: list[ast.stmt] = [*ast.parse(path.read_text("utf-8")).body]
+        for node in waiting:
             if isinstance(node, ast.ClassDef):
+                waiting += node.body
                 yield node.name.lstrip("_"), path
 
 

@@ -69,6 +69,16 @@ class MessageError(AntiphonError):
         self.details = {**self.details, "index": self.index, "path": self.path or None}
 
 
+def unexpected(
+    expected: str,
+    found: object,
+    path: str,
+    problem: MessageProblem = MessageProblem.WRONG_SHAPE,
+) -> MessageError:
+    """Return the error for a value that is not what its place takes."""
+    return MessageError(problem, f"expected {expected}, found {quote(found)}", path=path)
+
+
 class _Location(AbstractContextManager[None]):
     """Made for each message and block that is read, so without a generator."""
 

@@ -16,7 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from antiphon_kernel.messages.correlation import PathCorrelation
-from antiphon_kernel.messages.errors import CorrelationError, MessageError, MessageProblem
+from antiphon_kernel.messages.errors import (
+    CorrelationError,
+    MessageError,
+    MessageProblem,
+    unexpected,
+)
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     ContentBlock,
@@ -54,6 +59,8 @@ Part: TypeAlias = tuple[ContentBlock, dict[str, Any]]
 """A content block, and the fields that have no place in it."""
 
 _DATA_URL: Final = re.compile(r"data:([^,]*);base64,(.*)", re.DOTALL)
+_DATA_URLS: Final = {"image_url": "url", "file": "file_data"}
+"""Field in which the URL stands, in the object of each of these parts."""
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
@@ -188,6 +195,12 @@ class _PartialMessage:
     blocks: list[ContentBlock] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
+    def read(self, items: Iterable[object], name: str, read: Callable[[object], Part]) -> None:
+        """Add what each item of the field of this name is read as."""
+        for at, item in enumerate(items):
+            with MessageError.located(path=f"{name}[{at}]"):
+                self.add(read(item))
+
     def add(self, part: Part) -> None:
         block, extra = part
         if isinstance(block, TextBlock) and is_blank(block.text):
@@ -221,11 +234,8 @@ class ForeignMessageReader:
         fields = require_fields(value, "")
         role = fields.get("role")
         if role not in _ROLES:
-            raise MessageError(
-                MessageProblem.UNKNOWN_ROLE,
-                f"expected a role of {join_names(_ROLES)}, found {quote(role)}",
-                path="role",
-            )
+            expected = f"a role of {join_names(_ROLES)}"
+            raise unexpected(expected, role, "role", MessageProblem.UNKNOWN_ROLE)
         if role == "tool":
             return [self._read_result(fields, "tool_call_id")]
         if role == "function":
@@ -246,13 +256,10 @@ class ForeignMessageReader:
                 if not is_blank(text):
                     draft.blocks.append(Thinking(text))
                 del extra[name]
-        for at, part in enumerate(_as_parts(fields)):
-            with MessageError.located(path=f"content[{at}]"):
-                draft.add(self._parts.read(part))
+        draft.read(_as_parts(fields), "content", self._parts.read)
         calls = fields.get("tool_calls")
-        for at, call in enumerate(require_list([] if calls is None else calls, "tool_calls")):
-            with MessageError.located(path=f"tool_calls[{at}]"):
-                draft.add(self._parts.read_call(call))
+        listed = require_list([] if calls is None else calls, "tool_calls")
+        draft.read(listed, "tool_calls", self._parts.read_call)
         if fields.get("function_call") is not None:
             with MessageError.located(path="function_call"):
                 draft.add(self._read_function_call(require_fields(fields["function_call"], "")))
@@ -313,9 +320,7 @@ class ForeignMessageReader:
 
     def _finish_result(self, fields: Fields, call_id: str, extra: dict[str, Any]) -> _Read:
         draft = _PartialMessage()
-        for at, part in enumerate(_as_parts(fields)):
-            with MessageError.located(path=f"content[{at}]"):
-                draft.add(self._read_input_part(part))
+        draft.read(_as_parts(fields), "content", self._read_input_part)
         if not draft.blocks:
             draft.blocks.append(keep_whole({"content": fields.get("content")}))
         is_error = extra.pop("is_error") if isinstance(extra.get("is_error"), bool) else False
@@ -403,22 +408,13 @@ class PartReader:
         block = Thinking(fields["thinking"], fields.get("signature"))
         return block, without(fields, "type", "thinking", "signature")
 
-    def read_image_url(self, fields: Fields) -> Part | None:
-        image = fields.get("image_url")
-        if not isinstance(image, Mapping) or not (data := _DATA_URL.fullmatch(_text(image, "url"))):
+    def read_data_url(self, fields: Fields) -> Part | None:
+        kind = fields["type"]
+        name, file = _DATA_URLS[kind], fields.get(kind)
+        if not isinstance(file, Mapping) or not (data := _DATA_URL.fullmatch(_text(file, name))):
             return None
-        rest = without(image, "url")
-        extra = without(fields, "type", "image_url") | ({"image_url": rest} if rest else {})
-        return self._keep(data[1], data[2], extra)
-
-    def read_file(self, fields: Fields) -> Part | None:
-        file = fields.get("file")
-        if not isinstance(file, Mapping):
-            return None
-        if not (data := _DATA_URL.fullmatch(_text(file, "file_data"))):
-            return None
-        rest = without(file, "file_data")
-        extra = without(fields, "type", "file") | ({"file": rest} if rest else {})
+        rest = without(file, name)
+        extra = without(fields, "type", kind) | ({kind: rest} if rest else {})
         return self._keep(data[1], data[2], extra)
 
     def read_source(self, fields: Fields) -> Part | None:
@@ -460,8 +456,7 @@ _READERS: Final[Mapping[str, Callable[[PartReader, Fields], Part | None]]] = {
     "output_text": PartReader.read_text,
     "tool_use": PartReader.read_tool_use,
     "thinking": PartReader.read_thinking,
-    "image_url": PartReader.read_image_url,
-    "file": PartReader.read_file,
+    **dict.fromkeys(_DATA_URLS, PartReader.read_data_url),
     "image": PartReader.read_source,
     "document": PartReader.read_source,
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Final, TypeAlias, TypeGuard, get_args
 
-from antiphon_kernel.messages.errors import MessageError, MessageProblem
+from antiphon_kernel.messages.errors import MessageError, MessageProblem, unexpected
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.media_types import is_media_type, is_sha256
@@ -68,18 +68,12 @@ class _StoredFile:
     def __post_init__(self) -> None:
         require_text(self.media_type, "media_type")
         if not is_media_type(self.media_type):
-            raise MessageError(
-                MessageProblem.INVALID_VALUE,
-                f"expected a media type such as image/png, found {quote(self.media_type)}",
-                path="media_type",
-            )
+            expected = "a media type such as image/png"
+            raise unexpected(expected, self.media_type, "media_type", MessageProblem.INVALID_VALUE)
         require_text(self.hash, "hash")
         if not is_sha256(self.hash):
-            raise MessageError(
-                MessageProblem.INVALID_VALUE,
-                f"expected a SHA-256 in 64 lower-case digits, found {quote(self.hash)}",
-                path="hash",
-            )
+            expected = "a SHA-256 in 64 lower-case digits"
+            raise unexpected(expected, self.hash, "hash", MessageProblem.INVALID_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +115,7 @@ def require_text(value: object, path: str) -> None:
         MessageError: with `path`.
     """
     if not isinstance(value, str):
-        raise MessageError(
-            MessageProblem.WRONG_SHAPE, f"expected a string, found {quote(value)}", path=path
-        )
+        raise unexpected("a string", value, path)
     if not has_whole_characters(value):
         raise MessageError(
             MessageProblem.INVALID_VALUE,
@@ -140,9 +132,7 @@ def require_visible(value: object, path: str, problem: MessageProblem) -> None:
     """
     require_text(value, path)
     if isinstance(value, str) and is_blank(value):
-        raise MessageError(
-            problem, f"expected a string that is not blank, found {quote(value)}", path=path
-        )
+        raise unexpected("a string that is not blank", value, path, problem)
 
 
 def require_object(value: object, path: str) -> None:
@@ -152,9 +142,7 @@ def require_object(value: object, path: str) -> None:
         MessageError: with `path`.
     """
     if not isinstance(value, JsonObject):
-        raise MessageError(
-            MessageProblem.WRONG_SHAPE, f"expected a JSON object, found {quote(value)}", path=path
-        )
+        raise unexpected("a JSON object", value, path)
 
 
 class MessageRole(StrEnum):
@@ -221,11 +209,7 @@ def tool_uses(message: Message) -> tuple[ToolUse, ...]:
 
 def _require_blocks(content: object, role: MessageRole) -> None:
     if not isinstance(content, tuple):
-        raise MessageError(
-            MessageProblem.WRONG_SHAPE,
-            f"expected a tuple of content blocks, found {quote(content)}",
-            path="content",
-        )
+        raise unexpected("a tuple of content blocks", content, "content")
     if not content:
         raise MessageError(
             MessageProblem.NO_CONTENT,

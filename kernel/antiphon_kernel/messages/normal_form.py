@@ -12,7 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from antiphon_kernel.messages.errors import MessageError, MessageProblem, ToolArgumentParseError
+from antiphon_kernel.messages.errors import (
+    MessageError,
+    MessageProblem,
+    ToolArgumentParseError,
+    unexpected,
+)
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     ContentBlock,
@@ -80,7 +85,7 @@ def normalize_message(value: object) -> Message:
         return AssistantMessage(content)
     is_error = fields.get("is_error", False)
     if not isinstance(is_error, bool):
-        raise _wrong_shape("true or false", is_error, "is_error")
+        raise unexpected("true or false", is_error, "is_error")
     return ToolMessage(cast(tuple[InputBlock, ...], content), call_id, is_error)
 
 
@@ -181,7 +186,7 @@ def require_list(value: object, path: str) -> Sequence[object]:
     """
     if isinstance(value, list | tuple):
         return value
-    raise _wrong_shape("a list", value, path)
+    raise unexpected("a list", value, path)
 
 
 def require_fields(value: object, path: str) -> _Fields:
@@ -192,7 +197,7 @@ def require_fields(value: object, path: str) -> _Fields:
     """
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
-    raise _wrong_shape("a JSON object", value, path)
+    raise unexpected("a JSON object", value, path)
 
 
 def _without_blank_text(message: Message) -> Message:
@@ -233,7 +238,7 @@ def _read_content(fields: _Fields, role: MessageRole) -> tuple[ContentBlock, ...
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif not isinstance(content, list | tuple):
-        raise _wrong_shape("a string, null or a list of content blocks", content, "content")
+        raise unexpected("a string, null or a list of content blocks", content, "content")
     blocks = located_blocks(content, parse_block)
     for at, block in enumerate(blocks):
         if role is not MessageRole.ASSISTANT and isinstance(block, ToolUse | Thinking):
@@ -271,7 +276,7 @@ def _read_call(value: object) -> ToolUse:
     fields = require_fields(value, "")
     _refuse_other_fields(fields, _CALL_FIELDS, "a tool call")
     if fields.get("type", "function") != "function":
-        raise _wrong_shape("the type function", fields["type"], "type")
+        raise unexpected("the type function", fields["type"], "type")
     function = require_fields(fields.get("function"), "function")
     with MessageError.located(path="function"):
         _refuse_other_fields(function, {"name", "arguments"}, "a function call")
@@ -311,12 +316,6 @@ def _not_allowed(role: MessageRole, block: ContentBlock, path: str) -> MessageEr
         f"only messages of role {MessageRole.ASSISTANT} hold {quote(block)}; this one is of role"
         f" {role}",
         path=path,
-    )
-
-
-def _wrong_shape(expected: str, found: object, path: str) -> MessageError:
-    return MessageError(
-        MessageProblem.WRONG_SHAPE, f"expected {expected}, found {quote(found)}", path=path
     )
 
 
