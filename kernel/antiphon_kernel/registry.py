@@ -2,23 +2,25 @@
 
 A tool is a typed request, a typed result, a docstring and a handler. Requests are strict: an
 unknown field, a number where a string belongs, or half a surrogate pair is an error that names the
-field.
+field, in words that name it as the caller does.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from inspect import getdoc
 from types import ModuleType
 from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from antiphon_kernel.param_errors import did_you_mean, half_surrogate_error, param_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.json_validation import has_whole_characters
+from antiphon_kernel.types.quoting import LISTED, quote, truncate
 from antiphon_kernel.types.roles import Permission
 
 
@@ -88,7 +90,7 @@ class Tool:
             return self.params.model_validate_json(_ENCODER.encode(params), strict=True)
         except ValidationError as error:
             if error.errors(include_url=False)[0]["type"] == "json_invalid":
-                half = half_surrogate_error(self.name, params)
+                half = _half_surrogate_error(self.name, params)
                 if half is not None:
                     raise half from error
             raise param_error(self.name, self.params, params, error) from error
@@ -153,3 +155,176 @@ class Registry:
                 allowed=self.names,
             )
         return found
+
+
+_LOOKED_AT: Final = 1_000
+"""Complaints of the validator that are read at most."""
+
+UNKNOWN_NAME: Final = "nothing of this name"
+"""Expectation of a field that nobody knows."""
+
+_NOTHING: Final = object()
+
+_EXPECTED: Final[Mapping[str, str]] = {
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "enum": "{expected}",
+    "float_type": "a number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "less_than_equal": "at most {le}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_attributes_type": "an object",
+    "model_type": "an object",
+    "string_pattern_mismatch": "something that matches {pattern}",
+    "string_too_long": "at most {max_length} code points",
+    "string_too_short": "at least {min_length} code points",
+    "string_type": "a string",
+    "too_long": "at most {max_length} items",
+    "too_short": "at least {min_length} items",
+    "tuple_type": "a list",
+    "union_tag_invalid": "{expected_tags} as its {discriminator}",
+    "union_tag_not_found": "an object with {discriminator}",
+}
+
+
+def param_error(
+    tool: str, params: type[BaseModel], sent: Mapping[str, Any], error: ValidationError
+) -> AntiphonError:
+    """Return the error of a tool for the parameters `sent`, which it cannot take.
+
+    Its field `errors` lists what is wrong, as `field`, `expected` and `found`.
+    """
+    names = [field.alias or name for name, field in params.model_fields.items()]
+    wrong = _suggestions(_wrong(one, sent) for one in error.errors(include_url=False)[:_LOOKED_AT])
+    first = wrong[0]
+    if first.kind == "missing":
+        said = f"{tool} needs {first.field}, which is missing."
+    elif first.kind == "extra_forbidden":
+        said = f"{tool} does not know {first.field}.{did_you_mean(first.field, names)}"
+    else:
+        said = f"{tool} cannot take {first.field} = {first.found}: expected {first.expected}."
+    takes = f"It takes: {', '.join(names)}." if names else "It takes no parameters."
+    errors = [one.as_json() for one in wrong[:LISTED]]
+    return invalid_params(
+        f"{said} {takes}",
+        tool=tool,
+        errors=errors,
+        allowed=errors[0].get("allowed"),
+    )
+
+
+def _half_surrogate_error(tool: str, sent: Mapping[str, Any]) -> AntiphonError | None:
+    """Return the error of a tool for text with half a surrogate pair; None if there is none."""
+    waiting: list[tuple[str, object]] = [("", sent)]
+    while waiting:
+        field, value = waiting.pop()
+        inner: list[tuple[str, object]] = []
+        is_half = False
+        if isinstance(value, str):
+            is_half = not has_whole_characters(value)
+        elif isinstance(value, Mapping):
+            is_half = not all(has_whole_characters(str(name)) for name in value)
+            inner = [(str(name), one) for name, one in value.items()]
+        elif isinstance(value, list | tuple):
+            inner = [(str(index), one) for index, one in enumerate(value)]
+        if is_half:
+            return invalid_params(
+                f"{tool} cannot take half a surrogate pair, which is in"
+                f" {truncate(field) or 'the names of its parameters'}: send whole characters.",
+                tool=tool,
+                field=truncate(field) or "parameters",
+                expected="whole characters",
+            )
+        waiting += [(f"{field}.{name}" if field else name, one) for name, one in reversed(inner)]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """One thing that is wrong; `kind` is what the validator calls it."""
+
+    path: tuple[str, ...]
+    kind: str
+    expected: str
+    found: str
+    allowed: tuple[str, ...] = ()
+    """The values there are, if they can be counted."""
+
+    def as_json(self) -> dict[str, Any]:
+        fields = {"field": self.field, "expected": self.expected, "found": self.found}
+        return {**fields, "allowed": list(self.allowed)} if self.allowed else fields
+
+    @property
+    def field(self) -> str:
+        return truncate(".".join(self.path)) or "parameters"
+
+
+def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
+    kind = one["type"]
+    path = _path(one, sent)
+    if kind == "missing":
+        return _Wrong(path, kind, "a value", "nothing")
+    found = truncate(json.dumps(one["input"], default=str, ensure_ascii=True))
+    if kind == "extra_forbidden":
+        return _Wrong(path, kind, UNKNOWN_NAME, found)
+    template = _EXPECTED.get(kind)
+    said: str = one["msg"]
+    expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]
+    return _Wrong(path, kind, truncate(expected), found, _allowed(one))
+
+
+def _allowed(one: Mapping[str, Any]) -> tuple[str, ...]:
+    name = {
+        "enum": "expected",
+        "literal_error": "expected",
+        "union_tag_invalid": "expected_tags",
+    }.get(one["type"])
+    return tuple(re.findall("'([^']*)'", one["ctx"][name])) if name is not None else ()
+
+
+def _path(one: Mapping[str, Any], sent: object) -> tuple[str, ...]:
+    """The keys and indexes that lead to what is wrong in what was sent.
+
+    Between them the validator names which of several forms it tried: a caller knows none of them.
+    """
+    place, wrong, is_missing = one["loc"], one["input"], one["type"] == "missing"
+    path: list[str] = []
+    at = sent
+    for number, part in enumerate(place, 1):
+        inside: object = _NOTHING
+        if isinstance(at, Mapping):
+            inside = at.get(str(part), _NOTHING)
+        elif isinstance(at, list) and isinstance(part, int) and part < len(at):
+            inside = at[part]
+        ends_here = is_missing and number == len(place)
+        if ends_here or isinstance(inside, Mapping | list) or inside == wrong:
+            path.append(str(part))
+            at = inside
+    return tuple(path)
+
+
+def _suggestions(wrong: Iterable[_Wrong]) -> list[_Wrong]:
+    """One entry for each field, and none for a form that what was sent does not even begin like."""
+    by_path: dict[tuple[str, ...], _Wrong] = {}
+    for one in wrong:
+        known = by_path.get(one.path)
+        if known is None:
+            by_path[one.path] = one
+        elif one.expected not in known.expected.split(" or "):
+            expected = truncate(f"{known.expected} or {one.expected}")
+            allowed = (*known.allowed, *one.allowed)
+            by_path[one.path] = replace(known, expected=expected, allowed=allowed)
+    above = {path[:length] for path in by_path for length in range(len(path))}
+    return [one for path, one in by_path.items() if path not in above]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question to add to what is said of an unknown name; empty if none is like it."""
+    close = get_close_matches(name, tuple(names))
+    # Letters that have changed places are the likeliest of mistakes.
+    best = min(close, key=lambda one: sorted(one) != sorted(name), default=None)
+    return f" Did you mean {best}?" if best is not None else ""

@@ -40,9 +40,9 @@ from antiphon_kernel.config.tables import (
     PermissionsTable,
 )
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.param_errors import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
 from antiphon_kernel.providers.recording import RecordingError, load_recording
+from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.text.toml_lines import (
     MAX_BYTES,
     ConfigSyntaxError,
