@@ -6,5 +6,4 @@ from antiphon_kernel.subscriptions.block_events import (
     block_since,
     whole_block,
 )
-from antiphon_kernel.subscriptions.subscription import Subscription
-from antiphon_kernel.subscriptions.subscriptions import Subscriptions
+from antiphon_kernel.subscriptions.subscriptions import Subscription, Subscriptions
