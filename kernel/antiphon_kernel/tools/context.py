@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import Field
 
@@ -74,10 +74,12 @@ class ContextStateResult(ContextInfo):
     context_version: int
 
 
-class ListedContext(ContextInfo):
+R = TypeVar("R", bound=ContextStateResult)
+
+
+class ListedContext(ContextStateResult):
     """One context, and how far it has come."""
 
-    context_version: int
     last_change: str
     """When that version was made."""
     changed: int | None = None
@@ -121,22 +123,18 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
                 call.kernel.quarantine.add(row.id, error)
             else:
                 changed = len(blocks)
-        info = context_info(call, row).model_dump()
-        found.append(
-            ListedContext(
-                **info, context_version=version, last_change=iso_time(time), changed=changed
-            )
-        )
+        listed = {"last_change": iso_time(time), "changed": changed}
+        found.append(_described(ListedContext, call, row, version, **listed))
     return ContextListResult(contexts=found)
 
 
-def context_info(call: Call, row: ContextRow) -> ContextInfo:
-    """Return the info of a context."""
+def _described(result: type[R], call: Call, row: ContextRow, version: int, **fields: Any) -> R:
+    """Return what a result says of a context, and its further fields."""
     kernel, origin = call.kernel, row.origin
     damage = kernel.quarantine.reason(row.id)
     creator = kernel.members.find(row.creator) if row.creator is not None else None
     source = kernel.contexts.of_number(origin.source) if origin is not None else None
-    return ContextInfo(
+    return result(
         context_id=row.id,
         label=row.label,
         created=iso_time(row.created),
@@ -147,6 +145,8 @@ def context_info(call: Call, row: ContextRow) -> ContextInfo:
         source_context=source.id if source is not None else None,
         source_label=source.label if source is not None else None,
         source_version=origin.seq if origin is not None else None,
+        context_version=version,
+        **fields,
     )
 
 
@@ -154,7 +154,7 @@ def context_info(call: Call, row: ContextRow) -> ContextInfo:
 async def create_context(call: Call, params: ContextCreateParams) -> ContextStateResult:
     """Create an empty context."""
     context = await call.kernel.create_context(params.label, asker=call.actor)
-    return _state(call, context, context.seq)
+    return _described(ContextStateResult, call, context.row, context.seq)
 
 
 class ContextRenameParams(Params):
@@ -187,7 +187,7 @@ async def rename_context(call: Call, params: ContextRenameParams) -> ContextStat
     """
     context = await call.context(params.context)
     seq = await call.kernel.contexts.rename(call.actor, context, params.label)
-    return _state(call, context, seq)
+    return _described(ContextStateResult, call, context.row, seq)
 
 
 @tool("context.archive", needs=Permission.ARRANGE, errors=_STATES)
@@ -199,12 +199,7 @@ async def archive_context(call: Call, params: ContextArchiveParams) -> ContextSt
     """
     context = await call.context(params.context)
     seq = await call.kernel.contexts.archive(call.actor, context, params.archived)
-    return _state(call, context, seq)
-
-
-def _state(call: Call, context: Context, seq: int) -> ContextStateResult:
-    info = context_info(call, context.row)
-    return ContextStateResult(**info.model_dump(), context_version=seq)
+    return _described(ContextStateResult, call, context.row, seq)
 
 
 class BlockRange(Params):
@@ -230,7 +225,7 @@ class ContextForkParams(Params):
     """Only these; all if absent."""
 
 
-class ContextForkResult(ContextInfo):
+class ContextForkResult(ContextStateResult):
     """The new context."""
 
     context_version: int
@@ -263,18 +258,13 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     try:
         blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
         fork = Fork(context.row, at, document, tuple(blocks))
-
         label = params.label
         if label is None:
             label = kernel.contexts.free_label(f"{context.label}-fork")
         made, version = await create_fork(call, fork, label)
     finally:
         document.close()
-    return ContextForkResult(
-        **context_info(call, made).model_dump(),
-        context_version=version,
-        blocks=len(blocks),
-    )
+    return _described(ContextForkResult, call, made, version, blocks=len(blocks))
 
 
 async def create_fork(call: Call, fork: Fork, label: str) -> tuple[ContextRow, int]:
@@ -471,12 +461,9 @@ async def imported(
     Raises:
         AntiphonError: invalid_params, too_large, permission_denied, storage_failed.
     """
-    made = await import_lines(call.kernel, call.actor, pieces, label, call.check)
+    row, blocks, version = await import_lines(call.kernel, call.actor, pieces, label, call.check)
     return ContextImportResult(
-        context_id=made.row.id,
-        label=made.row.label,
-        blocks=made.blocks,
-        context_version=made.version,
+        context_id=row.id, label=row.label, blocks=blocks, context_version=version
     )
 
 

@@ -1,15 +1,23 @@
-"""A context as lines of JSON, to be imported again, or as Markdown, to be read."""
+"""A context as lines of JSON, to be imported again, as Markdown, to be read, or as messages."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.conversation import (
+    CONVERSATION,
+    IMPORTED,
+    PathMessage,
+    PlacedInstructions,
+    read_instructions,
+)
 from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import (
@@ -22,6 +30,16 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
+from antiphon_kernel.messages import (
+    DocumentBlock,
+    ImageBlock,
+    ImportedMessage,
+    MessageShape,
+    split_runs,
+    without,
+    write_run,
+    write_system,
+)
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.transfer.records import (
     BlockLine,
@@ -36,6 +54,7 @@ from antiphon_kernel.transfer.records import (
 from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import BlockHeader, Principal
 from antiphon_kernel.validation import without_damage
@@ -57,7 +76,8 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
     blocks = tuple(context.document.block_ids())
     about = _about(kernel, context)
 
-    damaged = await _damaged_blobs(kernel, context, blocks)
+    blobs = {context.document.header(block).blob for block in blocks} - {None}
+    damaged = {one for one in blobs if one and await kernel.journal.blob(one) is None}
     written: set[str] = set()
     wanted: list[str] = []
 
@@ -97,14 +117,6 @@ def _about(kernel: Kernel, context: Context) -> ContextLine:
         source_context=source.id if source is not None else None,
         source_label=source.label if source is not None else None,
         source_version=origin.seq if origin is not None else None,
-    )
-
-
-async def _damaged_blobs(kernel: Kernel, context: Context, blocks: Iterable[str]) -> frozenset[str]:
-    """The hashes that blocks name and whose bytes are not there, or are others."""
-    named = {context.document.header(block).blob for block in blocks}
-    return frozenset(
-        [one for one in named if one is not None and await kernel.journal.blob(one) is None]
     )
 
 
@@ -222,3 +234,60 @@ def _body(header: BlockHeader, text: str) -> str:
 
 def _principal(principal: Principal) -> PrincipalLine:
     return PrincipalLine(id=principal.id, username=principal.username, kind=str(principal.kind))
+
+
+async def export_messages(
+    kernel: Kernel, context: Context, shape: MessageShape
+) -> AsyncGenerator[str, None]:
+    """Yield the messages of a context as one JSON object, a line for each.
+
+    All are as of one moment, and on disk. Blocks that models do not read are left out; so are
+    summaries, since what they stand for is there.
+    """
+    branch = await kernel.trees.branch(context)
+    document, slices = context.document, TimeSlice()
+    found: list[PathMessage | PlacedInstructions] = [*branch.messages]
+    found = sorted([*found, *read_instructions(document)], key=lambda one: one.start)
+    said = [ImportedMessage(one.message, None, _kept(document, one.id, IMPORTED)) for one in found]
+    about = next(filter(None, (_kept(document, one.id, CONVERSATION) for one in found)), None)
+    await context.wait_persisted()
+    fields: dict[str, Any] = without(thaw(about or JsonObject()), "system", "messages")
+    if said:
+        system = write_system(said[0], shape, await _read_files(kernel, said[:1]))
+        if system is not None:
+            fields["system"] = system
+            del said[0]
+    lines = [f"{_json(name)}: {_json(value)},\n" for name, value in fields.items()]
+    yield "".join(["{", *lines, '"messages": ['])
+    before = "\n"
+    for run in split_runs(said, shape):
+        files = await _read_files(kernel, run)
+        for value in write_run(run, shape, files):
+            yield before + _json(value)
+            before = ",\n"
+        await slices.pause()
+    yield "\n]}\n"
+
+
+def _kept(document: Document, block: str, key: str) -> JsonObject:
+    """The fields of another tool that a block keeps."""
+    kept = document.header(block).metadata.get(key)
+    try:
+        return JsonObject(kept if isinstance(kept, Mapping) else {})
+    except (ValueError, RecursionError):
+        return JsonObject()  # people write metadata as they like
+
+
+async def _read_files(kernel: Kernel, run: Iterable[ImportedMessage]) -> dict[str, bytes]:
+    """The bytes of the images and documents in messages, by hash."""
+    files: dict[str, bytes] = {}
+    for one in run:
+        for block in one.message.content:
+            if isinstance(block, ImageBlock | DocumentBlock):
+                data = await kernel.journal.blob(block.hash)
+                files |= {block.hash: data} if data is not None else {}
+    return files
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

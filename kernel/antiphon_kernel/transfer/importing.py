@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from array import array
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.contexts.lineage import copied_names
@@ -39,7 +37,6 @@ from antiphon_kernel.transfer.records import (
     ErrorLine,
     Line,
     PrincipalLine,
-    RunLine,
     read_line,
     refusal,
 )
@@ -47,7 +44,7 @@ from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, PrincipalId
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
@@ -58,24 +55,13 @@ _BLOCKS_HELD: Final = 200
 _CODE_POINTS_HELD: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """A context that has been made of an export."""
-
-    row: ContextRow
-    blocks: int
-    """How many it has."""
-    version: int
-    """The version that it begins with."""
-
-
 async def import_lines(
     kernel: Kernel,
     actor: Actor,
     pieces: AsyncIterator[bytes],
     label: str | None,
     check: Callable[[], None],
-) -> Imported:
+) -> tuple[ContextRow, int, int]:
     """Make a new context of an export. It is there whole or not at all.
 
     Principals are those of this kernel with the same usernames; others become known as authors, who
@@ -87,6 +73,8 @@ async def import_lines(
         pieces: the export, cut anywhere.
         label: the new context's; the exported one's if None.
         check: raises if the caller may not import any more; called before anything is stored.
+
+    Returns the context, how many blocks it has, and the version that it begins with.
 
     Raises:
         AntiphonError: invalid_params or too_large if something in it cannot be, naming the line;
@@ -115,7 +103,7 @@ async def import_lines(
 
     wanted = label if label is not None else about.label
     row = await kernel.contexts.create(wanted, kernel.system, beginning, asker=actor)
-    return Imported(row, blocks, version)
+    return row, blocks, version
 
 
 class _ImportReader:
@@ -135,7 +123,7 @@ class _ImportReader:
         self._parents: dict[str, str | None] = {}
         self._names: dict[str, str] = {}
         """Ids derived from those of blocks: those here, by those in the export."""
-        self._lines = array("Q")
+        self._lines: dict[str, int] = {}
         """Number of the line of each block."""
         self._blobs: dict[str, Blob] = {}
         self._ended = False
@@ -180,13 +168,12 @@ class _ImportReader:
                 "The last line is missing, which says how many blocks there are: the export was"
                 " broken off. Nothing was imported; export again.",
             )
-        lines = dict(zip(self._parents, self._lines, strict=True))
         for block, parent in self._parents.items():
             await slices.pause()
             if parent is not None and parent not in self._parents:
-                with _naming(lines[block]):
+                with _naming(self._lines[block]):
                     raise _refusal(block, f"its parent {quote(parent)} is not in the export")
-        await _check_parents(self._parents, self._kernel.limits.parent_depth, lines, slices)
+        await _check_parents(self._parents, self._kernel.limits.parent_depth, self._lines, slices)
         if not self._members:
             # An empty context names nobody; then whoever imports it is its first member.
             self._introduce(self._actor.principal)
@@ -236,10 +223,9 @@ class _ImportReader:
         _check_header(block, self._kernel.limits)
         blobs = self._blob_of(block)
         self._make_room(len(block.text))
-        document, principals = self._document, self._principals
-        moved = _moved(block.id, self._row.id, principals)
+        document, moved = self._document, self._moved(block.id)
         try:
-            header = _header(block, self._row.id, principals)
+            header = self._header(block)
             block, header = self._renamed(block, header)
             with document.transaction("import") as transaction:
                 _create(document, block, header)
@@ -247,9 +233,63 @@ class _ImportReader:
             raise _refusal(block.id, str(error)) from error
         parent = block.header.get("parent")
         self._parents[block.id] = str(parent) if parent is not None else None
-        self._lines.append(line_number)
-        inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
+        self._lines[block.id] = line_number
+        inherited = tuple(self._inherited(block, moved))
         self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited, blobs)
+
+    def _moved(self, block: str) -> str:
+        """Return the id that a block has here."""
+        try:
+            found = BlockId.parse(block)
+        except ValueError as error:
+            raise _refusal(block, str(error)) from error
+        principal = PrincipalId(self._principal(found.principal))
+        return str(BlockId(self._row.id, principal, found.seq))
+
+    def _header(self, block: BlockLine) -> BlockHeader:
+        fields = dict(block.header)
+        for name in ENUMS:
+            fields[name] = known_value(name, fields.get(name))
+        fields["author"] = self._principal(fields.get("author"))
+        if "parent" in fields:
+            parent = fields["parent"]
+            if not isinstance(parent, str):
+                raise _refusal(block.id, f"its parent {quote(parent)} is not in the export")
+            fields["parent"] = self._moved(parent)
+        return without_question(BlockHeader(id=self._moved(block.id), **fields))
+
+    def _inherited(self, block: BlockLine, moved: str) -> Iterator[InheritedText]:
+        for names, part in each_part(self._document.schema(moved)):
+            if is_text(part):
+                section = path_of(names)
+                runs = self._runs(block, section, len(self._document.text(moved, section)))
+                yield InheritedText(self.blocks, section, tuple(runs))
+
+    def _runs(self, block: BlockLine, section: str | None, length: int) -> list[InheritedRun]:
+        end, runs = 0, list[InheritedRun]()
+        for run in block.authors:
+            if run.section != section:
+                continue
+            if run.start != end or run.end <= run.start:
+                raise _refusal(block.id, f"its authors do not follow one another at {run.start}")
+            try:
+                time = moment_of(run.time)
+            except ValueError as error:
+                raise _refusal(block.id, str(error)) from error
+            end, principal = run.end, self._principal(run.principal)
+            runs.append(InheritedRun(run.start, end, principal, run.version, time))
+        if end != length:
+            raise _refusal(block.id, f"its authors end at {end}, its text at {length}")
+        return runs
+
+    def _principal(self, stated: object) -> str:
+        found = self._principals.get(stated) if isinstance(stated, str) else None
+        if found is None:
+            raise invalid_params(
+                f"The export names the principal {quote(stated)} without a line about it."
+                " Nothing was imported.",
+            )
+        return found.id
 
     def _renamed(self, block: BlockLine, header: BlockHeader) -> tuple[BlockLine, BlockHeader]:
         """Return a block with what it names, if it is a summary, by the paths it has here."""
@@ -317,7 +357,14 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
     Whose kernel it is brings back what it exported; everybody else names only themselves and
     people and models that this kernel does not know.
     """
-    kind, name = _kind(line.kind), line.username
+    name = line.username
+    try:
+        kind = PrincipalKind(line.kind)
+    except ValueError as error:
+        raise invalid_params(
+            f"{quote(line.kind)} is no kind of principal: use {', '.join(PrincipalKind)}.",
+            allowed=list(PrincipalKind),
+        ) from error
     known = next((one for one in kernel.members if one.username == name), None)
     if (kind is PrincipalKind.SYSTEM) != (name == SYSTEM_NAME):
         raise _wrong_author(name, f"the name {SYSTEM_NAME} is the kernel's own, and only its")
@@ -410,29 +457,6 @@ async def _check_parents(
                 )
 
 
-def _moved(block: str, context: ContextId, principals: Mapping[str, Principal]) -> str:
-    try:
-        found = BlockId.parse(block)
-    except ValueError as error:
-        raise _refusal(block, str(error)) from error
-    return str(BlockId(context, PrincipalId(_principal(found.principal, principals)), found.seq))
-
-
-def _header(
-    block: BlockLine, context: ContextId, principals: Mapping[str, Principal]
-) -> BlockHeader:
-    fields = dict(block.header)
-    for name in ENUMS:
-        fields[name] = known_value(name, fields.get(name))
-    fields["author"] = _principal(fields.get("author"), principals)
-    if "parent" in fields:
-        parent = fields["parent"]
-        if not isinstance(parent, str):
-            raise _refusal(block.id, f"its parent {quote(parent)} is not in the export")
-        fields["parent"] = _moved(parent, context, principals)
-    return without_question(BlockHeader(id=_moved(block.id, context, principals), **fields))
-
-
 def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:
     if block.block_schema is None:
         document.create_block(header, block.text)
@@ -446,65 +470,6 @@ def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:
     broken = (Rule.MAX_ITEMS, Rule.REQUIRED)
     for write in plan_set(document, header.id, None, block.content, allow=broken):
         write.apply()
-
-
-def _inherited(
-    document: Document,
-    number: int,
-    block: BlockLine,
-    moved: str,
-    principals: Mapping[str, Principal],
-) -> Iterator[InheritedText]:
-    for names, part in each_part(document.schema(moved)):
-        if is_text(part):
-            section = path_of(names)
-            runs = _runs(block, section, len(document.text(moved, section)), principals)
-            yield InheritedText(number, section, tuple(runs))
-
-
-def _runs(
-    block: BlockLine, section: str | None, length: int, principals: Mapping[str, Principal]
-) -> list[InheritedRun]:
-    end = 0
-    runs = []
-    for run in block.authors:
-        if run.section != section:
-            continue
-        if run.start != end or run.end <= run.start:
-            raise _refusal(block.id, f"its authors do not follow one another at {run.start}")
-        end = run.end
-        principal = _principal(run.principal, principals)
-        runs.append(InheritedRun(run.start, run.end, principal, run.version, _time(block, run)))
-    if end != length:
-        raise _refusal(block.id, f"its authors end at {end}, its text at {length}")
-    return runs
-
-
-def _time(block: BlockLine, run: RunLine) -> int:
-    try:
-        return moment_of(run.time)
-    except ValueError as error:
-        raise _refusal(block.id, str(error)) from error
-
-
-def _principal(stated: object, principals: Mapping[str, Principal]) -> str:
-    found = principals.get(stated) if isinstance(stated, str) else None
-    if found is None:
-        raise invalid_params(
-            f"The export names the principal {quote(stated)} without a line about it."
-            " Nothing was imported.",
-        )
-    return found.id
-
-
-def _kind(stated: str) -> PrincipalKind:
-    try:
-        return PrincipalKind(stated)
-    except ValueError as error:
-        raise invalid_params(
-            f"{quote(stated)} is no kind of principal: use {', '.join(PrincipalKind)}.",
-            allowed=list(PrincipalKind),
-        ) from error
 
 
 def _refusal(block: str, what: str) -> AntiphonError:
