@@ -5,24 +5,22 @@ from antiphon_kernel.conversation.context_layout import ContextLayout, current_l
 from antiphon_kernel.conversation.message_blocks import (
     CONVERSATION,
     IMPORTED,
+    MESSAGE,
     ConversationEnd,
+    MessagePath,
     MessageWriter,
     NewFile,
     NewMessage,
+    PathMessage,
+    PlacedInstructions,
     check_message,
     count_kept,
     group_of,
     message_headers,
+    read_instructions,
     role_of,
 )
-from antiphon_kernel.conversation.message_path import (
-    MessagePath,
-    PathMessage,
-    PlacedInstructions,
-    read_instructions,
-)
 from antiphon_kernel.conversation.new_conversation import MessageChain, NewConversation
-from antiphon_kernel.conversation.pool_block import read_sources, shown_sources
-from antiphon_kernel.conversation.sources_pool import add_sources
+from antiphon_kernel.conversation.sources_pool import add_sources, read_sources, shown_sources
 from antiphon_kernel.conversation.tree import BRANCH_SUFFIX, Branch, ConversationTrees, TreeNode
 from antiphon_kernel.conversation.usage_sums import UsageSum, UsageSums

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Final
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.conversation.pool_block import find_pool, is_pool
+from antiphon_kernel.conversation.sources_pool import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import json_object

@@ -27,6 +27,9 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.ids import ContextId, moved_block
 from antiphon_kernel.types.records import Actor
 
+_IMPORT: Final = "import_messages"
+"""Name of the transactions."""
+
 _AT_ONCE: Final = 25
 """Messages of one transaction: they are written without a pause."""
 
@@ -60,8 +63,6 @@ class NewConversation:
     """Bytes of images and documents that are stored with it, by hash."""
     files: Mapping[str, NewFile]
     """Every image and document that messages name, by hash."""
-    operation: str
-    """Name of the transactions."""
 
     async def start(
         self,
@@ -98,7 +99,12 @@ class NewConversation:
                     document.close()
             branch.content = content
             branches.append(branch)
-        return self._with_files([branch.content for branch in branches])
+        contents = [branch.content for branch in branches]
+        if self.data:
+            blobs = tuple(Blob(digest, data) for digest, data in self.data.items())
+            first, *rest = contents[0].commits
+            contents[0] = replace(contents[0], commits=[first._replace(blobs=blobs), *rest])
+        return contents
 
     def _changes(
         self,
@@ -115,17 +121,10 @@ class NewConversation:
                 branch.blocks += writer.append(messages, end)
                 branch.messages += messages
 
-            return InitialChange(self.operation, apply)
+            return InitialChange(_IMPORT, apply)
 
         said = chain.messages
         return [change(said[at : at + _AT_ONCE]) for at in range(0, len(said), _AT_ONCE)]
-
-    def _with_files(self, contents: list[InitialContent]) -> list[InitialContent]:
-        if self.data:
-            blobs = tuple(Blob(digest, data) for digest, data in self.data.items())
-            first, *rest = contents[0].commits
-            contents[0] = replace(contents[0], commits=[first._replace(blobs=blobs), *rest])
-        return contents
 
 
 def _move(branch: _NewBranch, source: _NewBranch, depth: int) -> ConversationEnd:

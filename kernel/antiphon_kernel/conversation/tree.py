@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.conversation.message_path import MessagePath, PathMessage
+from antiphon_kernel.conversation.message_blocks import MessagePath, PathMessage
 from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

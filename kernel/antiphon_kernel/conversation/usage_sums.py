@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,7 +40,11 @@ class UsageSums:
 
     async def all(self) -> list[UsageSum]:
         """Return every sum."""
-        return list(_sums(await self._load()))
+        sums: list[UsageSum] = []
+        for key, used in (await self._load()).items():
+            context, model, asker = key.removeprefix(_PREFIX).split(":")
+            sums.append(UsageSum(context, model, asker, used))
+        return sums
 
     async def _load(self) -> dict[str, TokenUsage]:
         if self._known is None:
@@ -49,9 +52,3 @@ class UsageSums:
             if self._known is None:
                 self._known = {key: TokenUsage.parse(value) for key, value in stored.items()}
         return self._known
-
-
-def _sums(known: dict[str, TokenUsage]) -> Iterator[UsageSum]:
-    for key, used in known.items():
-        context, model, asker = key.removeprefix(_PREFIX).split(":")
-        yield UsageSum(context, model, asker, used)

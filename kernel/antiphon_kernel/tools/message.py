@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pydantic import Field
 
 from antiphon_kernel.access import check_arrange, check_draft, check_speaker
-from antiphon_kernel.contexts import Context, UndoKind
+from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
 from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now
 from antiphon_kernel.contexts.ordering import order_after
 from antiphon_kernel.conversation import (
+    MESSAGE,
     Branch,
     ConversationEnd,
     MessagePath,
@@ -32,7 +33,6 @@ from antiphon_kernel.conversation import (
     message_headers,
     role_of,
 )
-from antiphon_kernel.conversation.message_path import MESSAGE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Call
@@ -63,7 +63,6 @@ from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import ContextId, moved_block
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
@@ -72,14 +71,31 @@ _EDIT: Final = "edit_message"
 _ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE)
 
 
-class MessageInfo(Result):
-    """One message of a conversation, and a context that has it."""
+class SiblingPlace(Result):
+    """A message in its branch."""
 
     message_id: str
     """Its first block."""
     message_name: str
     context_id: str
     label: str
+
+    @classmethod
+    def of(cls, branch: Branch, index: int, **fields: Any) -> Self:
+        """Return the message of this number in a branch."""
+        context, block = branch.context, branch.messages[index].id
+        return cls(
+            message_id=block,
+            message_name=context.block_name(block),
+            context_id=context.id,
+            label=context.label,
+            **fields,
+        )
+
+
+class MessageInfo(SiblingPlace):
+    """One message of a conversation, and a context that has it."""
+
     blocks: list[str]
     """The blocks that it is made of."""
     blocks_names: list[str]
@@ -194,12 +210,17 @@ async def _append_below(
     for one in rest:
         check_speaker(role_of(one), call.actor.principal, call.role)
     ending = _ending(node, branch)
+    end = _end(ending or branch, node.depth, rest)
+
+    def append(writer: MessageWriter) -> None:
+        calls = {call_id: _block_in(writer, block) for call_id, block in end.calls.items()}
+        prompt = _block_in(writer, end.prompt) if end.prompt is not None else None
+        writer.append(map(NewMessage, rest), ConversationEnd(prompt, calls))
+
     if ending is not None:
-        await _write_at_end(call, ending, rest, files)
-        await call.kernel.trees.branch(ending.context)
+        await _write(call, ending, _APPEND, append, files)
         return _place(ending, node.depth, reused, len(rest))
-    change = _appended(call, branch, node.depth, rest, files)
-    forked = await fork_branch(call, branch, node.depth, change)
+    forked = await fork_branch(call, branch, node.depth, _in_fork(call, _APPEND, append, files))
     return _place(forked, node.depth, reused, len(rest), forked=True)
 
 
@@ -219,7 +240,7 @@ def _check_calls(path: MessagePath, depth: int, messages: Sequence[Message]) -> 
     named = {use.id for message in messages for use in tool_uses(message)}
     named |= {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
     for call_id in sorted(named):
-        at, answer = path.call_index(call_id), path.answer_index(call_id)
+        at, answer = path.call_index(call_id), path.answers.get(call_id)
         if at is None or at >= depth:
             continue
         uses = tool_uses(path.messages[at].message)
@@ -246,14 +267,49 @@ def _ending(node: TreeNode, preferred: Branch) -> Branch | None:
     return next((one for one in ends if one.nodes[-1] is node and not one.path.is_followed()), None)
 
 
+Change = Callable[[MessageWriter], object]
+
+
 def _writer(
-    call: Call,
-    document: Document,
-    next_id: Callable[[], str],
-    files: Mapping[str, NewFile],
+    call: Call, document: Document, next_id: Callable[[], str], files: Mapping[str, NewFile]
 ) -> MessageWriter:
     created = iso_time(call.kernel.clock.now_ms())
     return MessageWriter(document, next_id, call.actor.principal.id, created, files)
+
+
+async def _write(
+    call: Call,
+    branch: Branch,
+    operation: str,
+    change: Change,
+    files: Mapping[str, NewFile],
+    blocks: Sequence[str] = (),
+) -> None:
+    """Change the messages of a branch where they are; they are up to date when this returns."""
+    context, author = branch.context, call.actor.principal.id
+    writer = _writer(call, context.document, lambda: str(context.next_block_id(author)), files)
+
+    def write() -> None:
+        change(writer)
+
+    await context.write(call.actor, operation, write, blocks=blocks).saved()
+    await call.kernel.trees.branch(context)
+
+
+def _in_fork(
+    call: Call, operation: str, change: Change, files: Mapping[str, NewFile]
+) -> InitialChange:
+    """Return a change of the messages of a fork, which is there from the start."""
+
+    def apply(document: Document, next_id: Callable[[], str]) -> None:
+        change(_writer(call, document, next_id, files))
+
+    return InitialChange(operation, apply)
+
+
+def _block_in(writer: MessageWriter, block: str) -> str:
+    """Return the id that a block has in the context that is being written, which may be a fork."""
+    return moved_block(block, ContextId(writer.document.context or ""))
 
 
 def _end(branch: Branch, depth: int, messages: Sequence[Message]) -> ConversationEnd:
@@ -261,42 +317,9 @@ def _end(branch: Branch, depth: int, messages: Sequence[Message]) -> Conversatio
     before = reversed(branch.messages[:depth])
     prompt = next((one.id for one in before if one.message.role is MessageRole.USER), None)
     wanted = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)]
-    found = ((call_id, branch.path.call_block(call_id)) for call_id in wanted)
+    found = ((call_id, branch.path.callers.get(call_id)) for call_id in wanted)
     calls = {call_id: block for call_id, block in found if block is not None}
     return ConversationEnd(prompt, calls)
-
-
-async def _write_at_end(
-    call: Call, branch: Branch, messages: Sequence[Message], files: Mapping[str, NewFile]
-) -> None:
-    context, end = branch.context, _end(branch, len(branch.messages), messages)
-    writer = _writer(
-        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id)), files
-    )
-
-    def write() -> None:
-        writer.append(map(NewMessage, messages), end)
-
-    await context.write(call.actor, _APPEND, write, blocks=()).saved()
-
-
-def _appended(
-    call: Call,
-    branch: Branch,
-    depth: int,
-    messages: Sequence[Message],
-    files: Mapping[str, NewFile],
-) -> InitialChange:
-    end = _end(branch, depth, messages)
-
-    def apply(document: Document, next_id: Callable[[], str]) -> None:
-        here = ContextId(document.context or "")
-        calls = {call_id: moved_block(block, here) for call_id, block in end.calls.items()}
-        prompt = moved_block(end.prompt, here) if end.prompt is not None else None
-        moved = ConversationEnd(prompt, calls)
-        _writer(call, document, next_id, files).append(map(NewMessage, messages), moved)
-
-    return InitialChange(_APPEND, apply)
 
 
 async def fork_branch(
@@ -314,9 +337,10 @@ async def fork_branch(
     reach = branch.messages[depth - 1].reach if depth else -1
     for place in range(reach + 1):
         block = context.document.order.at(place)
-        index = path.index(block)
-        is_said = index is not None and index < depth
-        if is_said or (index is None and _goes_along(context.document.header(block))):
+        index = path.index.get(block)
+        # What is no message goes along with those around it, unless it is still being written.
+        is_open = context.document.header(block).status in (Status.PENDING, Status.RUNNING)
+        if (index is not None and index < depth) or (index is None and not is_open):
             blocks.append(block)
     at = context.seq
     document = await read_now(context, call.kernel.ids.client_id())
@@ -327,11 +351,6 @@ async def fork_branch(
     finally:
         document.close()
     return await call.kernel.trees.branch(await call.kernel.context(row.id))
-
-
-def _goes_along(header: BlockHeader) -> bool:
-    """Whether a block that is no message is copied with those around it."""
-    return header.status not in (Status.PENDING, Status.RUNNING)
 
 
 def _place(
@@ -387,6 +406,10 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         if new == old.message:
             await branch.context.wait_persisted()
             return _place(branch, index + 1, 1)
+
+        def edit(writer: MessageWriter) -> None:
+            writer.change([_block_in(writer, block) for block in old.blocks], new)
+
         alone = not node.children and branch.nodes[-1] is node and not branch.path.is_followed()
         if params.in_place or alone:
             path = [one.message for one in branch.messages]
@@ -396,8 +419,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             for block in _replaced(call, branch.context, old, new, files):
                 header = branch.context.document.header(block)
                 check_arrange(header, call.actor.principal, call.role)
-            await _edit_in_place(call, branch, old, new, files)
-            await trees.branch(branch.context)
+            await _write(call, branch, _EDIT, edit, files, old.blocks)
             return _place(branch, index + 1, 0)
         there = before.children.get(_digest(new))
         if there is not None:
@@ -407,13 +429,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         _check_calls(branch.path, index, [new])
         _require_text_blocks(branch.context, old)
         _replaced(call, branch.context, old, new, files)
-
-        def apply(document: Document, next_id: Callable[[], str]) -> None:
-            here = ContextId(document.context or "")
-            blocks = [moved_block(block, here) for block in old.blocks]
-            _writer(call, document, next_id, files).change(blocks, new)
-
-        made = await fork_branch(call, branch, index + 1, InitialChange(_EDIT, apply))
+        made = await fork_branch(call, branch, index + 1, _in_fork(call, _EDIT, edit, files))
         return _place(made, index, 0, 1, forked=True)
 
 
@@ -466,20 +482,6 @@ def _replaced(
     if kept < len(new.content):
         check_speaker(role_of(new), call.actor.principal, call.role)
     return old.blocks[kept:]
-
-
-async def _edit_in_place(
-    call: Call, branch: Branch, old: PathMessage, new: Message, files: Mapping[str, NewFile]
-) -> None:
-    context = branch.context
-    writer = _writer(
-        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id)), files
-    )
-
-    def write() -> None:
-        writer.change(old.blocks, new)
-
-    await context.write(call.actor, _EDIT, write, blocks=old.blocks).saved()
 
 
 class SplitMessageParams(Params):
@@ -618,7 +620,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             await layout_of(context).load()
         firsts = [(await trees.branch(context), block) for context, block in found]
         for first, block in firsts:
-            at = first.path.index(block)
+            at = first.path.index.get(block)
             if at is None:
                 continue  # somebody has taken it out meanwhile
             for branch in first.nodes[at + 1].branches():
@@ -646,7 +648,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
         return DeleteMessagesResult(deleted=deleted, deleted_names=names, missing=missing)
 
 
-def _exclude(call: Call, branch: Branch, blocks: Sequence[str]) -> Any:
+def _exclude(call: Call, branch: Branch, blocks: Sequence[str]) -> CommitHandle:
     document = branch.context.document
 
     def write() -> None:
@@ -665,7 +667,7 @@ def _with_results(branch: Branch, indexes: set[int]) -> list[str]:
     path = branch.path
     for index in sorted(indexes):
         for use in tool_uses(path.messages[index].message):
-            answer = path.answer_index(use.id)
+            answer = path.answers.get(use.id)
             if answer is not None:
                 indexes.add(answer)
     for index in sorted(indexes):
@@ -673,7 +675,7 @@ def _with_results(branch: Branch, indexes: set[int]) -> list[str]:
         if isinstance(message, ToolMessage):
             at = path.call_index(message.tool_call_id)
             if at is not None and at not in indexes:
-                call_block = path.call_block(message.tool_call_id)
+                call_block = path.callers.get(message.tool_call_id)
                 raise CorrelationError(
                     MessageProblem.UNANSWERED_CALL,
                     f"the message {path.messages[index].id} is the result of the call"
@@ -739,7 +741,8 @@ async def message_children(call: Call, params: PathParams) -> MessageListResult:
     else:
         branch = await call.kernel.trees.branch(await call.context(params.context))
         node = branch.nodes[0]
-    return _page(call, _behind(_children(node), after), params.limit)
+    found = (one for one in _children(node) if one[0].row.number > after)
+    return _page(call, found, params.limit)
 
 
 class MessageParams(PageParams):
@@ -758,19 +761,10 @@ async def message_siblings(call: Call, params: MessageParams) -> SiblingsResult:
     after = await _context_number(call, params.after_message)
     branch, index = await _find(call, params.message)
     found = _children(branch.nodes[index])
-    page = _page(call, _behind(found, after), params.limit)
+    later = (one for one in found if one[0].row.number > after)
+    page = _page(call, later, params.limit)
     position = _position(found, branch.nodes[index + 1])
     return SiblingsResult(**dict(page), position=position, count=len(found))
-
-
-class SiblingPlace(Result):
-    """A message in its branch."""
-
-    message_id: str
-    """Its first block."""
-    message_name: str
-    context_id: str
-    label: str
 
 
 class ForkingMessage(Result):
@@ -812,7 +806,7 @@ async def message_branches(call: Call, params: BranchesParams) -> BranchesResult
                 blocks=list(one.blocks),
                 blocks_names=[branch.context.block_name(block) for block in one.blocks],
                 position=_position(children, mine),
-                siblings=[_sibling_place(*child) for child in children],
+                siblings=[SiblingPlace.of(*child) for child in children],
             )
         )
     return BranchesResult(messages=found)
@@ -842,16 +836,17 @@ async def search_messages(call: Call, params: MessageSearchParams) -> MessageLis
     trees = call.kernel.trees
     branch = await trees.branch(context)
     family = trees.family(branch)
-    at = next((at for at, one in enumerate(family) if behind and one.context is behind[0]), None)
-    if behind is not None and at is None:
-        raise _no_place(after, f"the conversation of {branch.context.label}")
+    first = 0, 0
+    if behind is not None:
+        at = next((at for at, one in enumerate(family) if one.context is behind[0]), None)
+        if at is None:
+            raise _no_place(after, f"the conversation of {branch.context.label}")
+        first = at, _start(family[at], behind[1])
     seen: set[TreeNode] = set()
     found: list[tuple[Branch, int]] = []
     for number, one in enumerate(family):
-        start = _start(one, behind[1]) if behind and number == at else 0
         for index, message in enumerate(one.messages):
-            node = one.nodes[index + 1]
-            is_behind = at is None or number > at or (number == at and index >= start)
+            node, is_behind = one.nodes[index + 1], (number, index) >= first
             if node not in seen and is_behind and wanted in _said(message.message).casefold():
                 found.append((one, index))
             seen.add(node)
@@ -877,27 +872,10 @@ def _position(children: Sequence[tuple[Branch, int]], node: TreeNode) -> int:
     return next(at for at, (one, place) in enumerate(children) if one.nodes[place + 1] is node)
 
 
-def _sibling_place(branch: Branch, index: int) -> SiblingPlace:
-    context, block = branch.context, branch.messages[index].id
-    return SiblingPlace(
-        message_id=block,
-        message_name=context.block_name(block),
-        context_id=context.id,
-        label=context.label,
-    )
-
-
-def _behind(
-    children: Sequence[tuple[Branch, int]], number: int | None
-) -> Iterator[tuple[Branch, int]]:
-    """Those in contexts behind the one with a number."""
-    return (one for one in children if number is None or one[0].row.number > number)
-
-
-async def _context_number(call: Call, reference: str | None) -> int | None:
-    """The number of the context that a message is in."""
+async def _context_number(call: Call, reference: str | None) -> int:
+    """The number of the context that a message is in; 0 if none is named."""
     if reference is None:
-        return None
+        return 0
     context, _ = await call.block(reference)
     return context.row.number
 
@@ -914,7 +892,14 @@ def _page(call: Call, found: Iterator[tuple[Branch, int]], limit: int) -> Messag
     shown: list[MessageInfo] = []
     room, truncated = call.kernel.limits.page_code_points, False
     for branch, index in found:
-        info = _info(branch, index)
+        one, name = branch.messages[index], branch.context.block_name
+        info = MessageInfo.of(
+            branch,
+            index,
+            blocks=list(one.blocks),
+            blocks_names=[name(block) for block in one.blocks],
+            message=dump_message(one.message),
+        )
         room -= len(json.dumps(info.message, ensure_ascii=False))
         truncated = len(shown) == limit or (room < 0 and bool(shown))
         if truncated:
@@ -929,19 +914,6 @@ def _page(call: Call, found: Iterator[tuple[Branch, int]], limit: int) -> Messag
     )
 
 
-def _info(branch: Branch, index: int) -> MessageInfo:
-    one = branch.messages[index]
-    return MessageInfo(
-        message_id=one.id,
-        message_name=branch.context.block_name(one.id),
-        context_id=branch.context.id,
-        label=branch.context.label,
-        blocks=list(one.blocks),
-        blocks_names=[branch.context.block_name(block) for block in one.blocks],
-        message=dump_message(one.message),
-    )
-
-
 async def _find(call: Call, reference: str) -> tuple[Branch, int]:
     """Return the branch and the number of the message that a block is part of.
 
@@ -951,7 +923,7 @@ async def _find(call: Call, reference: str) -> tuple[Branch, int]:
     """
     context, block = await call.block(reference)
     branch = await call.kernel.trees.branch(context)
-    index = branch.path.index(block)
+    index = branch.path.index.get(block)
     if index is None:
         raise invalid_params(
             f"Block {quote(reference)} is no message: it is a draft, still being written, excluded"

@@ -43,8 +43,6 @@ from antiphon_kernel.types.media_types import is_text_type
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
-_IMPORT: Final = "import_messages"
-
 
 class ConversationFormat(StrEnum):
     """Format of a file of conversations."""
@@ -172,7 +170,7 @@ async def _plan(call: Call, conversation: ImportedConversation) -> NewConversati
         chains[-1].messages.append(new)
         places.append((len(chains) - 1, _length(chains)))
         await slices.pause()
-    return NewConversation(chains, conversation.files, files, _IMPORT)
+    return NewConversation(chains, conversation.files, files)
 
 
 def _length(chains: Sequence[MessageChain]) -> int:

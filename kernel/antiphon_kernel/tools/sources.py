@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pydantic import Field
 
@@ -63,8 +63,16 @@ class SourceInfo(Result):
     """Code points of its text."""
 
     @classmethod
-    def of(cls, source: PoolSource) -> SourceInfo:
-        return cls(**_about(source))
+    def of(cls, source: PoolSource, **fields: Any) -> Self:
+        """Return what is told of a source of the pool."""
+        return cls(
+            sid=source.sid,
+            url=source.url,
+            path=source.path,
+            title=source.title,
+            length=len(source.text or ""),
+            **fields,
+        )
 
 
 class AddedSourceInfo(SourceInfo):
@@ -102,8 +110,8 @@ async def add(call: Call, params: SourceAddParams) -> SourceAddResult:
     version = context.seq
     await context.wait_persisted()
     return SourceAddResult(
-        sources=[AddedSourceInfo(**_about(one.source), added=one.is_new) for one in added],
-        path=str(_path_of(one.source.sid for one in added)),
+        sources=[AddedSourceInfo.of(source, added=is_new) for source, is_new in added],
+        path=str(_path_of(source.sid for source, _ in added)),
         context_version=version,
     )
 
@@ -184,7 +192,7 @@ async def read(call: Call, params: SourceReadParams) -> SourceReadResult:
     what = f"The sources have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "ask for fewer")
     await context.wait_persisted()
-    return SourceReadResult(sources=[SourceContent(**_about(one), text=one.text) for one in found])
+    return SourceReadResult(sources=[SourceContent.of(one, text=one.text) for one in found])
 
 
 def _wanted(at: int, asked: NewSource) -> PoolSource:
@@ -212,16 +220,6 @@ def _parsed(text: str) -> SourcesPath:
 def _wrong(field: str, what: str) -> AntiphonError:
     sentence = what[0].upper() + what[1:]
     return invalid_params(f"{sentence}.", field=field)
-
-
-def _about(source: PoolSource) -> dict[str, Any]:
-    return {
-        "sid": source.sid,
-        "url": source.url,
-        "path": source.path,
-        "title": source.title,
-        "length": len(source.text or ""),
-    }
 
 
 def _path_of(sids: Iterable[int]) -> SourcesPath:

@@ -90,11 +90,11 @@ def _answered(branch: Branch, block: str) -> int:
     parent: str | None = block
     while parent is not None and parent in document and parent not in seen:
         seen.add(parent)
-        at = path.index(parent)
+        at = path.index.get(parent)
         if at in said_by_people:
             return at
         parent = document.header(parent).parent
-    index = path.index(block)
+    index = path.index.get(block)
     before = [number for number in said_by_people if index is not None and number < index]
     if before:
         return max(before)
