@@ -6,7 +6,6 @@ from typing import Final
 
 from antiphon_kernel.registry import Tool, tools_of
 from antiphon_kernel.tools import (
-    append,
     attach,
     block,
     compaction,
@@ -20,20 +19,15 @@ from antiphon_kernel.tools import (
     message,
     message_import,
     read,
-    search,
-    session,
     sources,
     subscribe,
-    usage,
 )
 
 KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     block,
-    append,
     edit,
     read,
     content,
-    search,
     attach,
     history,
     subscribe,
@@ -43,8 +37,6 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     sources,
     message,
     message_import,
-    session,
     kernel,
     keys,
-    usage,
 )

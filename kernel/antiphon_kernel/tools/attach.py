@@ -204,7 +204,11 @@ async def _read(call: Call, at: int, asked: AttachedFile) -> _File:
             read_project_file, project, asked.path, limit, "attachment_bytes"
         )
     elif asked.path is None and asked.name is not None and asked.data is not None:
-        name, data = asked.name, _decoded(field, asked.data)
+        name = asked.name
+        try:
+            data = b64decode(asked.data, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise _wrong(f"{field}.data", f"it is not base64 ({error}): encode the file") from error
         if "/" in name or name in (".", ".."):
             raise _wrong(f"{field}.name", f"{quote(name)} is no name of a file: leave out folders")
     else:
@@ -221,13 +225,6 @@ async def _read(call: Call, at: int, asked: AttachedFile) -> _File:
 
 
 _PART_OF_IT: Final = "attach a part of it"
-
-
-def _decoded(field: str, data: str) -> bytes:
-    try:
-        return b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _wrong(f"{field}.data", f"it is not base64 ({error}): encode the file") from error
 
 
 def _media_type(field: str, name: str, data: bytes, stated: str | None) -> str:

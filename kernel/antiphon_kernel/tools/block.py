@@ -19,7 +19,6 @@ from antiphon_kernel.contexts import (
 )
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT, Schema
@@ -103,10 +102,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     reject_long_text(context.limits, len(text))
     check_schema_size(context, schema)
     check_defaults(schema)
-    if parent is not None:
-        _reject_too_deep(document, parent, context.limits.parent_depth)
-    elif role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
-        raise _without_parent(params)
+    _check_parent(context, parent, role, params.kind)
     after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata, context.limits, call.kernel.project)
     if params.kind is BlockKind.TOOL_RESULT and parent is not None:
@@ -171,15 +167,25 @@ async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]
     return context, parent
 
 
-def _without_parent(params: CreateParams) -> AntiphonError:
-    if params.kind is BlockKind.TOOL_RESULT:
-        said = "A tool_result answers a call: give parent_id, the block of kind tool_call."
-    else:
-        said = (
-            "A block of role model answers another block: give parent_id, the prompt it answers or"
-            " whatever else of this context made the model write."
+def _check_parent(context: Context, parent: str | None, role: Role, kind: BlockKind) -> None:
+    """Refuse a block that answers none and has to, or that ends too long a chain."""
+    limit = context.limits.parent_depth
+    if parent is not None and context.document.reply_depth(parent, limit) >= limit:
+        raise invalid_params(
+            f"The chain of parents above the new block would be longer than {limit}:"
+            " answer a block nearer to the start.",
+            field="parent_id",
+            limit=limit,
         )
-    return invalid_params(said, field="parent_id")
+    if parent is None and kind is BlockKind.TOOL_RESULT:
+        said = "A tool_result answers a call: give parent_id, the block of kind tool_call."
+        raise invalid_params(said, field="parent_id")
+    if parent is None and role is Role.MODEL:
+        raise invalid_params(
+            "A block of role model answers another block: give parent_id, the prompt it answers or"
+            " whatever else of this context made the model write.",
+            field="parent_id",
+        )
 
 
 def _call_id(call: BlockHeader, stated: object) -> str | None:
@@ -221,17 +227,6 @@ def _reject_second_result(context: Context, call: str) -> None:
                 field="parent_id",
                 result=block,
             )
-
-
-def _reject_too_deep(document: Document, parent: str, limit: int) -> None:
-    if document.reply_depth(parent, limit) < limit:
-        return
-    raise invalid_params(
-        f"The chain of parents above the new block would be longer than {limit}:"
-        " answer a block nearer to the start.",
-        field="parent_id",
-        limit=limit,
-    )
 
 
 class StatusParams(Params):
@@ -277,7 +272,8 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
             " write something first.",
             status=str(header.status),
         )
-    fields = _changed_fields(params, header)
+    stated = params.model_dump(exclude={"block_id"}, exclude_none=True)
+    fields = {name: value for name, value in stated.items() if value != getattr(header, name)}
     for name, value in fields.items():
         check_value(name, value, context.limits)
 
@@ -318,23 +314,6 @@ def _check_transition(params: StatusParams, header: BlockHeader) -> None:
         status=str(now),
         allowed=allowed,
     )
-
-
-def _changed_fields(params: StatusParams, header: BlockHeader) -> dict[str, object]:
-    wanted = {
-        "status": params.status,
-        "exit_code": params.exit_code,
-        "duration_ms": params.duration_ms,
-        "is_error": params.is_error,
-        "truncated": params.truncated,
-        "stop_reason": params.stop_reason,
-        "stopped_by": params.stopped_by,
-    }
-    return {
-        name: value
-        for name, value in wanted.items()
-        if value is not None and value != getattr(header, name)
-    }
 
 
 class MoveParams(Params):

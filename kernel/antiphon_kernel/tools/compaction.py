@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -104,7 +105,14 @@ async def compact_context(call: Call, params: ContextCompactParams) -> ContextCo
             check=call.check,
         )
     except CompactionError as error:
-        raise _too_long(context, error) from error
+        raise AntiphonError(
+            ErrorCode.CONTEXT_TOO_LONG,
+            f"Context {context.label} cannot be made shorter: {error}. Give a larger budget, or"
+            " exclude or shorten what is too long. Nothing was changed.",
+            limit=error.budget,
+            found=error.tokens,
+            path=error.largest,
+        ) from error
     if written is None:
         await context.wait_persisted()
         return ContextCompactResult(context_version=context.seq)
@@ -152,19 +160,8 @@ async def write_summary(
         AntiphonError: what `Context.write` raises.
     """
 
-    def plan(layout: Layout) -> Callable[[], NewSummary | None]:
-        places = {block: place for place, block in enumerate(context.document.block_ids())}
-        return partial(
-            compact,
-            layout,
-            places.__getitem__,
-            budget=budget,
-            reserved=reserved,
-            keep_turns=keep_turns,
-            live=live,
-        )
-
-    new = await _planned(context, plan)
+    limits = {"budget": budget, "reserved": reserved, "keep_turns": keep_turns, "live": live}
+    new = await _planned(context, **limits)
     check()
     if new is None:
         return None
@@ -178,13 +175,16 @@ async def write_summary(
     return WrittenSummary(new, block, str(path), written.seq)
 
 
-async def _planned(
-    context: Context, plan: Callable[[Layout], Callable[[], NewSummary | None]]
-) -> NewSummary | None:
+async def _planned(context: Context, **limits: Any) -> NewSummary | None:
     """Return the summary for the context as it is when this returns.
 
     A long context takes a while, in which others write: then once more, at last without a break.
     """
+
+    def plan(layout: Layout) -> Callable[[], NewSummary | None]:
+        places = {block: place for place, block in enumerate(context.document.block_ids())}
+        return partial(compact, layout, places.__getitem__, **limits)
+
     for _ in range(2):
         layout = await current_layout(context)
         new = await asyncio.to_thread(plan(layout))
@@ -206,17 +206,6 @@ def _header(context: Context, actor: Actor, block: str, new: NewSummary, now: in
         parent=new.parent,
         collapsed=True,
         metadata=new.record.as_metadata(),
-    )
-
-
-def _too_long(context: Context, error: CompactionError) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.CONTEXT_TOO_LONG,
-        f"Context {context.label} cannot be made shorter: {error}. Give a larger budget, or exclude"
-        " or shorten what is too long. Nothing was changed.",
-        limit=error.budget,
-        found=error.tokens,
-        path=error.largest,
     )
 
 

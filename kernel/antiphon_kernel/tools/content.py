@@ -127,22 +127,20 @@ def _reject_other_read_only(
         reject_read_only(call.actor, block, schema, names_of(path))
 
 
-def _fill_content(context: Context, block: str, path: str | None, value: Any) -> Any:
-    """Give the items of a content their defaults; raises too_large or schema_violation."""
-    filled = fill_items(part_of(context.document, block, path), value)
-    if isinstance(value, str | list | dict):
-        check_content_size(context, value, filled.added)
-    else:
-        check_value_size(context, value)
-    return filled.value
+async def _set_content(
+    call: Call, reference: str, operation: str, path: str | None, value: Any
+) -> WriteResult:
+    """Set a part of a content, the items in it with their defaults, as `_write_content` does."""
 
+    def plan(context: Context, block: str) -> list[Write]:
+        filled = fill_items(part_of(context.document, block, path), value)
+        if isinstance(value, str | list | dict):
+            check_content_size(context, value, filled.added)
+        else:
+            check_value_size(context, value)
+        return plan_set(context.document, block, path, filled.value)
 
-def _fill_item(context: Context, block: str, path: str | None, value: Any) -> Any:
-    part = part_of(context.document, block, path)
-    schema = part.item_schema if isinstance(part, ListSchema | FieldSchema) else None
-    filled = fill_item(schema, value)
-    check_value_size(context, value, filled.added)
-    return filled.value
+    return await _write_content(call, reference, operation, path, plan, sets=value)
 
 
 class GetParams(Params):
@@ -281,14 +279,7 @@ async def import_content(call: Call, params: ImportParams) -> WriteResult:
     Only what differs is changed. A log can only become longer. What is read-only may be named if
     it is the same.
     """
-
-    def plan(context: Context, block: str) -> list[Write]:
-        content = _fill_content(context, block, params.section, params.content)
-        return plan_set(context.document, block, params.section, content)
-
-    return await _write_content(
-        call, params.block_id, "import", params.section, plan, sets=params.content
-    )
+    return await _set_content(call, params.block_id, "import", params.section, params.content)
 
 
 class SetFieldParams(Params):
@@ -311,12 +302,7 @@ async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
     loses nothing. A counter goes on by the difference.
     """
     path = _path_to(params.section, params.field)
-
-    def plan(context: Context, block: str) -> list[Write]:
-        value = _fill_content(context, block, path, params.value)
-        return plan_set(context.document, block, path, value)
-
-    return await _write_content(call, params.block_id, "set_field", path, plan, sets=params.value)
+    return await _set_content(call, params.block_id, "set_field", path, params.value)
 
 
 class IncrementParams(Params):
@@ -372,13 +358,25 @@ class PushItemParams(Params):
 @tool("block.push_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def push_item(call: Call, params: PushItemParams) -> WriteResult:
     """Put an item at the end of a list."""
+    return await _add_item(call, params, "push_item", plan_push)
+
+
+async def _add_item(
+    call: Call,
+    params: PushItemParams,
+    operation: str,
+    plan_item: Callable[[Document, str, str | None, Any], Write],
+) -> WriteResult:
     path = _path_to(params.section, params.field)
 
     def plan(context: Context, block: str) -> list[Write]:
-        value = _fill_item(context, block, path, params.value)
-        return [plan_push(context.document, block, path, value)]
+        part = part_of(context.document, block, path)
+        schema = part.item_schema if isinstance(part, ListSchema | FieldSchema) else None
+        filled = fill_item(schema, params.value)
+        check_value_size(context, params.value, filled.added)
+        return [plan_item(context.document, block, path, filled.value)]
 
-    return await _write_content(call, params.block_id, "push_item", path, plan)
+    return await _write_content(call, params.block_id, operation, path, plan)
 
 
 class InsertItemParams(PushItemParams):
@@ -391,13 +389,11 @@ class InsertItemParams(PushItemParams):
 @tool("block.insert_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     """Put an item before another one of a list."""
-    path = _path_to(params.section, params.field)
 
-    def plan(context: Context, block: str) -> list[Write]:
-        value = _fill_item(context, block, path, params.value)
-        return [plan_insert(context.document, block, path, params.index, value)]
+    def plan(document: Document, block: str, path: str | None, value: Any) -> Write:
+        return plan_insert(document, block, path, params.index, value)
 
-    return await _write_content(call, params.block_id, "insert_item", path, plan)
+    return await _add_item(call, params, "insert_item", plan)
 
 
 class DeleteItemParams(Params):

@@ -1,8 +1,7 @@
-"""`block.edit`, `block.splice` and `block.apply_patch`: changes of a text."""
+"""Changes of a text: `block.append`, `block.edit`, `block.splice` and `block.apply_patch`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -20,12 +19,105 @@ from antiphon_kernel.tools._common import (
     WriteResult,
     check_version,
     check_writable,
+    wait_persisted,
     write,
 )
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit, reject_long_text
+
+
+class AppendParams(Params):
+    """Text for the end of a block."""
+
+    block_id: str
+    text: str
+    """Text to write."""
+    section: str | None = None
+    stream: bool = False
+    """Answer at once and batch: only what has been flushed is acknowledged."""
+
+
+class AppendResult(WriteResult):
+    """State of the append."""
+
+    unflushed: int | None = None
+    """Code points that are buffered and not on disk yet; only when streaming."""
+
+
+@tool(
+    "block.append",
+    needs=Permission.WRITE,
+    errors=(
+        *WRITING,
+        ErrorCode.INVALID_TRANSITION,
+    ),
+)
+async def append(call: Call, params: AppendParams) -> AppendResult:
+    """Write at the end of a block that is not done yet."""
+    section = params.section
+    if params.stream:
+        context, block, unflushed = await append_streamed(
+            call, params.block_id, params.text, section
+        )
+        return AppendResult(
+            version=context.blocks.version(block), context_version=context.seq, unflushed=unflushed
+        )
+    context, block = await _find_open_block(call, params.block_id, section)
+    context.appends.flush(block)
+    reject_long_text(context.limits, context.document.length(block, section) + len(params.text))
+    written = context.append(call.actor, block, params.text, section)
+    result = await wait_persisted(context, block, written)
+    return AppendResult(version=result.version, context_version=result.context_version)
+
+
+async def append_streamed(
+    call: Call, reference: str, text: str, section: str | None = None
+) -> tuple[Context, str, int]:
+    """Buffer text for the end of a block that is not done yet.
+
+    Writers in this process stream by it, without a request to encode, validate and answer.
+
+    Returns the context, the block and how many code points are not flushed yet.
+
+    Raises:
+        AntiphonError: whatever block.append can fail with.
+    """
+    if not has_whole_characters(text):
+        message = "The text has half a surrogate pair: append whole characters."
+        raise invalid_params(message, field="text")
+    context, block = await _find_open_block(call, reference, section)
+    appends = context.appends
+    waiting = appends.unflushed(block, section) + len(text)
+    reject_long_text(context.limits, context.document.length(block, section) + waiting)
+    unflushed = appends.add(call.actor, block, text, section)
+    if unflushed and not context.document.tail_is_live(block, section):
+        # The end is known now; its history may be let go of before the timer comes.
+        appends.flush(block)
+        unflushed = 0
+    return context, block, unflushed
+
+
+async def _find_open_block(call: Call, reference: str, section: str | None) -> tuple[Context, str]:
+    """Find a block into whose text the caller may write at the end."""
+    context, block = await call.kernel.find_block(reference)
+    await context.prepare_append(block, section)
+    call.check()
+    check_writable(context.document, call.actor, block, section)
+    header = context.document.header(block)
+    if header.status in (Status.DONE, Status.ERROR):
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Block {reference} is {header.status}, so nothing can be appended;"
+            " block.edit and block.splice still change its text.",
+            status=str(header.status),
+        )
+    if header.is_written_by_program:
+        call.kernel.writers.writes(call.actor, block)
+    return context, block
 
 
 class InsertOperation(Params):
@@ -107,7 +199,10 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     if carried is not None:
         with AntiphonError.with_details(version=params.base_version):
             plan_edit(carried.before, operations)
-        operations = _map_operations(carried, operations, context.blocks.version(block))
+        version = context.blocks.version(block)
+        operations = [
+            _map_operation(carried, index, one, version) for index, one in enumerate(operations)
+        ]
     text = context.document.text(block, section)
     with AntiphonError.with_details(version=context.blocks.version(block)):
         splices = plan_edit(text, operations)
@@ -173,7 +268,11 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
         )
     offset = params.offset
     if carried is not None:
-        offset = _map_splice(carried, offset, params.delete_count, context.blocks.version(block))
+        try:
+            offset = carried.splice(offset, params.delete_count)
+        except StaleError as stale:
+            version = context.blocks.version(block)
+            raise _stale(carried, stale, version, "The splice deletes") from stale
         length = len(carried.now)
     reject_long_text(context.limits, length - params.delete_count + len(params.insert))
 
@@ -270,13 +369,6 @@ async def _map_to_current(
     return VersionMap(history, section, version)
 
 
-def _map_operations(
-    carried: VersionMap, operations: Sequence[EditOperation], version: int
-) -> list[EditOperation]:
-    """Return operations of the earlier version on the lines now; raises stale_version."""
-    return [_map_operation(carried, index, one, version) for index, one in enumerate(operations)]
-
-
 def _map_operation(
     carried: VersionMap, index: int, operation: EditOperation, version: int
 ) -> EditOperation:
@@ -289,14 +381,6 @@ def _map_operation(
             carried, stale, version, f"Operation {index} means", operation=index
         ) from stale
     return replace(operation, start_line=start, end_line=end)
-
-
-def _map_splice(carried: VersionMap, offset: int, deleted: int, version: int) -> int:
-    """Return an offset of the earlier version in the text now; raises stale_version."""
-    try:
-        return carried.splice(offset, deleted)
-    except StaleError as stale:
-        raise _stale(carried, stale, version, "The splice deletes") from stale
 
 
 def _stale(

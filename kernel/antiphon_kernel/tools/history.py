@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from pydantic import Field
 
 from antiphon_kernel.access import check_undo_of
@@ -123,26 +125,21 @@ async def blame(call: Call, params: TextParams) -> BlameResult:
     context, block = await call.block(params.block_id)
     check_text(context.document, block, params.section)
     history = await context.history(block)
-    runs: list[BlameRun] = []
-    names: dict[str, str] = {}
-    at = 0
-    for run in history.blame(params.section):
-        stamp = run.stamp
-        if stamp.principal not in names:
-            names[stamp.principal] = call.kernel.members.find(stamp.principal).username
-        runs.append(
-            BlameRun(
-                start=at,
-                end=at + run.length,
-                principal=stamp.principal,
-                username=names[stamp.principal],
-                version=stamp.version,
-                source_block=stamp.block,
-                source_block_name=call.kernel.block_name(stamp.block) if stamp.block else None,
-                time=iso_time(stamp.time),
-            )
+    found, kernel = list(history.blame(params.section)), call.kernel
+    names = {one: kernel.members.find(one).username for one in {r.stamp.principal for r in found}}
+    runs = [
+        BlameRun(
+            start=end - run.length,
+            end=end,
+            principal=run.stamp.principal,
+            username=names[run.stamp.principal],
+            version=run.stamp.version,
+            source_block=run.stamp.block,
+            source_block_name=kernel.block_name(run.stamp.block) if run.stamp.block else None,
+            time=iso_time(run.stamp.time),
         )
-        at += run.length
+        for run, end in zip(found, accumulate(run.length for run in found), strict=True)
+    ]
     result = BlameResult(runs=runs, version=context.blocks.version(block))
     await context.wait_persisted()
     return result
@@ -265,14 +262,16 @@ async def redo(call: Call, params: UndoParams) -> UndoResult:
 
 
 async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoResult:
-    context, block = await _where(call, params)
+    if params.block_id is not None:
+        context, block = await call.block(params.block_id)
+    else:
+        context, block = await call.context(params.context), None
+        context.appends.flush_all()
     whose = _whose(call, params)
     found = await _undoable(call, context, whose.id, turn, block, params.edit)
     _whose(call, params)
     if found is None:
-        code = (
-            ErrorCode.NOTHING_TO_UNDO if turn is UndoDirection.UNDO else ErrorCode.NOTHING_TO_REDO
-        )
+        code = ErrorCode(f"nothing_to_{turn}")
         where = f"block {params.block_id}" if block is not None else f"context {context.label}"
         raise AntiphonError(
             code,
@@ -337,14 +336,6 @@ async def _undoable(
         if unread is None:
             return None
         await context.histories.open([unread])
-
-
-async def _where(call: Call, params: UndoParams) -> tuple[Context, str | None]:
-    if params.block_id is None:
-        context = await call.context(params.context)
-        context.appends.flush_all()
-        return context, None
-    return await call.block(params.block_id)
 
 
 def _whose(call: Call, params: UndoParams) -> Principal:

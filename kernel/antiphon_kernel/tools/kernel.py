@@ -1,8 +1,8 @@
-"""Members, roles, invitations and joins: who may come in, and who is here."""
+"""A kernel and its people: who one is, who is here, who may come in, and which tools there are."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from antiphon_kernel.access import check_invite_as
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.storage import Credential
+from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
@@ -17,8 +18,107 @@ from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, Permission
 
-SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """A text that can be shown in one line."""
+
+
+class WhoamiResult(Result):
+    """Identity of the caller in the kernel."""
+
+    principal: str
+    """Id of the caller."""
+    username: str
+    """Name of the caller."""
+    display_name: str
+    """How the caller wants to be called; the username unless it was set."""
+    kind: str
+    """Kind of the caller: `human`, `model`, ..."""
+    session: str
+    """Id of this connection."""
+    role: str
+    """`owner`, `editor`, `agent` or `viewer`."""
+    kernel: str
+    """Id of the kernel."""
+
+
+class ToolInfo(Result):
+    """One tool."""
+
+    name: str
+    """Name of the tool."""
+    description: str
+    """Purpose of the tool."""
+    parameters: dict[str, Any]
+    """JSON Schema of the parameters."""
+    needs: str
+    """Permission that the caller must have: `read`, `write` or `own`."""
+    errors: list[str]
+    """Every code it can fail with."""
+
+
+class ToolsResult(Result):
+    """Every tool of this kernel."""
+
+    tools: list[ToolInfo]
+    """By name."""
+
+
+@tool("session.whoami", needs=Permission.READ)
+async def whoami(call: Call, params: NoParams) -> WhoamiResult:
+    """Say who the caller is and what role it has."""
+    principal = call.kernel.members.find(call.actor.principal.id)
+    return WhoamiResult(
+        principal=principal.id,
+        username=principal.username,
+        display_name=principal.display_name or principal.username,
+        kind=principal.kind,
+        session=call.actor.session,
+        role=call.role,
+        kernel=call.kernel.id,
+    )
+
+
+class SessionNameParams(Params):
+    """The caller's new display name."""
+
+    display_name: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=_SHOWN)
+    """At most 64 code points, without control characters."""
+
+
+class SessionNameResult(Result):
+    """The caller's names."""
+
+    username: str
+    """Name of the caller."""
+    display_name: str
+    """How the caller wants to be called."""
+
+
+@tool("session.name", needs=Permission.READ)
+async def set_display_name(call: Call, params: SessionNameParams) -> SessionNameResult:
+    """Say how one wants to be called. The username, which ids and commands use, stays."""
+    await call.kernel.members.set_display_name(call.actor.principal, params.display_name)
+    return SessionNameResult(
+        username=call.actor.principal.username, display_name=params.display_name
+    )
+
+
+@tool("kernel.tools", needs=Permission.READ)
+async def tools(call: Call, params: NoParams) -> ToolsResult:
+    """List the tools with their parameters."""
+    registry = call.kernel.registry
+    return ToolsResult(
+        tools=[
+            ToolInfo(
+                name=one.name,
+                description=one.doc,
+                parameters=described_schema(one.params),
+                needs=one.needs,
+                errors=[str(code) for code in one.errors],
+            )
+            for one in map(registry.__getitem__, registry.names)
+        ]
+    )
 
 
 class KernelInfoResult(Result):
@@ -37,7 +137,7 @@ class KernelInfoResult(Result):
 class KernelLabelParams(Params):
     """The kernel's new label."""
 
-    label: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=SHOWN)
+    label: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=_SHOWN)
     """At most 64 code points, without control characters."""
 
 

@@ -11,7 +11,6 @@ from antiphon_kernel.access import (
     IN_THE_KERNEL,
     VIA_SSH,
     EndedSession,
-    KeyRequest,
     check_invite_as,
 )
 from antiphon_kernel.kernel import Call
@@ -102,8 +101,32 @@ async def add_key(call: Call, params: KeyAddParams) -> KeyInfo:
     The role of somebody whom the kernel knows stays; naming another one is an error. Only whose
     kernel it is adds keys for somebody who is here already.
     """
-    key = _public_key(params.key)
-    return await _add(call, key, params.name, params.role, params.known, params.minutes)
+    key, name, role, kernel = _public_key(params.key), params.name, params.role, call.kernel
+    before = kernel.invitations.key(key.fingerprint)
+    has_it = before is not None and kernel.members.of_user(before.user).username == name
+    if name in kernel.members:
+        principal = kernel.members[name]
+        if not has_it:
+            if not params.known:
+                is_own = principal.id == call.actor.principal.id
+                raise invalid_params(
+                    f"{name} is {'your own name' if is_own else 'known here already'}: give the key"
+                    " another name (--name NAME of antiphon share), or, if it is"
+                    f" {'yours' if is_own else 'theirs'}, say so (known, or --name {name}).",
+                    field="name",
+                )
+            check_invite_as(principal, call.actor.principal, kernel.owner)
+        now = kernel.members.role_of(principal)
+        if role is not None and now is not AccessRole(role) and now is not AccessRole.AUTHOR:
+            raise invalid_params(
+                f"{name} is {now.described()} already: leave role out, or change it with"
+                " kernel.role.",
+                username=name,
+                role=str(now),
+            )
+    principal = await kernel.members.principal(name, role=AccessRole(role or "editor"))
+    expires = kernel.clock.now_ms() + params.minutes * 60_000 if params.minutes else None
+    return await _store(call, key, principal, expires)
 
 
 @tool("key.list", needs=Permission.OWN)
@@ -122,14 +145,12 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
             "Name either a `fingerprint` (key.list lists them) or a `principal`.",
             allowed=["fingerprint", "principal"],
         )
+    keys = kernel.invitations.ssh_keys()
     if params.principal is not None:
         user = kernel.members.user(kernel.members.find(params.principal)).number
-        keys = kernel.invitations.ssh_keys()
         found = [one for one in keys if one.user == user]
     else:
-        found = [
-            one for one in kernel.invitations.ssh_keys() if one.fingerprint == params.fingerprint
-        ]
+        found = [one for one in keys if one.fingerprint == params.fingerprint]
         if not found:
             raise invalid_params(
                 f"There is no key {quote(params.fingerprint)}: key.list lists them.",
@@ -232,7 +253,17 @@ async def key_requests(call: Call, params: KeyRequestsParams) -> KeyRequestsResu
     """Say whose unknown keys wait for a decision; with `wait` the answer comes with the next."""
     waiting = await call.kernel.key_requests.since(params.after, params.wait)
     return KeyRequestsResult(
-        requests=[_request(one) for one in waiting], last=call.kernel.key_requests.last
+        requests=[
+            KeyRequestInfo(
+                request=one.number,
+                fingerprint=one.key.fingerprint,
+                type=one.key.kind,
+                name=one.name,
+                asked=iso_time(one.asked),
+            )
+            for one in waiting
+        ],
+        last=call.kernel.key_requests.last,
     )
 
 
@@ -418,40 +449,6 @@ async def end_session(call: Call, params: SessionEndParams) -> EndedResult:
     return EndedResult(ended=ended)
 
 
-async def _add(
-    call: Call, key: PublicKey, name: str, role: GuestRole | None, known: bool, minutes: int
-) -> KeyInfo:
-    kernel = call.kernel
-    before = kernel.invitations.key(key.fingerprint)
-    has_it = before is not None and kernel.members.of_user(before.user).username == name
-    if name in kernel.members:
-        principal = kernel.members[name]
-        if not has_it:
-            if not known:
-                is_own = principal.id == call.actor.principal.id
-                raise invalid_params(
-                    f"{name} is {'your own name' if is_own else 'known here already'}: give the key"
-                    " another name (--name NAME of antiphon share), or, if it is"
-                    f" {'yours' if is_own else 'theirs'}, say so (known, or --name {name}).",
-                    field="name",
-                )
-            check_invite_as(principal, call.actor.principal, kernel.owner)
-        now = kernel.members.role_of(principal)
-        if role is not None and now is not AccessRole(role) and now is not AccessRole.AUTHOR:
-            raise invalid_params(
-                f"{name} is {now.described()} already: leave role out, or change it with"
-                " kernel.role.",
-                username=name,
-                role=str(now),
-            )
-    principal = await kernel.members.principal(name, role=AccessRole(role or "editor"))
-    return await _store(call, key, principal, _expires(call, minutes))
-
-
-def _expires(call: Call, minutes: int) -> int | None:
-    return call.kernel.clock.now_ms() + minutes * 60_000 if minutes else None
-
-
 async def _store(call: Call, key: PublicKey, principal: Principal, expires: int | None) -> KeyInfo:
     kernel = call.kernel
     await kernel.invitations.add_key(key.fingerprint, principal, expires)
@@ -478,16 +475,6 @@ def _info(call: Call, fingerprint: str) -> KeyInfo:
         state=state,
         added=iso_time(one.created),
         expires=iso_time_if(one.expires),
-    )
-
-
-def _request(one: KeyRequest) -> KeyRequestInfo:
-    return KeyRequestInfo(
-        request=one.number,
-        fingerprint=one.key.fingerprint,
-        type=one.key.kind,
-        name=one.name,
-        asked=iso_time(one.asked),
     )
 
 

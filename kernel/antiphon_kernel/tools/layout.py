@@ -1,4 +1,4 @@
-"""Layout of a context: what a model is given of it, with its cache points."""
+"""Layout of a context, as models are given it, with its cache points and what it takes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.lineage import read_version
 from antiphon_kernel.conversation import (
     ContextLayout,
+    UsageSum,
     current_layout,
     layout_of,
     read_announcement,
@@ -24,7 +25,6 @@ from antiphon_kernel.layout import (
     ContributionFilter,
     ItemType,
     Layout,
-    LayoutItem,
     LayoutReading,
     LayoutTail,
     PrefixBreak,
@@ -34,7 +34,6 @@ from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
 from antiphon_kernel.tools._common import check_context_version
-from antiphon_kernel.tools.usage import total_usage
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -147,8 +146,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     call.check()
     version = context.seq
     model = _reading_model(call, now, params.model)
-    reading = layout_of(context).read(_id_of(model), params.admitted, exact=params.exact)
-    reading = await _with_tail(call, context, params, reading)
+    reading = await _read(call, context, params, model, exact=params.exact)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
     entries = [_entry(call, reading, index) for index in range(start, count)]
@@ -212,10 +210,6 @@ def _models(layout: Layout) -> list[BlockAuthor]:
     return sorted(models, key=lambda one: (one.name, one.id))
 
 
-def _id_of(model: BlockAuthor | None) -> str | None:
-    return model.id if model is not None else None
-
-
 async def _changed(
     call: Call, context: Context, now: Layout, model: str | None, params: ContextLayoutParams
 ) -> PrefixChange | None:
@@ -228,16 +222,12 @@ async def _changed(
     found = first_break(before, now, model, params.admitted)
     if found is None:
         return None
-    for item in found.items:
-        cause = _cause(found, await context.journal.changes_of(item.block.id), since)
+    item, cause = found.items[0], None
+    for one in found.items:
+        cause = _cause(found, await context.journal.changes_of(one.block.id), since)
         if cause is not None:
-            return _prefix_change(call, found, item, cause)
-    return _prefix_change(call, found, found.items[0], None)
-
-
-def _prefix_change(
-    call: Call, found: PrefixBreak, item: LayoutItem, cause: BlockChangeRow | None
-) -> PrefixChange:
+            item = one
+            break
     author = call.kernel.members.find(cause.principal) if cause is not None else None
     return PrefixChange(
         index=found.index,
@@ -284,19 +274,26 @@ async def read_for_model(
             field="model",
             allowed=[one.name for one in models][:LISTED],
         )
-    reading = layout_of(context).read(_id_of(model), params.admitted)
-    return context, model, await _with_tail(call, context, params, reading)
+    return context, model, await _read(call, context, params, model)
 
 
-async def _with_tail(
-    call: Call, context: Context, params: ReadingParams, reading: LayoutReading
+async def _read(
+    call: Call,
+    context: Context,
+    params: ReadingParams,
+    model: BlockAuthor | None,
+    *,
+    exact: bool = False,
 ) -> LayoutReading:
+    """Return what a model reads, with what stands behind the stream."""
+    reader = model.id if model is not None else None
+    reading = layout_of(context).read(reader, params.admitted, exact=exact)
     sources, since = shown_sources(context.document), params.announce_since
     announcement = None
     if since is not None:
         check_context_version(context, context.seq, since, "announce_since")
-        now, model = call.kernel.clock.now_ms(), reading.reader.model
-        announcement = await read_announcement(context, model, reading.items, now, since)
+        now, reader = call.kernel.clock.now_ms(), reading.reader.model
+        announcement = await read_announcement(context, reader, reading.items, now, since)
     return replace(reading, tail=LayoutTail(sources, announcement))
 
 
@@ -351,5 +348,73 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
         estimated_tokens=sum(estimates),
         cached_tokens=sum(estimates[: last + 1]),
         types=sorted(types, key=lambda one: -one.tokens),
-        used=total_usage(used),
+        used=_total(used),
     )
+
+
+class KernelUsageParams(Params):
+    """Part of what has been used."""
+
+    context: str | None = None
+    """Label or id; all contexts if absent."""
+    principal: str | None = None
+    """Username or id of a model, or of somebody whose messages were answered; all if absent."""
+
+
+class ModelUsage(Result):
+    """Tokens that one model has used in one context for one principal."""
+
+    context_id: str
+    label: str
+    model: str
+    """Username of the model."""
+    username: str
+    """Name of whoever's messages it answered."""
+    used: TokenUsage
+    """Sum since the context was made."""
+
+
+class KernelUsageResult(Result):
+    """Tokens that have been used, in all and one by one."""
+
+    total: TokenUsage
+    """Sum of what is listed."""
+    sums: list[ModelUsage]
+    """Most tokens first."""
+
+
+@tool(
+    "kernel.usage",
+    needs=Permission.READ,
+    errors=READING[:2],
+)
+async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResult:
+    """Say how many tokens models have used, for whom, and what they cost where that is known.
+
+    The numbers are those that providers report. A fork begins at zero.
+    """
+    kernel = call.kernel
+    context = kernel.contexts.find(params.context) if params.context is not None else None
+    whose = kernel.members.find(params.principal).id if params.principal is not None else None
+    found = [
+        one
+        for one in await kernel.usage.all()
+        if context in (None, one.context) and whose in (None, one.model, one.asker)
+    ]
+    found.sort(key=lambda one: -one.used.tokens)
+    labels: dict[str, str] = {row.id: row.label for row in kernel.contexts.rows()}
+    sums = [
+        ModelUsage(
+            context_id=one.context,
+            label=labels[one.context],
+            model=kernel.members.find(one.model).username,
+            username=kernel.members.find(one.asker).username,
+            used=one.used,
+        )
+        for one in found
+    ]
+    return KernelUsageResult(total=_total(found), sums=sums)
+
+
+def _total(sums: Iterable[UsageSum]) -> TokenUsage:
+    return sum((one.used for one in sums), TokenUsage())

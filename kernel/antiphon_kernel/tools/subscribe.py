@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -105,7 +104,14 @@ async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
             )
     else:
         contexts, blocks = [await call.context(params.context)], None
-    _check_section(params.section, named)
+    if params.section is not None:
+        if not named:
+            raise invalid_params(
+                "section is a part of the blocks that are named: give block_ids with it.",
+                field="section",
+            )
+        for context, block in named:
+            part_of(context.document, block, params.section)
     made = await call.kernel.subscriptions.open(call.actor, contexts, blocks, params.section)
     if params.from_versions is not None:
         for context in contexts:
@@ -148,18 +154,6 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
     return SyncResult(
         patches=patches, new_blocks=new_blocks, truncated=truncated, context_version=seq
     )
-
-
-def _check_section(section: str | None, named: Sequence[tuple[Context, str]]) -> None:
-    if section is None:
-        return
-    if not named:
-        raise invalid_params(
-            "section is a part of the blocks that are named: give block_ids with it.",
-            field="section",
-        )
-    for context, block in named:
-        part_of(context.document, block, section)
 
 
 async def _known(call: Call, versions: Versions) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.tools.append import append, append_streamed
+from antiphon_kernel.tools.edit import append, append_streamed
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
