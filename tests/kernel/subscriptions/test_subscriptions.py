@@ -1,9 +1,13 @@
-"""Subscriptions: every committed change, or a resync in its place."""
+"""Subscriptions: every committed change, or a resync in its place.
+
+A reader knows a context from nothing but events, and others write in it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +15,267 @@ import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind
+from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, Subscription
+from antiphon_kernel.subscriptions.block_events import Origin
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make
-from tests.kernel.subscriptions.reader import Copy, ended, scribble, splice, state_of, subscribed
+
+
+class Copy:
+    """Knowledge of a reader, from nothing but events."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.kinds: list[BlockEventKind] = []
+
+    def take(self, event: BlockEvent) -> None:
+        self.kinds.append(event.kind)
+        block = event.block_id
+        if event.from_version is None:
+            assert event.header is not None
+            self.texts[block] = event.content
+        else:
+            assert event.from_version == self.versions[block]
+            text = self.texts[block]
+            for splice in event.splices:
+                end = splice.offset + splice.delete_count
+                assert end <= len(text)
+                text = text[: splice.offset] + splice.insert + text[end:]
+            self.texts[block] = text
+        self.versions[block] = event.version
+
+    async def follow(self, subscription: Subscription) -> None:
+        async for event in subscription:
+            self.take(event)
+
+
+async def subscribed(kernel: Kernel, actor: Actor, **params: Any) -> Subscription:
+    made = await kernel.call(actor, "block.subscribe", params)
+    return kernel.subscriptions.find(actor, made["subscription"])
+
+
+async def ended(kernel: Kernel, actor: Actor, subscription: Subscription) -> list[BlockEvent]:
+    """Everything that is still to come of it."""
+    await kernel.call(actor, "block.unsubscribe", {"subscription": subscription.id})
+    return [event async for event in subscription]
+
+
+async def splice(kernel: Kernel, actor: Actor, block: str, offset: int, insert: str) -> None:
+    params = {"block_id": block, "offset": offset, "insert": insert}
+    await kernel.call(actor, "block.splice", params)
+
+
+async def state_of(kernel: Kernel) -> tuple[dict[str, str], dict[str, int]]:
+    context = await kernel.context()
+    blocks = context.document.block_ids()
+    return (
+        {block: context.document.text(block) for block in blocks},
+        {block: context.blocks.version(block) for block in blocks},
+    )
+
+
+async def scribble(
+    kernel: Kernel, actors: list[Actor], blocks: list[str], rng: random.Random, count: int
+) -> None:
+    """Random work of several people."""
+    context = await kernel.context()
+    for _ in range(count):
+        actor, block = rng.choice(actors), rng.choice(blocks)
+        length = len(context.document.text(block))
+        match rng.randrange(8):
+            case 0:
+                new = {"kind": "file", "content": rng.choice(("", "neu 😀\n"))}
+                blocks.append((await kernel.call(actor, "block.create", new))["block_id"])
+            case 1:
+                await kernel.call(actor, "block.collapse", {"block_id": block})
+            case 2:
+                with suppress(AntiphonError):  # nothing_to_undo
+                    await kernel.call(actor, "block.undo", {"block_id": block})
+            case 3:
+                other = rng.choice(blocks)
+                if other != block:
+                    await kernel.call(actor, "block.move", {"block_id": block, "after": other})
+            case _:
+                at = rng.randint(0, length)
+                params = {
+                    "block_id": block,
+                    "offset": at,
+                    "delete_count": rng.randint(0, min(3, length - at)),
+                    "insert": rng.choice(("", "x", "漢字", "😀\n")),
+                }
+                await kernel.call(actor, "block.splice", params)
+
+
+async def test_event_says_what_who_and_whose(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("one two", status="done")
+    subscription = await subscribed(kernel, bo)
+    await splice(kernel, bo, block, 4, "and a 😀 ")
+    await splice(kernel, amy, block, 0, "x")
+    await kernel.call(amy, "block.collapse", {"block_id": block})
+    again = kernel.open_session(bo.principal, "test")
+    await kernel.call(again, "block.exclude", {"block_id": block})
+    new = await make("", role="user")
+    events = await ended(kernel, bo, subscription)
+    assert [one.version for one in events] == [2, 3, 4, 5, 1]
+    assert [one.kind for one in events] == ["edited", "edited", "header", "header", "created"]
+    origins = [Origin.OWN, Origin.OTHER, Origin.OTHER, Origin.OTHER, Origin.OTHER]
+    assert [one.origin for one in events] == origins
+    assert [(one.splices[0].offset, one.splices[0].insert) for one in events[:2]] == [
+        (4, "and a 😀 "),
+        (0, "x"),
+    ]
+    first = events[0]
+    assert first.attribution == f"agent:{bo.principal.id}:splice"
+    assert first.header is not None
+    assert first.header.model_dump()["edited_after_done"]
+    assert events[1].header is None
+    assert events[2].header is not None
+    assert events[2].header.model_dump()["collapsed"]
+    assert (events[4].block_id, events[4].content) == (new, "")
+
+
+async def test_subscription_to_named_blocks_receives_no_others(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    await kernel.create_context("other")
+    here, unwanted = await make("1"), await make("2")
+    there = await make("3", context="other")
+    subscription = await subscribed(kernel, amy, block_ids=[here, there])
+    for block in (unwanted, there, here, unwanted):
+        await splice(kernel, amy, block, 0, "x")
+    events = await ended(kernel, amy, subscription)
+    assert [one.block_id for one in events] == [there, here]
+
+
+async def test_streamed_text_arrives_flush_by_flush(kernel: Kernel, amy: Actor, make: Make) -> None:
+    prompt = await make("go", status="done")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    new = {"role": "model", "kind": "text", "parent_id": prompt}
+    block = (await kernel.call(aria, "block.create", new))["block_id"]
+    subscription = await subscribed(kernel, amy, block_ids=[block])
+    for number in range(50):
+        stream = {"block_id": block, "text": f"word {number}\n", "stream": True}
+        await kernel.call(aria, "block.append", stream)
+    await kernel.call(aria, "block.status", {"block_id": block, "status": "done"})
+    events = await ended(kernel, amy, subscription)
+    assert events[0].header is not None
+    assert events[0].header.status == "running"
+    text = ""
+    for event in events:
+        for one in event.splices:
+            assert one.offset == len(text)
+            text += one.insert
+    assert text == "".join(f"word {number}\n" for number in range(50))
+    assert {one.attribution for one in events[:-1]} == {f"agent:{aria.principal.id}:append"}
+    assert events[-1].kind is BlockEventKind.HEADER
+
+
+COMPOSITE = {
+    "type": "composite",
+    "sections": [
+        {"name": "notes", "content": {"type": "text"}},
+        {"name": "log", "content": {"type": "log"}},
+        {
+            "name": "facts",
+            "content": {"type": "map", "fields": [{"name": "hits", "field_type": "counter"}]},
+        },
+    ],
+}
+
+
+async def test_structured_block_is_told_part_by_part_and_one_part_can_be_followed(
+    kernel: Kernel, amy: Actor
+) -> None:
+    new = {"role": "user", "kind": "text", "schema": COMPOSITE}
+    block = (await kernel.call(amy, "block.create", new))["block_id"]
+    everything = await subscribed(kernel, amy)
+    notes = await subscribed(kernel, amy, block_ids=[block], section="notes")
+    facts = await subscribed(kernel, amy, block_ids=[block], section="facts/hits")
+    write = {"block_id": block, "section": "notes", "offset": 0, "insert": "hi 😀"}
+    await kernel.call(amy, "block.splice", write)
+    count = {"block_id": block, "section": "facts", "field": "hits", "by": 3}
+    await kernel.call(amy, "block.increment", count)
+    await kernel.call(amy, "block.append_log", {"block_id": block, "section": "log", "entry": "x"})
+    told = await ended(kernel, amy, everything)
+    assert [one.version for one in told] == [2, 3, 4]
+    assert [(one.section, one.insert) for one in told[0].splices] == [("notes", "hi 😀")]
+    assert [(one.path, one.value) for one in told[1].parts] == [("facts/hits", 3)]
+    assert [one.path for one in told[2].parts] == ["log"]
+    assert [one.version for one in await ended(kernel, amy, notes)] == [2]
+    assert [one.version for one in await ended(kernel, amy, facts)] == [3]
+    again = await subscribed(kernel, amy, block_ids=[block], section="notes", from_versions=[])
+    assert [one.content for one in await ended(kernel, amy, again)] == ["hi 😀"]
+    for params, code in (
+        ({"section": "notes"}, ErrorCode.INVALID_PARAMS),
+        ({"section": "nope", "block_ids": [block]}, ErrorCode.SCHEMA_VIOLATION),
+    ):
+        with raises(code):
+            await kernel.call(amy, "block.subscribe", params)
+
+
+async def test_resubscriber_receives_patch_from_its_version(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, open_kernel: Any
+) -> None:
+    block, same = await make("line one\nline two\n", status="done"), await make("same")
+    copy = Copy()
+    for event in (await kernel.call(amy, "block.sync", {}))["new_blocks"]:
+        copy.take(BlockEvent.model_validate(event))
+    await splice(kernel, bo, block, 5, "number ")
+    await splice(kernel, bo, block, 0, "😀")
+    fresh = await make("new")
+    await kernel.close()
+    again = await open_kernel()
+    amy = again.open_session(again.owner, "test")
+    known = list(copy.versions.items())
+    subscription = await subscribed(again, amy, from_versions=known)
+    await splice(again, amy, block, 1, "!")
+    events = await ended(again, amy, subscription)
+    for event in events:
+        copy.take(event)
+    assert (copy.texts, copy.versions) == await state_of(again)
+    assert {one.block_id for one in events} == {block, fresh}
+    assert same not in {one.block_id for one in events}
+    patch = next(one for one in events if one.block_id == block)
+    assert patch.from_version == 1
+    assert sum(len(one.insert) for one in patch.splices) <= len("number 😀!")
+
+
+async def test_version_that_never_was_is_answered_with_the_block(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("x")
+    for version in (0, 99):
+        subscription = await subscribed(kernel, amy, from_versions={block: version})
+        events = await ended(kernel, amy, subscription)
+        assert [(one.kind, one.content) for one in events] == [(BlockEventKind.RESYNC, "x")]
+        answer = await kernel.call(amy, "block.sync", {"versions": {block: version}})
+        assert [one["content"] for one in answer["patches"]] == ["x"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_syncing_in_small_steps_brings_everything(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, seed: int
+) -> None:
+    rng = random.Random(seed)
+    blocks = [await make("start\n")]
+    copy = Copy()
+    for _ in range(6):
+        await scribble(kernel, [amy, bo], blocks, rng, 15)
+        while True:
+            versions = list(copy.versions.items())
+            answer = await kernel.call(amy, "block.sync", {"versions": versions, "limit": 2})
+            assert len(answer["patches"]) + len(answer["new_blocks"]) <= 2
+            for event in answer["patches"] + answer["new_blocks"]:
+                copy.take(BlockEvent.model_validate(event))
+            if not answer["truncated"]:
+                break
+        assert (copy.texts, copy.versions) == await state_of(kernel)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -156,35 +415,3 @@ async def test_session_may_not_have_endlessly_many(kernel: Kernel, amy: Actor) -
         await subscribed(kernel, amy)
     await ended(kernel, amy, made[0])
     await subscribed(kernel, amy)
-
-
-@pytest.mark.parametrize(
-    ("tool", "params", "code"),
-    [
-        ("block.subscribe", {"block_ids": ["default.amy.9"]}, ErrorCode.BLOCK_NOT_FOUND),
-        ("block.subscribe", {"context": "nowhere"}, ErrorCode.CONTEXT_NOT_FOUND),
-        ("block.subscribe", {"from_versions": [["default.amy.1"]]}, ErrorCode.INVALID_PARAMS),
-        ("block.subscribe", {"from_versions": {"default.amy.1": "1"}}, ErrorCode.INVALID_PARAMS),
-        ("block.subscribe", {"from_versions": {"default.amy.9": 1}}, ErrorCode.BLOCK_NOT_FOUND),
-        (
-            "block.subscribe",
-            {"block_ids": ["default.amy.1"], "context": "other"},
-            ErrorCode.BLOCK_NOT_FOUND,
-        ),
-        ("block.sync", {"versions": {"default.amy.1": -1}}, ErrorCode.INVALID_PARAMS),
-        (
-            "block.sync",
-            {"versions": {"default.amy.1": 1, "other.amy.1": 1}},
-            ErrorCode.BLOCK_NOT_FOUND,
-        ),
-    ],
-)
-async def test_subscription_to_unknown_target_is_rejected(
-    kernel: Kernel, amy: Actor, make: Make, tool: str, params: dict[str, Any], code: ErrorCode
-) -> None:
-    await kernel.create_context("other")
-    await make("x")
-    await make("y", context="other")
-    with raises(code):
-        await kernel.call(amy, tool, params)
-    assert kernel.subscriptions.claim(amy.session) == []

@@ -11,7 +11,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Make
 
 TEXT = "zero\none\ntwo\nthree\nfour\n"
 
@@ -164,10 +164,3 @@ async def test_announce_is_not_stored_and_not_cached(
     assert told["messages"][:-1] == quiet["messages"]
     assert told["messages"][-1]["content"][0]["text"].startswith("[ANNOUNCE]\n")
     assert await version(kernel) == before
-
-
-async def test_announce_since_a_later_version_is_refused(
-    kernel: Kernel, amy: Actor, answer: str
-) -> None:
-    error = await refused(kernel, amy, "context.layout", {"announce_since": 10**6})
-    assert error.details["field"] == "announce_since"

@@ -1,13 +1,18 @@
-"""Blocks are moved, folded and excluded: by whom, where to, and what changes with it."""
+"""Blocks are moved, folded and excluded: by whom, where to, and what changes with it.
+
+Parents of blocks: a model's something, a result its call.
+"""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.block_metadata import is_cut_out
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -38,21 +43,6 @@ async def test_block_that_stands_there_already_is_not_changed(call: Caller, make
     for params in ({"block_id": second, "after": first}, {"block_id": first, "before": second}):
         done = await call("block.move", **params)
         assert done == {"version": 1, "context_version": seq}
-
-
-@pytest.mark.parametrize("side", ["after", "before"])
-async def test_block_move_between_blocks_with_equal_keys_is_placed_there(
-    kernel: Kernel, amy: Actor, make: Make, side: str
-) -> None:
-    blocks = sorted([await make(str(n)) for n in range(5)])
-    document = (await kernel.context()).document
-    for block in blocks[:4]:
-        document.set_fields(block, order="a5")
-    last = blocks.pop()
-    await kernel.call(amy, "block.move", {"block_id": last, side: blocks[1]})
-    expected = [*blocks]
-    expected.insert(2 if side == "after" else 1, last)
-    assert await standing(kernel) == expected
 
 
 @pytest.mark.parametrize("keys", [("a", "a0"), ("", "", ""), ("é", "ü"), ("~", "~"), ("a0", "zz")])
@@ -88,28 +78,6 @@ async def test_move_looks_at_neighbours_only(kernel: Kernel, call: Caller, make:
     order.key = counting  # type: ignore[method-assign]
     await call("block.move", block_id=blocks[50], after=blocks[10])
     assert len(asked) <= 4
-
-
-@pytest.mark.parametrize(
-    ("params", "code"),
-    [
-        ({}, ErrorCode.INVALID_PARAMS),
-        ({"after": "default.amy.2", "before": "default.amy.2"}, ErrorCode.INVALID_PARAMS),
-        ({"after": "default.amy.1"}, ErrorCode.INVALID_PARAMS),
-        ({"after": "default.amy.99"}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"before": "other.amy.1"}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"before": "nowhere.amy.1"}, ErrorCode.CONTEXT_NOT_FOUND),
-    ],
-)
-async def test_move_that_leads_nowhere_changes_nothing(
-    kernel: Kernel, call: Caller, make: Make, params: dict[str, str], code: ErrorCode
-) -> None:
-    await kernel.create_context("other")
-    await make("elsewhere", context="other")
-    for text in ("1", "2"):
-        await make(text)
-    error = await call.refused("block.move", block_id="default.amy.1", **params)
-    assert error.code is code
 
 
 @pytest.mark.parametrize(
@@ -174,3 +142,97 @@ async def test_block_is_cut_out_by_people_only_and_comes_back_when_it_is_not_exc
     ):
         await kernel.call(bo, "block.exclude", {"block_id": block, **params})
         assert is_cut_out(document.header(block)) is expected
+
+
+@pytest.mark.parametrize("kind", list(BlockKind))
+async def test_block_of_role_model_has_a_parent(
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make, kind: BlockKind
+) -> None:
+    prompt = await make("?", status="done")
+    parent = prompt if kind is not BlockKind.TOOL_RESULT else await make("ls", kind="tool_call")
+    new = {"kind": kind.value, "content": "!", "status": "done"}
+    error = await refused(kernel, aria, "block.create", new)
+    assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "parent_id")
+    assert "give parent_id" in error.message
+    made = await kernel.call(aria, "block.create", {**new, "parent_id": parent})
+    header = (await kernel.context()).document.header(made["block_id"])
+    assert header.parent == parent
+
+
+async def test_result_answers_a_call_and_nothing_else(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    prompt = await make("?", status="done")
+    fields = {"tool_call_id": "c1", "tool_kind": "shell"}
+    call = await make("ls", role="model", kind="tool_call", parent_id=prompt, metadata=fields)
+    new: dict[str, Any] = {"kind": "tool_result", "content": "a"}
+    for wrong in ({}, {"parent_id": prompt}):
+        error = await refused(kernel, amy, "block.create", {**new, **wrong})
+        assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "parent_id")
+        assert "of kind tool_call" in error.message
+    other = {"parent_id": call, "metadata": {"tool_call_id": "c2"}}
+    error = await refused(kernel, amy, "block.create", {**new, **other})
+    assert error.details["field"] == "metadata.tool_call_id"
+    assert error.details["expected"] == "c1"
+    for right in ({"metadata": {"more": True}}, {"metadata": {"tool_call_id": "c1"}}):
+        made = await kernel.call(amy, "block.create", {**new, "parent_id": call, **right})
+        header = (await kernel.context()).document.header(made["block_id"])
+        assert (header.parent, header.tool_call_id) == (call, "c1")
+
+
+async def _call_with_result(kernel: Kernel, actor: Actor, **more: Any) -> tuple[str, str]:
+    fields = {"kind": "tool_call", "metadata": {"tool_name": "shell"}}
+    call = (await kernel.call(actor, "block.create", {**fields, "content": "ls"}))["block_id"]
+    fields = {"kind": "tool_result", "parent_id": call, "metadata": more}
+    result = (await kernel.call(actor, "block.create", fields))["block_id"]
+    return call, result
+
+
+async def test_create_of_a_result_in_front_of_its_call_is_refused(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    first = await make("before", status="done")
+    call, _ = await _call_with_result(kernel, amy, more=True)
+    params = {"kind": "tool_result", "parent_id": call, "after": first}
+    error = await refused(kernel, amy, "block.create", params)
+    assert (error.code, error.details["call"]) == (ErrorCode.INVALID_PARAMS, call)
+
+
+async def test_create_of_a_second_result_needs_a_first_that_says_more(
+    kernel: Kernel, amy: Actor
+) -> None:
+    call, result = await _call_with_result(kernel, amy)
+    params = {"kind": "tool_result", "parent_id": call}
+    error = await refused(kernel, amy, "block.create", params)
+    assert (error.code, error.details["result"]) == (ErrorCode.INVALID_PARAMS, result)
+    call, _ = await _call_with_result(kernel, amy, more=True)
+    await kernel.call(amy, "block.create", {**params, "parent_id": call})
+
+
+async def test_move_never_puts_a_result_in_front_of_its_call(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    first = await make("before", status="done")
+    call, result = await _call_with_result(kernel, amy)
+    last = await make("behind", status="done")
+    moves = (
+        (result, {"before": first}),
+        (result, {"after": first}),
+        (result, {"before": call}),
+        (call, {"after": result}),
+        (call, {"after": last}),
+        (call, {"before": last}),
+    )
+    for block, place in moves:
+        error = await refused(kernel, amy, "block.move", {"block_id": block, **place})
+        assert error.code is ErrorCode.INVALID_PARAMS, (block, place)
+    for block, place in ((result, {"after": last}), (call, {"before": result})):
+        await kernel.call(amy, "block.move", {"block_id": block, **place})
+    order = (await kernel.context()).document.block_ids()
+    assert order.index(call) < order.index(result)
+
+
+async def test_end_of_a_users_call_leaves_it_where_it_is(kernel: Kernel, amy: Actor) -> None:
+    call, result = await _call_with_result(kernel, amy)
+    await kernel.call(amy, "block.status", {"block_id": call, "status": "done"})
+    assert (await kernel.context()).document.block_ids()[-2:] == [call, result]

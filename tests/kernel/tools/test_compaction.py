@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Caller, OpenKernel, refused
-from tests.kernel.tools.files import sent
+from tests.kernel.kernel.calls import Caller
 
 
 class LongConversation:
@@ -110,39 +108,6 @@ async def test_context_compact_with_a_budget_ends_within_it_or_says_what_is_too_
     assert error.details["limit"] == 100 and "Nothing was changed" in error.message
 
 
-async def test_context_compact_of_a_prompt_that_is_too_long_names_it(
-    talk: LongConversation,
-) -> None:
-    await talk.turn("word " * 3_000)
-    error = await talk.call.refused("context.compact", budget=1_000)
-    assert str(error.details["path"]).endswith("user.prompt")
-    assert str(error.details["path"]) in error.message
-
-
-async def test_context_compact_of_a_short_context_changes_nothing(
-    talk: LongConversation, kernel: Kernel
-) -> None:
-    context = await kernel.context()
-    assert await talk.call("context.compact") == {"context_version": context.seq, "hidden": 0}
-    await talk.turns(6)
-    before = context.seq
-    assert (await talk.call("context.compact")) == {"context_version": before, "hidden": 0}
-    assert context.seq == before
-
-
-async def test_context_compact_with_a_summary_longer_than_what_it_replaces_changes_nothing(
-    talk: LongConversation, kernel: Kernel
-) -> None:
-    context = await kernel.context()
-    for number in range(8):
-        prompt = await talk.create(talk.call, "user", "text", f"{number}")
-        await talk.create(talk.aria, "model", "text", "yes", parent_id=prompt)
-        before, read = context.seq, await talk.read()
-        done = await talk.call("context.compact", keep_turns=number or 1)
-        assert done == {"context_version": before, "hidden": 0}
-        assert (context.seq, await talk.read()) == (before, read)
-
-
 async def test_undo_of_a_summary_lets_models_read_everything_again(
     talk: LongConversation,
 ) -> None:
@@ -174,87 +139,7 @@ async def test_context_expand_goes_back_one_summary_at_a_time(talk: LongConversa
     assert error.code is ErrorCode.INVALID_PARAMS
 
 
-async def test_compact_and_expand_and_compact_again_says_the_same(talk: LongConversation) -> None:
-    await talk.turns(8)
-    first = await talk.call("context.compact")
-    said = (await talk.call("block.read", block_id=first["block_id"]))["content"]
-    await talk.call("context.expand")
-    second = await talk.call("context.compact")
-    again = (await talk.call("block.read", block_id=second["block_id"]))["content"]
-    assert again == said
-    assert second["tokens"] == first["tokens"]
-
-
-async def test_context_expand_of_what_is_no_summary_is_refused(talk: LongConversation) -> None:
-    await talk.turns(1)
-    error = await talk.call.refused("context.expand", summary=talk.prompts[0])
-    assert error.code is ErrorCode.INVALID_PARAMS and error.details["field"] == "summary"
-    error = await talk.call.refused("context.expand", summary="default.amy.99")
-    assert error.code is ErrorCode.BLOCK_NOT_FOUND
-
-
-async def test_summary_that_a_person_edits_is_read_as_edited(talk: LongConversation) -> None:
-    await talk.turns(8)
-    block = (await talk.call("context.compact"))["block_id"]
-    length = len((await talk.call("block.read", block_id=block))["content"])
-    await talk.call("block.splice", block_id=block, offset=length, insert="\n\nThe port is 8080.")
-    assert (await talk.read())[0].endswith("The port is 8080.")
-    await talk.turns(3)
-    await talk.call("context.compact")
-    assert "The port is 8080." in (await talk.read())[0]
-
-
-async def test_models_may_not_compact_on_their_own(talk: LongConversation) -> None:
-    await talk.turns(8)
-    for tool in ("context.compact", "context.expand"):
-        error = await talk.aria.refused(tool)
-        assert error.code is ErrorCode.PERMISSION_DENIED
-
-
-async def test_compact_with_bad_parameters_is_refused(
-    talk: LongConversation, kernel: Kernel, amy: Actor
-) -> None:
-    for params in ({"budget": 0}, {"keep_turns": 0}, {"budget": "many"}, {"bugdet": 5}):
-        error = await refused(kernel, amy, "context.compact", params)
-        assert error.code is ErrorCode.INVALID_PARAMS
-    error = await refused(kernel, amy, "context.compact", {"context": "nowhere"})
-    assert error.code is ErrorCode.CONTEXT_NOT_FOUND
-
-
-async def test_summary_is_read_from_after_a_restart(
-    talk: LongConversation, kernel: Kernel, open_kernel: OpenKernel
-) -> None:
-    await talk.turns(8)
-    await talk.call("context.compact")
-    before = await talk.read()
-    await kernel.close()
-    again = await open_kernel()
-    layout = await again.call(again.open_session(again.owner, "test"), "context.layout", {})
-    assert [item["text"] for item in layout["items"]] == before
-
-
 # Copies
-
-
-async def test_fork_of_a_compacted_context_reads_from_the_summary_of_its_own_turns(
-    talk: LongConversation, kernel: Kernel
-) -> None:
-    await talk.turns(8)
-    await talk.call("context.compact")
-    await talk.turns(1)
-    second = await talk.call("context.compact")
-    await talk.call("context.fork", context="default", label="copy")
-    copy = await kernel.context("copy")
-    turns = [turn.id for turn in layout_of(copy).arranged().turns]
-    summaries = [
-        copy.document.header(block).metadata
-        for block in copy.document.block_ids()
-        if copy.document.header(block).metadata
-    ]
-    assert [one["turns"] for one in summaries if "turns" in one] == [turns[:2], turns[2:3]]
-    assert len(await talk.read("copy")) == len(await talk.read())
-    assert second["path"].split(".")[0].removeprefix("su:") not in turns
-    assert summaries[-1]["previous"].split(".")[0].removeprefix("su:") == turns[1]
 
 
 def named_paths(text: str) -> list[str]:
@@ -299,25 +184,6 @@ async def test_summary_in_a_fork_names_the_blocks_of_the_fork(
         assert len(texts[0]) == len((await talk.read())[0].partition("]\n[")[2])
 
 
-async def test_import_of_a_compacted_context_reads_from_the_summary_of_its_own_turns(
-    talk: LongConversation, kernel: Kernel
-) -> None:
-    await talk.turns(8)
-    await talk.call("context.compact")
-    exported = await talk.call("context.export")
-    await talk.call("context.import", text=exported["text"], label="imported")
-    imported = await kernel.context("imported")
-    turns = [turn.id for turn in layout_of(imported).arranged().turns]
-    read = await talk.read("imported")
-    assert read[0].startswith("[CONVERSATION SUMMARY]")
-    assert len(read) == len(await talk.read())
-    found = [
-        imported.document.header(block).metadata.get("turns")
-        for block in imported.document.block_ids()
-    ]
-    assert turns[:2] in found
-
-
 async def test_block_create_of_a_summary_is_refused(talk: LongConversation) -> None:
     error = await talk.call.refused(
         "block.create", kind="text", content="So far", metadata={"type": "conv.range.summary"}
@@ -355,34 +221,3 @@ async def test_context_compact_by_two_at_once_writes_one_summary(
     assert sorted(one["hidden"] > 0 for one in done) == [False, False, True]
     read = await talk.read()
     assert sum(one.startswith("[CONVERSATION SUMMARY]") for one in read) == 1
-
-
-@pytest.mark.parametrize(
-    ("role", "denied"),
-    [
-        ("viewer", {"block.attach", "source.add", "context.compact", "context.expand"}),
-        ("agent", {"context.compact", "context.expand"}),
-        ("editor", set()),
-    ],
-)
-async def test_tools_of_what_a_model_reads_are_for_those_who_may_write_it(
-    talk: LongConversation, kernel: Kernel, role: str, denied: set[str]
-) -> None:
-    await talk.turns(8)
-    person = await kernel.principal("bo")
-    await talk.call("kernel.role", principal="bo", role="editor")
-    bo = Caller(kernel, kernel.open_session(person, "test"))
-    mine = await talk.create(bo, "user", "text", "mine")
-    await talk.call("kernel.role", principal="bo", role=role)
-    bo = Caller(kernel, kernel.open_session(person, "test"))
-    calls: dict[str, dict[str, Any]] = {
-        "block.attach": {"block_id": mine, "files": [sent("a.txt", b"a")]},
-        "source.add": {"sources": [{"url": "https://example.org"}]},
-        "context.compact": {},
-        "context.expand": {},
-    }
-    for tool, params in calls.items():
-        if tool in denied:
-            assert (await bo.refused(tool, **params)).code is ErrorCode.PERMISSION_DENIED
-        else:
-            await bo(tool, **params)

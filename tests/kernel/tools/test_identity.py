@@ -32,15 +32,6 @@ async def test_names_of_kernel_and_principals_are_stored(
         bo = kernel.open_session(kernel.members["bo"], "test")
 
 
-async def test_kernel_names_its_founder_and_only_an_owner_labels_it(
-    kernel: Kernel, bo: Actor
-) -> None:
-    info = await kernel.call(bo, "kernel.info", {})
-    assert (info["kernel"], info["username"]) == (kernel.id, "amy")
-    error = await refused(kernel, bo, "kernel.label", {"label": "mine"})
-    assert error.code is ErrorCode.PERMISSION_DENIED
-
-
 @pytest.mark.parametrize("name", ["", "a\nb", "a\x1b[31m", "\x85", "x" * 65])
 async def test_name_that_cannot_be_shown_in_a_line_is_rejected(
     kernel: Kernel, amy: Actor, name: str

@@ -1,19 +1,20 @@
-"""`block.list`: every filter works, depth counts generations, pages hold together."""
+"""`block.list`: every filter works, depth counts generations, pages hold together.
+
+`context.list`: how far each context has come, and what others have changed in it.
+"""
 
 from __future__ import annotations
 
 import random
+import sqlite3
+from pathlib import Path
 from typing import Any
-
-import pytest
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
-from tests.errors import raises
 from tests.kernel.kernel.calls import Caller, Make
 
 
@@ -105,31 +106,6 @@ async def test_pages_hold_every_block_once_while_others_create_blocks(
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize(
-    ("params", "code"),
-    [
-        ({"depth": 2}, ErrorCode.INVALID_PARAMS),
-        ({"depth": 0, "parent_id": "default.amy.1"}, ErrorCode.INVALID_PARAMS),
-        ({"limit": 0}, ErrorCode.INVALID_PARAMS),
-        ({"limit": 1_001}, ErrorCode.INVALID_PARAMS),
-        ({"kind": "poem"}, ErrorCode.INVALID_PARAMS),
-        ({"status": "asleep"}, ErrorCode.INVALID_PARAMS),
-        ({"colour": "red"}, ErrorCode.INVALID_PARAMS),
-        ({"parent_id": "default.amy.9"}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"parent_id": "default.amy.1", "context": "other"}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"after_block": "default.amy.9"}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"after_block": "default.amy.1", "context": "other"}, ErrorCode.BLOCK_NOT_FOUND),
-    ],
-)
-async def test_filter_that_cannot_hold_is_an_error(
-    kernel: Kernel, call: Caller, make: Make, params: dict[str, Any], code: ErrorCode
-) -> None:
-    await kernel.create_context("other")
-    await make("x")
-    with raises(code):
-        await call("block.list", **params)
-
-
 async def test_next_page_is_of_the_context_of_its_block(call: Caller, make: Make) -> None:
     await call.kernel.create_context("other")
     blocks = [await make(str(n), context="other") for n in range(3)]
@@ -180,11 +156,60 @@ def test_index_of_children_follows_the_document() -> None:
     assert document.header(blocks[0])._replace().parent is None
 
 
-async def test_chain_of_parents_may_not_be_too_long(call: Caller, make: Make) -> None:
-    limit = (await call.context()).limits.parent_depth
-    block = await make("0")
-    for number in range(limit - 1):
-        block = await make(str(number), parent_id=block)
-    with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("block.create", role="user", kind="text", parent_id=block)
-    assert caught.value.details["limit"] == limit
+MESSAGE = {"role": "user", "kind": "text", "content": "hello"}
+
+
+async def listed_context(kernel: Kernel, actor: Actor, **params: Any) -> dict[str, Any]:
+    """The default context as the list says it."""
+    result = await kernel.call(actor, "context.list", params)
+    found: dict[str, Any] = result["contexts"][0]
+    return found
+
+
+async def test_list_counts_blocks_that_others_have_changed_since_the_seen_version(
+    kernel: Kernel, amy: Actor
+) -> None:
+    ben = kernel.open_session(await kernel.principal("ben"), "test")
+    await kernel.call(amy, "block.create", MESSAGE)
+    block = (await kernel.call(ben, "block.create", MESSAGE))["block_id"]
+    before = await listed_context(kernel, amy)
+    assert before["context_version"] == (await kernel.context()).seq
+    assert "changed" not in before
+    assert (await listed_context(kernel, amy, seen={}))["changed"] == 1
+    seen = {before["context_id"]: before["context_version"]}
+    assert (await listed_context(kernel, amy, seen=seen))["changed"] == 0
+    for _ in range(3):
+        await kernel.call(ben, "block.append", {"block_id": block, "text": " more"})
+    await kernel.call(ben, "block.create", MESSAGE)
+    assert (await listed_context(kernel, amy, seen=seen))["changed"] == 2
+    assert (await listed_context(kernel, ben, seen=seen))["changed"] == 0
+
+
+async def test_list_counts_no_blocks_that_a_fork_has_only_copied(
+    kernel: Kernel, amy: Actor
+) -> None:
+    ben = kernel.open_session(await kernel.principal("ben"), "test")
+    await kernel.call(ben, "block.create", MESSAGE)
+    await kernel.call(ben, "block.create", MESSAGE)
+    await kernel.call(ben, "context.fork", {"context": "default", "label": "copy"})
+
+    async def changed() -> int:
+        result = await kernel.call(amy, "context.list", {"seen": {}})
+        return next(int(one["changed"]) for one in result["contexts"] if one["label"] == "copy")
+
+    assert await changed() == 0
+    await kernel.call(ben, "block.create", {**MESSAGE, "context": "copy"})
+    assert await changed() == 1
+
+
+async def test_list_names_a_context_as_damaged_whose_record_cannot_be_read(
+    kernel: Kernel, amy: Actor, data: Path, open_kernel: Any
+) -> None:
+    ben = kernel.open_session(await kernel.principal("ben"), "test")
+    await kernel.call(ben, "block.create", MESSAGE)
+    await kernel.close()
+    with sqlite3.connect(data / "journal.db") as database:
+        assert database.execute("UPDATE ops SET blocks = 'x' WHERE seq > 1").rowcount
+    again: Kernel = await open_kernel()
+    found = await listed_context(again, again.open_session(again.owner, "test"), seen={})
+    assert "damaged" in found and "changed" not in found

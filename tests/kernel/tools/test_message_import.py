@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
@@ -57,21 +58,6 @@ OPENAI = {
         {"role": "system", "content": "And polite."},
     ],
 }
-ANTHROPIC = {
-    "system": "Be brief.",
-    "messages": [
-        {"role": "user", "content": "What is 2 + 2?"},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "easy", "signature": "s1"},
-                {"type": "tool_use", "id": "t1", "name": "calc", "input": {"x": 2}},
-            ],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "4"}]},
-        {"role": "assistant", "content": "It is 4."},
-    ],
-}
 
 
 def node(name: str, parent: str, children: list[str], role: str, text: str) -> dict[str, Any]:
@@ -85,22 +71,6 @@ def node(name: str, parent: str, children: list[str], role: str, text: str) -> d
     }
 
 
-LOOM = {
-    "roots.json": json.dumps(
-        [{"id": "r", "child_ids": ["a"], "config": {"systemPrompt": "Be brief."}}]
-    ),
-    **{
-        f"{one['id']}.json": json.dumps(one)
-        for one in (
-            node("a", "r", ["b", "c"], "user", "Hello"),
-            node("b", "a", ["d"], "assistant", "Hi"),
-            node("c", "a", [], "assistant", "Good day"),
-            node("d", "b", [], "user", "And then?"),
-        )
-    },
-}
-
-
 @pytest.fixture
 def talk(kernel: Kernel, amy: Actor) -> Conversation:
     return Conversation(kernel, amy)
@@ -112,11 +82,8 @@ async def headers(talk: Conversation, label: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["type"] == "block"]
 
 
-@pytest.mark.parametrize("source", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
-async def test_imported_conversation_is_shown_continued_and_exported(
-    talk: Conversation, source: dict[str, Any]
-) -> None:
-    made = await talk.call("import", text=json.dumps(source), label="sums")
+async def test_imported_conversation_is_shown_continued_and_exported(talk: Conversation) -> None:
+    made = await talk.call("import", text=json.dumps(OPENAI), label="sums")
     (conversation,) = made["conversations"]
     assert (conversation["label"], conversation["branches"]) == ("sums", 1)
     assert (await talk.texts(context="sums"))[0] == "What is 2 + 2?"
@@ -127,21 +94,7 @@ async def test_imported_conversation_is_shown_continued_and_exported(
     blocks = await headers(talk, "sums")
     assert ("system", "Be brief.") in [(one["header"]["role"], one["text"]) for one in blocks]
     text = json.dumps(blocks)
-    kept = ("gpt-x", "And polite.", "amy") if source is OPENAI else ("s1", "easy")
-    assert all(word in text for word in kept)
-
-
-async def test_imported_tree_has_its_branches(talk: Conversation) -> None:
-    made = await talk.call("import", text=json.dumps(LOOM), format="loom", label="tree")
-    (conversation,) = made["conversations"]
-    assert (conversation["messages"], conversation["branches"]) == (4, 2)
-    branches = await talk.branches()
-    assert branches["tree"] == ["Hello", "Hi", "And then?"]
-    assert branches["tree-branch"] == ["Hello", "Good day"]
-    found = (await talk.call("path", context="tree"))["messages"]
-    siblings = await talk.call("siblings", message=found[1]["message_id"])
-    assert [said(one["message"]) for one in siblings["messages"]] == ["Hi", "Good day"]
-    assert "tags" in json.dumps(await headers(talk, "tree-branch"))
+    assert all(word in text for word in ("gpt-x", "And polite.", "amy"))
 
 
 def url(data: bytes, kind: str) -> str:
@@ -218,12 +171,6 @@ async def test_files_beyond_a_limit_are_refused_and_nothing_is_made(
     assert refused.value.details["limit_name"] == limit
     assert [row.label for row in kernel.contexts.rows()] == ["default"]
     await kernel.close()
-
-
-async def test_image_by_hash_that_is_not_here_is_refused(talk: Conversation) -> None:
-    content = [stored("image", "image/png", PNG)]
-    with raises(ErrorCode.INVALID_PARAMS):
-        await talk.call("import", text=json.dumps([{"role": "user", "content": content}]))
 
 
 async def test_names_of_files_with_folders_are_not_taken(talk: Conversation) -> None:
@@ -312,7 +259,7 @@ def test_random_conversations_are_exported_as_they_were_imported(
     said: list[list[Message | SystemMessage]], shape: MessageShape
 ) -> None:
     files = [json.dumps(written(chained(one), shape)) for one in said]
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
         found = asyncio.run(imported_and_exported(Path(folder), "\n".join(files), shape))
     assert [read_conversations(text) for text in found] == [
         read_conversations(text) for text in files

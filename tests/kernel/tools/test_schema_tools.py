@@ -1,17 +1,110 @@
-"""Blocks with a schema through the tools: what is written reads back, what is wrong is refused."""
+"""Blocks with a schema: what is written reads back, what is wrong is refused.
+
+Items of lists are complete: their schema's defaults are in them, what is required is there.
+Counters add up exactly, also those that happen at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
 from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, refused
-from tests.kernel.tools.report import value
+from tests.kernel.tools.report import TASK, value
+
+
+async def test_new_block_has_its_defaults(call: Caller, report: str) -> None:
+    found = await call("block.get", block_id=report)
+    assert found["value"] == {
+        "notes": "",
+        "task": {
+            "title": "",
+            "effort": None,
+            "open": True,
+            "tags": [],
+            "due": None,
+            "votes": 2,
+            "Found by": "lsp",
+        },
+        "diagnostics": {"errors": [], "raw": ""},
+        "steps": [],
+    }
+    assert found["violations"] == []
+    assert (await call("block.render", block_id=report))["text"] == (
+        "## notes\n\n"
+        "## task\ntitle:\neffort:\nopen: true\ntags: []\ndue:\nvotes: 2\n"
+        "Found by [read-only]: lsp\n\n"
+        "## diagnostics [read-only]\n## diagnostics/errors\n\n## diagnostics/raw\n\n"
+        "## steps\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "tree"},
+        {"type": "map", "fields": [{"name": "a", "field_type": "colour"}]},
+        {"type": "map", "fields": [{"name": "a/b", "field_type": "text"}]},
+        {
+            "type": "map",
+            "fields": [{"name": "a", "field_type": "text"}, {"name": "a", "field_type": "text"}],
+        },
+        {"type": "map", "fields": [{"name": "a", "field_type": "text", "max_items": 3}]},
+        {"type": "map", "fields": [{"name": "a", "field_type": "number", "default": "one"}]},
+        {"type": "map", "fields": [{"name": "a", "field_type": "list", "default": 1}]},
+        {
+            "type": "map",
+            "fields": [{"name": "a", "field_type": "list", "max_items": 1, "default": [1, 2]}],
+        },
+        {"type": "composite", "sections": [{"name": "A", "schema": {"type": "text"}}]},
+        {"type": "list", "max_items": 0},
+        {"type": "text", "colour": "red"},
+    ],
+)
+async def test_schema_that_means_nothing_is_refused(call: Caller, schema: dict[str, Any]) -> None:
+    request = {"role": "user", "kind": "text", "schema": schema}
+    assert (await call.refused("block.create", **request)).code is ErrorCode.INVALID_PARAMS
+
+
+async def test_block_begins_with_a_content_that_fits(call: Caller, make: Make) -> None:
+    request = {"role": "user", "kind": "text", "schema": TASK}
+    for content in ("text", {"effort": 1}, {"title": None}, {"title": "t", "open": None}, [1]):
+        error = await call.refused("block.create", **request, content=content)
+        assert error.code is ErrorCode.SCHEMA_VIOLATION
+    error = await call.refused("block.create", role="user", kind="text", content=[1])
+    assert error.code is ErrorCode.SCHEMA_VIOLATION
+    block = await make(schema=TASK, content={"title": "t", "Found by": "me", "votes": 5})
+    found = await call("block.get", block_id=block)
+    assert found["version"] == 1
+    assert (found["value"]["Found by"], found["value"]["votes"]) == ("me", 5)
+
+
+async def test_schema_beyond_any_limit_is_rejected(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
+    deep: dict[str, Any] = {"type": "text"}
+    for _ in range(40):
+        deep = {"type": "composite", "sections": [{"name": "in", "schema": deep}]}
+    request = {"role": "user", "kind": "text", "schema": deep}
+    assert (await call.refused("block.create", **request)).code is ErrorCode.TOO_LARGE
+    block = await make(schema={"type": "list"}, content=None)
+    limit = kernel.limits.value_code_points
+    big = {"block_id": block, "value": "x" * limit}
+    assert (await call.refused("block.push_item", **big)).code is ErrorCode.TOO_LARGE
+    many = {"block_id": block, "content": [0] * (kernel.limits.list_items + 1)}
+    assert (await call.refused("block.import", **many)).code is ErrorCode.TOO_LARGE
+    nested: Any = 0
+    for _ in range(100):
+        nested = [nested]
+    error = await call.refused("block.push_item", block_id=block, value=nested)
+    assert error.code is ErrorCode.SCHEMA_VIOLATION
 
 
 @pytest.mark.parametrize(
@@ -137,22 +230,6 @@ async def test_block_export_creates_equal_block(
     assert (again["schema"], again["content"]) == (out["schema"], out["content"])
 
 
-async def test_structured_block_survives_a_restart(
-    kernel: Kernel, open_kernel: Callable[[], Awaitable[Kernel]], call: Caller, report: str
-) -> None:
-    task = {"block_id": report, "section": "task"}
-    await call("block.set_field", **task, field="title", value="漢")
-    await call("block.increment", **task, field="votes")
-    before = await call("block.export", block_id=report)
-    await kernel.close()
-    reopened = await open_kernel()
-    again = reopened.open_session(reopened.owner, "test")
-    after = await reopened.call(again, "block.export", {"block_id": report})
-    assert (after["schema"], after["content"]) == (before["schema"], before["content"])
-    done = await reopened.call(again, "block.increment", {**task, "field": "votes"})
-    assert done["value"] == 4
-
-
 async def test_text_tools_write_in_sections(kernel: Kernel, amy: Actor, report: str) -> None:
     notes = {"block_id": report, "section": "notes"}
     title = {"block_id": report, "section": "task/title"}
@@ -185,16 +262,132 @@ async def test_write_begins_a_pending_block_and_marks_a_finished_one(
         assert context.blocks.version(found) == 2
 
 
-async def test_set_text_keeps_what_others_write_in_it(call: Caller, report: str) -> None:
-    title = {"block_id": report, "section": "task", "field": "title"}
-    await call("block.set_field", **title, value="one two three\n")
-    context, block = await call.kernel.find_block(report)
-    seen: list[int] = []
-    context.document.watch(
-        lambda change: seen.extend(
-            splice.deleted for text in change.texts for splice in text.splices
-        )
-    )
-    await call("block.set_field", **title, value="one 2 three\n")
-    assert context.document.text(block, "task/title") == "one 2 three\n"
-    assert sum(seen) == len("two")
+ITEM: dict[str, Any] = {
+    "type": "map",
+    "fields": [
+        {"name": "title", "field_type": "text", "required": True},
+        {"name": "open", "field_type": "boolean", "required": True, "default": True},
+        {"name": "tags", "field_type": "list", "default": ["new"]},
+    ],
+}
+STEPS: dict[str, Any] = {"type": "list", "item_schema": ITEM}
+BOARD: dict[str, Any] = {
+    "type": "map",
+    "fields": [{"name": "steps", "field_type": "list", "item_schema": ITEM}],
+}
+FULL = {"title": "t", "open": True, "tags": ["new"]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "params"),
+    [
+        ("block.push_item", {"value": {"open": True}}),
+        ("block.insert_item", {"value": {"title": None}, "index": 0}),
+        ("block.import", {"content": [{"title": "fine"}, {"tags": []}]}),
+    ],
+)
+async def test_an_item_without_a_required_field_is_refused(
+    call: Caller, make: Make, tool: str, params: dict[str, Any]
+) -> None:
+    block = await make(schema=STEPS, content=None)
+    error = await call.refused(tool, block_id=block, **params)
+    assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "required")
+    assert error.details["path"] == "title"
+    assert error.details["item"] == (1 if tool == "block.import" else 0)
+
+
+async def test_a_required_field_is_found_in_sections_of_an_item_and_in_first_content(
+    call: Caller,
+) -> None:
+    inside = {"type": "composite", "sections": [{"name": "in", "schema": ITEM}]}
+    for schema, content in (
+        ({"type": "list", "item_schema": inside}, [{}]),
+        (BOARD, {"steps": [{"open": False}]}),
+    ):
+        request = {"role": "user", "kind": "text", "schema": schema, "content": content}
+        error = await call.refused("block.create", **request)
+        assert error.details["rule"] == "required"
+
+
+async def test_the_defaults_of_an_item_are_applied_at_every_door(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make(schema=STEPS, content=[{"title": "t"}])
+    request = {"block_id": block, "value": {"title": "t"}}
+    await kernel.call(amy, "block.push_item", request)
+    await kernel.call(amy, "block.insert_item", {**request, "index": 0})
+    assert await value(kernel, amy, block) == [FULL, FULL, FULL]
+    await kernel.call(amy, "block.import", {"block_id": block, "content": [{"title": "t"}]})
+    assert await value(kernel, amy, block) == [FULL]
+    board = await make(schema=BOARD, content={"steps": [{"title": "t", "open": False}]})
+    assert await value(kernel, amy, board) == {"steps": [{**FULL, "open": False}]}
+    field = {"block_id": board, "field": "steps", "value": [{"title": "t", "tags": []}]}
+    await kernel.call(amy, "block.set_field", field)
+    assert await value(kernel, amy, board) == {"steps": [{**FULL, "tags": []}]}
+
+
+async def test_the_default_of_a_list_has_the_defaults_of_its_items(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    (field,) = BOARD["fields"]
+    schema = {"type": "map", "fields": [{**field, "default": [{"title": "t"}]}]}
+    block = await make(schema=schema, content=None)
+    assert await value(kernel, amy, block) == {"steps": [FULL]}
+
+
+async def test_a_default_in_an_item_schema_that_does_not_fit_is_refused(call: Caller) -> None:
+    field = {"name": "a", "field_type": "number", "default": "one"}
+    schema = {"type": "list", "item_schema": {"type": "map", "fields": [field]}}
+    request = {"role": "user", "kind": "text", "schema": schema}
+    assert (await call.refused("block.create", **request)).code is ErrorCode.INVALID_PARAMS
+
+
+async def test_defaults_that_add_too_much_to_an_item_are_refused(call: Caller, make: Make) -> None:
+    field = {"name": "a", "field_type": "text", "default": "x" * 90_000}
+    item = {"type": "map", "fields": [field]}
+    block = await make(schema={"type": "list", "item_schema": item}, content=None)
+    many = {"block_id": block, "content": [{}] * 1_000}
+    assert (await call.refused("block.import", **many)).code is ErrorCode.TOO_LARGE
+    deep = {"type": "list", "item_schema": {"type": "list", "item_schema": item}}
+    block = await make(schema=deep, content=None)
+    value = {"block_id": block, "value": [{}] * 1_000}
+    assert (await call.refused("block.push_item", **value)).code is ErrorCode.TOO_LARGE
+    first = {"name": "b", "field_type": "list", "item_schema": item, "default": [{}] * 1_000}
+    request = {"role": "user", "kind": "text", "schema": {"type": "map", "fields": [first]}}
+    assert (await call.refused("block.create", **request)).code is ErrorCode.TOO_LARGE
+
+
+async def test_an_item_that_lacks_a_required_field_is_reported(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make(schema=STEPS, content=None)
+    context: Context = (await kernel.find_block(block))[0]
+    items: Any = context.document.container(block)
+    context.write(amy, "test", lambda: items.append({"tags": []}), blocks=[block])
+    found = read_content(context.document, block).violations
+    assert [(one.path, str(one.rule), one.item) for one in found] == [
+        ("title", "required", 0),
+        ("open", "required", 0),
+    ]
+
+
+async def test_counters_count_exactly(kernel: Kernel, amy: Actor, report: str) -> None:
+    votes = {"block_id": report, "section": "task", "field": "votes"}
+    for by in (0.1, 0.2, 10**25):
+        await kernel.call(amy, "block.increment", {**votes, "by": by})
+    done = await kernel.call(amy, "block.increment", {**votes, "by": -2})
+    assert done["value"] == float(10**25)
+    await kernel.call(amy, "block.increment", {**votes, "by": -(10**25)})
+    assert await value(kernel, amy, report, "task", "votes") == 0.3
+    error = await refused(kernel, amy, "block.increment", {**votes, "field": "effort"})
+    assert error.code is ErrorCode.SCHEMA_VIOLATION
+
+
+async def test_increments_at_the_same_time_each_tell_what_they_have_made_of_the_counter(
+    call: Caller, make: Make
+) -> None:
+    block = await make({"title": "votes"}, schema=TASK)
+    count = {"block_id": block, "field": "votes"}
+    done = await asyncio.gather(*(call("block.increment", **count) for _ in range(4)))
+
+    assert [one["value"] for one in done] == [3, 4, 5, 6]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,9 +12,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Caller, Make
-
-OpenKernel = Callable[[], Awaitable[Kernel]]
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 
 ALPHABET = (
     "abAB \n\té\N{LATIN SMALL LETTER LONG S}ßİıK\N{KELVIN SIGN}\0\ufffd\N{GRINNING FACE}\"'*漢"
@@ -30,12 +27,6 @@ async def search(kernel: Kernel, actor: Actor, query: str, **params: Any) -> dic
 async def found(kernel: Kernel, actor: Actor, query: str, **params: Any) -> list[str]:
     answer = await search(kernel, actor, query, **params)
     return [one["block_id"] for one in answer["results"]]
-
-
-async def refused(kernel: Kernel, actor: Actor, tool: str, **params: Any) -> AntiphonError:
-    with pytest.raises(AntiphonError) as caught:
-        await kernel.call(actor, tool, params)
-    return caught.value
 
 
 async def test_match_says_where_it_is_in_lines_and_code_points(call: Caller, make: Make) -> None:
@@ -53,40 +44,19 @@ async def test_match_says_where_it_is_in_lines_and_code_points(call: Caller, mak
     }
 
 
-async def test_search_without_match_returns_empty_list(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make("text")
-    answer = await kernel.call(amy, "block.search", {"block_id": block, "query": "absent"})
-    assert answer["matches"] == [] and not answer["truncated"]
-    assert (await search(kernel, amy, "absent")) == {"results": [], "truncated": False}
-
-
-async def test_query_is_literal_unless_it_says_that_it_is_a_regular_expression(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make("a.c\nabc\n")
-    for regex, lines in ((False, [0]), (True, [0, 1])):
-        request = {"block_id": block, "query": "a.c", "regex": regex}
-        answer = await kernel.call(amy, "block.search", request)
-        assert [one["line"] for one in answer["matches"]] == lines
-        answer = await search(kernel, amy, "a.c", regex=regex)
-        assert [one["line"] for one in answer["results"][0]["matches"]] == lines
-
-
 @pytest.mark.parametrize("tool", ["block.search", "kernel.search"])
 async def test_regular_expression_that_is_bad_or_runs_away_is_an_error(
     kernel: Kernel, amy: Actor, make: Make, tool: str
 ) -> None:
     block = await make("a" * 60 + "!", kind="file")
     extra = {"block_id": block} if tool == "block.search" else {}
-    error = await refused(kernel, amy, tool, query="(a", regex=True, **extra)
+    error = await refused(kernel, amy, tool, {"query": "(a", "regex": True, **extra})
     assert error.code is ErrorCode.INVALID_REGEX
-    error = await refused(kernel, amy, tool, query="(a|aa)+$", regex=True, **extra)
+    error = await refused(kernel, amy, tool, {"query": "(a|aa)+$", "regex": True, **extra})
     assert error.code is ErrorCode.REGEX_TIMEOUT
-    error = await refused(kernel, amy, tool, query="x" * 1_001, **extra)
+    error = await refused(kernel, amy, tool, {"query": "x" * 1_001, **extra})
     assert error.code is ErrorCode.TOO_LARGE
-    error = await refused(kernel, amy, tool, query="a\nb", **extra)
+    error = await refused(kernel, amy, tool, {"query": "a\nb", **extra})
     assert error.code is ErrorCode.INVALID_PARAMS
 
 
@@ -116,19 +86,6 @@ async def test_search_without_kinds_covers_files_only(
     assert await found(kernel, amy, "needle", path_prefix="src/") == [file]
     assert await found(kernel, amy, "needle", path_prefix="SRC/") == []
     assert await found(kernel, amy, "nee", kinds=["thinking"]) == []
-
-
-async def test_search_finds_committed_text_and_not_deleted_text(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make("first")
-    assert await found(kernel, amy, "first") == [block]
-    await kernel.call(
-        amy, "block.splice", {"block_id": block, "offset": 0, "delete_count": 5, "insert": "second"}
-    )
-    assert await found(kernel, amy, "first") == []
-    answer = await search(kernel, amy, "second")
-    assert [(one["block_id"], one["version"]) for one in answer["results"]] == [(block, 2)]
 
 
 async def test_search_finds_buffered_appends(kernel: Kernel, amy: Actor, make: Make) -> None:
@@ -177,15 +134,6 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
         assert pages == blocks
 
 
-async def test_block_gives_only_so_many_matches(kernel: Kernel, amy: Actor, make: Make) -> None:
-    await make("needle\n" * 3)
-    for most, truncated in ((3, False), (2, True)):
-        answer = await search(kernel, amy, "needle", max_matches_per_block=most)
-        assert len(answer["results"][0]["matches"]) == most
-        assert answer["results"][0]["truncated"] is truncated
-        assert not answer["truncated"]
-
-
 async def test_index_that_was_thrown_away_is_made_again(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
@@ -221,12 +169,6 @@ async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, 
         assert await found(kernel, amy, "needle") == blocks
         assert await found(kernel, amy, "xneedle") == blocks[2:]
         await kernel.search.wait_indexed()
-
-
-async def test_concurrent_searches_agree(kernel: Kernel, amy: Actor, make: Make) -> None:
-    blocks = [await make(f"needle {n}") for n in range(10)]
-    answers = await asyncio.gather(*(found(kernel, amy, "needle") for _ in range(5)))
-    assert answers == [blocks] * 5
 
 
 async def test_search_by_index_finds_the_same_as_full_scan(

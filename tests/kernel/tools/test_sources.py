@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.conversation import read_sources
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
-from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel, refused
-from tests.kernel.served import ServedKernel
 
 
 async def add(kernel: Kernel, actor: Actor, *sources: dict[str, Any]) -> list[int]:
@@ -29,32 +26,27 @@ async def pool_of(kernel: Kernel, actor: Actor) -> str:
 
 
 @pytest.mark.parametrize(
-    "again",
+    ("field", "places", "numbers"),
     [
-        "HTTP://Example.ORG:80/a?q=1",
-        "http://example.org/a?q=1#part",
-        "http://example.org/a?q=1#",
+        (
+            "url",
+            [
+                "http://example.org/a?q=1",
+                "HTTP://Example.ORG:80/a?q=1",
+                "http://example.org/a?q=1#",
+            ],
+            [1, 1, 1],
+        ),
+        ("url", ["http://example.org/a", "https://example.org/a"], [1, 2]),
+        ("url", ["http://example.org/a", "http://example.org/a/"], [1, 2]),
+        ("url", ["http://example.org/a", "http://example.org:81/a"], [1, 2]),
+        ("path", ["docs/Größe.md", "./docs//Größe.md", "docs/x/../Gro\u0308ße.md"], [1, 1, 1]),
     ],
 )
-async def test_add_url_that_is_there_in_another_spelling_keeps_its_number(
-    kernel: Kernel, amy: Actor, bo: Actor, again: str
+async def test_add_of_a_place_in_another_spelling_keeps_its_number(
+    kernel: Kernel, amy: Actor, field: str, places: list[str], numbers: list[int]
 ) -> None:
-    assert await add(kernel, amy, {"url": "http://example.org/a?q=1"}) == [1]
-    assert await add(kernel, bo, {"url": again}) == [1]
-
-
-@pytest.mark.parametrize(
-    "other", ["https://example.org/a", "http://example.org/a/", "http://example.org:81/a"]
-)
-async def test_add_other_url_gets_the_next_number(kernel: Kernel, amy: Actor, other: str) -> None:
-    assert await add(kernel, amy, {"url": "http://example.org/a"}, {"url": other}) == [1, 2]
-
-
-async def test_add_path_that_is_there_in_another_spelling_keeps_its_number(
-    kernel: Kernel, amy: Actor
-) -> None:
-    spellings = ["docs/Größe.md", "./docs//Größe.md", "docs/x/../Gro\u0308ße.md"]
-    assert await add(kernel, amy, *({"path": one} for one in spellings)) == [1, 1, 1]
+    assert await add(kernel, amy, *({field: one} for one in places)) == numbers
 
 
 async def test_add_known_source_fills_in_what_it_lacks_and_nothing_else(
@@ -71,13 +63,6 @@ async def test_add_known_source_fills_in_what_it_lacks_and_nothing_else(
         (1, None, "new"),
         (2, "B", "old"),
     ]
-
-
-async def test_add_what_is_there_makes_no_version(kernel: Kernel, amy: Actor) -> None:
-    await add(kernel, amy, {"path": "a"})
-    version = (await kernel.context()).seq
-    await add(kernel, amy, {"path": "a"})
-    assert (await kernel.context()).seq == version
 
 
 async def test_add_at_once_gives_each_place_one_number(
@@ -97,31 +82,6 @@ async def test_add_at_once_gives_each_place_one_number(
     assert sorted(sid for sids in given.values() for sid in sids) == list(range(1, 21))
     blocks = (await kernel.context()).document.block_ids()
     assert len(blocks) == 1
-
-
-async def test_add_over_two_connections_and_a_restart_keeps_numbers(served: ServedKernel) -> None:
-    urls = [f"https://example.org/{number}" for number in range(12)]
-
-    async def add_all(client: ToolClient, order: list[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for url in order:
-            answer = await client.call("source.add", {"sources": [{"url": url}]})
-            found[url] = answer["sources"][0]["sid"]
-        return found
-
-    callers = [ToolClient(served.locate, as_name=name) for name in ("amy", "bo")]
-    try:
-        before, same = await asyncio.gather(
-            add_all(callers[0], urls), add_all(callers[1], urls[::-1])
-        )
-        assert before == same
-        assert sorted(before.values()) == list(range(1, 13))
-        await served.stop()
-        await served.start()
-        assert await add_all(callers[1], urls[::-1]) == before
-    finally:
-        for caller in callers:
-            await caller.close()
 
 
 async def test_pool_is_one_block_that_people_cannot_write(
@@ -278,10 +238,3 @@ async def test_pool_of_many_sources_shows_the_last_ones(kernel: Kernel, amy: Act
     assert head == "[path: so:sources_pool[1-201]]"
     assert said == "(so:sources_pool[1-101] are not shown here)"
     assert (lines[0], lines[-1], len(lines)) == ("102. f101", "201. last", 100)
-
-
-async def test_pool_leaves_the_journal_sound(kernel: Kernel, amy: Actor, data: Any) -> None:
-    await add(kernel, amy, {"path": "a"})
-    await add(kernel, amy, {"path": "a", "title": "A"}, {"path": "b"})
-    await kernel.close()
-    assert (await run_checks(data)).clean

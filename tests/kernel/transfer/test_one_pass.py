@@ -181,29 +181,6 @@ async def test_export_of_a_random_context_has_the_authors_of_each_history(
     assert await as_exported(kernel, story.context) == await as_each_history_says(story.context)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
-async def test_fork_of_a_random_fork_has_the_authors_of_each_history(
-    kernel: Kernel, actors: list[Actor], seed: int
-) -> None:
-    source = await kernel.context()
-    for generation in range(3):
-        story = Story(kernel, source, actors, 10 * seed + generation)
-        story.texts = [one for one in source.document.block_ids() if source.document.text(one)]
-        await story.go_on(STEPS // 3)
-        label = f"copy-{generation}"
-        params: dict[str, Any] = {"context": source.id, "label": label}
-        if generation == 1:
-            params |= {"at": source.seq - 1}
-            await story.create()
-        expected = await as_each_history_says(source)
-        await kernel.call(actors[0], "context.fork", params)
-        source = await kernel.context(label)
-        if generation != 1:
-            said = [(one["text"], one["authors"]) for one in expected]
-            for found in (await as_each_history_says(source), await as_exported(kernel, source)):
-                assert [(one["text"], one["authors"]) for one in found] == said
-
-
 @pytest.mark.parametrize("way", ["fork", "import"])
 async def test_export_of_a_copy_that_is_written_on_has_the_authors_of_each_history(
     kernel: Kernel, actors: list[Actor], way: str
@@ -236,29 +213,6 @@ async def test_export_during_writes_holds_each_block_at_one_moment(
             ends += line["type"] == "end"
         await story.go_on(5)
     assert ends == 1
-
-
-async def test_export_reads_each_transaction_a_bounded_number_of_times(
-    kernel: Kernel, amy: Actor, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = 0
-    ops = kernel.journal.ops
-
-    async def counted(context: Any, **which: Any) -> Any:
-        nonlocal read
-        read += len(which.get("seqs", ()))
-        return await ops(context, **which)
-
-    monkeypatch.setattr(kernel.journal, "ops", counted)
-    context, costs = await kernel.context(), []
-    for blocks in (40, 40, 80):
-        for _ in range(blocks):
-            await make("text", status="done")
-        read = 0
-        await as_exported(kernel, context)
-        costs.append(read)
-    assert costs[1] < 2.2 * costs[0]
-    assert costs[2] < 2.2 * costs[1]
 
 
 async def test_export_holds_no_more_than_a_batch_in_memory(kernel: Kernel, make: Make) -> None:

@@ -1,4 +1,8 @@
-"""`block.apply_patch`: all or nothing, merged with what others write."""
+"""Edits of a text: patches, and edits of what one has read.
+
+A patch is applied whole or not at all. An edit finds what one has read wherever it is by now, or
+says what stands there.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 TEXT = "".join(f"line {n}\n" for n in range(20))
 PATCH = """--- a/file
@@ -63,15 +67,6 @@ async def test_hunk_that_fails_leaves_the_state_vector_as_it_was(
     assert context.document.state_vector() == before
 
 
-async def test_dry_run_says_that_it_would_apply_and_changes_nothing(
-    kernel: Kernel, context: Context, amy: Actor, make: Make
-) -> None:
-    block = await make(TEXT)
-    before = context.document.state_vector()
-    assert await apply(kernel, amy, block, dry_run=True) == {"success": True, "errors": []}
-    assert context.document.state_vector() == before
-
-
 async def test_apply_patch_keeps_concurrent_edits_beside_changed_characters(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
@@ -98,13 +93,13 @@ async def test_patch_over_the_limit_is_too_large(kernel: Kernel, amy: Actor, mak
 
 
 async def test_patch_that_makes_the_text_too_long_is_too_large(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
-    limit = kernel.limits.block_code_points
-    block = await make("a\nb\n" + "x" * (limit - 4))
+    context.limits = kernel.limits.model_copy(update={"block_code_points": 7})
+    block = await make("a\nb\n")
     with raises(ErrorCode.TOO_LARGE) as caught:
         await apply(kernel, amy, block, patch="@@ -1,2 +1,3 @@\n a\n+new\n b\n")
-    assert caught.value.details["found"] == limit + 4
+    assert caught.value.details["found"] == 8
 
 
 async def test_patch_of_very_many_places_is_too_large(
@@ -122,3 +117,27 @@ async def test_patch_of_very_many_places_is_too_large(
     assert (caught.value.details["limit"], caught.value.details["found"]) == (most, most + 1)
     await apply(kernel, amy, block, patch=patch(most))
     assert await content(kernel, amy, block) == "b\n" * most + "a\n"
+
+
+async def test_empty_line_is_its_newline(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> None:
+    block = await make("a\n\nb\n")
+    insert = {"op": "insert", "line": 1, "content": "here"}
+    request = {"block_id": block, "base_version": 1, "operations": [insert]}
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "x\ny\n"})
+    await kernel.call(amy, "block.edit", request)
+    assert await content(kernel, amy, block) == "x\ny\na\nhere\n\nb\n"
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 11, "insert": "text"})
+    with raises(ErrorCode.STALE_VERSION) as caught:
+        await kernel.call(amy, "block.edit", request)
+    assert caught.value.details["lines"] == ["here", "text"]
+
+
+async def test_line_that_was_retyped_is_another_line(
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
+) -> None:
+    block = await make("one\ntwo\n")
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "delete_count": 3})
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "one"})
+    change = {"op": "delete", "start_line": 0, "end_line": 1, "expected_text": "one"}
+    with raises(ErrorCode.STALE_VERSION):
+        await call("block.edit", block_id=block, base_version=1, operations=[change])
