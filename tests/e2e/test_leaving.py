@@ -171,7 +171,7 @@ def test_make_that_is_killed_under_a_shell_ends_the_app_and_keeps_the_message(
     terminal.wait_for("half a message")
     _, make, *started = descendants(terminal.process.pid)
     os.kill(make, signal.SIGKILL)
-    wait_until(lambda: not any(map(is_running, started)), "the app has ended")
+    wait_until(lambda: all(map(has_ended, started)), "the app has ended")
     again = machine.terminal("join")
     again.wait_for("half a message")
 
