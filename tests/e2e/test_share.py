@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import RelayThread, SharedProject, message, needs_openssh
 from tests.e2e.terminal import Terminal
-from tests.e2e.tmux import Tmux, needs_tmux
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
 
@@ -30,23 +28,15 @@ def project(tmp_path: Path) -> Iterator[SharedProject]:
     one.close()
 
 
-@pytest.fixture
-def tmux(project: SharedProject) -> Iterator[Tmux]:
-    one = Tmux(project.env)
-    yield one
-    one.close()
-
-
-@needs_tmux
-def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost(
-    project: SharedProject, tmux: Tmux
+def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
+    project: SharedProject,
 ) -> None:
     """One of the guests is far away: each key and each frame takes 50 ms."""
     recorded = numbered_recording(
         project.home / "aria.jsonl", model="aria", words=4_000, pause_ms=40
     )
     demo = ("demo", "--play", str(recorded.path), "--data", str(project.data))
-    owner = tmux.open([ANTIPHON, *demo], project.project)
+    owner = project.terminal(*demo)
     owner.wait_for(shows_words)
     project.share("--data", str(project.data))
     for name in ("bo", "cy"):
@@ -54,21 +44,18 @@ def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost
             "--keys", f"{project.key(name)}.pub", "--name", name, "--data", str(project.data)
         )
     far = RelayThread(project.port, delay=0.05)
-    bo, cy = (
-        tmux.open(project.ssh(name, port=port), project.project)
-        for name, port in (("bo", far.port), ("cy", project.port))
-    )
+    bo, cy = project.guest_terminal("bo", port=far.port), project.guest_terminal("cy")
     typing = (owner, "zebra"), (bo, "mango"), (cy, "quilt")
-    for pane, _ in typing:
-        pane.wait_for(shows_words)
-        pane.press("Up")
-        pane.wait_for("NAVIGATE")
-        pane.press("Enter")
-        pane.wait_for("EDIT")
+    for terminal, _ in typing:
+        terminal.wait_for(shows_words)
+        terminal.press("up")
+        terminal.wait_for("NAVIGATE")
+        terminal.press("enter")
+        terminal.wait_for("EDIT")
     bo.resize(120, 40)
     for letters in itertools.zip_longest(*(word for _, word in typing)):
-        for (pane, _), letter in zip(typing, letters, strict=True):
-            pane.type(letter)
+        for (terminal, _), letter in zip(typing, letters, strict=True):
+            terminal.type(letter)
 
     def content() -> str:
         (block,) = project.tool("block.list", role="model", kind="text")["blocks"]
@@ -80,42 +67,42 @@ def test_two_guests_and_the_owner_in_tmux_type_into_a_stream_and_nothing_is_lost
 
     wanted = typed("".join(word for _, word in typing))
     wait_until(lambda: typed(content()) == wanted, "every letter is there once")
-    bo.wait_for(lambda text: "EDIT" in text.splitlines()[39])
-    bo.press("Escape")
+    bo.wait_for(lambda text: "EDIT" in text.split("\n")[39])
+    bo.press("escape")
     bo.wait_for("NAVIGATE")
     bo.press("i")
     bo.wait_for("WRITE")
     bo.type("ü€👩 typed")
     bo.wait_for("ü€👩 typed")
-    bo.press("C-q")
-    bo.wait_for_end()
+    bo.press("ctrl+q")
+    assert bo.wait_for_end() == 0
+    cy.close()
+    bo.close()
     far.close()
 
 
-@needs_tmux
-def test_guests_in_tmux_are_told_how_their_connection_has_ended(
-    project: SharedProject, tmux: Tmux
-) -> None:
+def test_guests_are_told_how_their_connection_has_ended(project: SharedProject) -> None:
     project.let_in("bo")
     relay = RelayThread(project.port)
-    ports = (project.port, relay.port, project.port)
-    client, network, kernel = (
-        tmux.open(project.ssh("bo", port=port), project.project) for port in ports
-    )
-    for pane in (client, network, kernel):
-        pane.wait_for("live")
-    os.kill(client.pid, signal.SIGKILL)
-    client.wait_for_end()
-    wait_until(lambda: len(project.sessions("bo")) == 2, "the end of the first session")
-    relay.stop()
-    kernel.type("still here")
-    kernel.wait_for("still here")
-    relay.close()
-    network.wait_for_end()
-    wait_until(lambda: len(project.sessions("bo")) == 1, "the end of the second session")
-    os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
-    kernel.wait_for_end()
-    kernel.wait_for("The kernel has ended, and the shared session with it")
+    with (
+        project.guest_terminal("bo") as client,
+        project.guest_terminal("bo", port=relay.port) as network,
+        project.guest_terminal("bo") as kernel,
+    ):
+        for terminal in (client, network, kernel):
+            terminal.wait_for("live")
+        os.kill(client.process.pid, signal.SIGKILL)
+        client.wait_for_end()
+        wait_until(lambda: len(project.sessions("bo")) == 2, "the end of the first session")
+        relay.stop()
+        kernel.type("still here")
+        kernel.wait_for("still here")
+        relay.close()
+        network.wait_for_end()
+        wait_until(lambda: len(project.sessions("bo")) == 1, "the end of the second session")
+        os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
+        kernel.wait_for_end()
+        assert "The kernel has ended, and the shared session with it" in kernel.text
     wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 

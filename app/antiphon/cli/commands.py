@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from antiphon.cli import chat, inspect, keys, maintenance, models, run, transfer
+from antiphon.cli import chat, inspect, keys, maintenance, models, transfer
 from antiphon.cli.bench import bench
 from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.invite import invite
@@ -120,7 +120,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
 
 for _command in (
-    *(chat.tail, chat.send, run.run, models.models, transfer.export, transfer.import_),
+    *(chat.tail, chat.send, chat.run, models.models, transfer.export, transfer.import_),
     *(inspect.blame, inspect.history, inspect.layout, keys.keys),
     *(maintenance.backup, maintenance.restore, maintenance.doctor),
     *(maintenance.log, maintenance.trust, invite, share, bench),

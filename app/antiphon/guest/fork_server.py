@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from antiphon.guest import landlock, socket_filter
 from antiphon.guest.session import preload, run_session
-from antiphon.ssh.requests import GuestRequest, KillRequest, ProcessState
+from antiphon.ssh.guest_processes import GuestRequest, KillRequest, ProcessState
 
 _FILES: Final = 3
 """The most files that come with a request: input, output, errors."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.guest.confinement import confine
-from antiphon.ssh.requests import GuestRequest
+from antiphon.ssh.guest_processes import GuestRequest
 
 _PRELOADED: Final = (
     "antiphon.app",

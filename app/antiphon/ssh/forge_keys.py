@@ -46,9 +46,7 @@ def keys_of_user(user: str) -> list[str]:
         ) as answer:
             body = answer.read(LONGEST_ANSWER + 1)
     except HTTPError as error:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"{url} answers with {error.code}: is the name right?"
-        ) from error
+        raise _refused(f"{url} answers with {error.code}: is the name right?") from error
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise AntiphonError(
@@ -68,30 +66,24 @@ def keys_in_file(path: Path) -> list[str]:
         with path.open("rb") as file:
             body = file.read(LONGEST_ANSWER + 1)
     except OSError as error:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"{path} cannot be read: {error.strerror}."
-        ) from error
+        raise _refused(f"{path} cannot be read: {error.strerror}.") from error
     return _lines(body, str(path))
 
 
 def _lines(body: bytes, where: str) -> list[str]:
     if len(body) > LONGEST_ANSWER:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys.",
-        )
+        raise _refused(f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys.")
     lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
     keys = [line for line in lines if line and not line.startswith("#")]
     for number, line in enumerate(keys, 1):
         try:
             parse_public_key(line)
         except PublicKeyError as error:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS, f"Key {number} of {where}: {error}."
-            ) from error
+            raise _refused(f"Key {number} of {where}: {error}.") from error
     if not keys or len(keys) > KEYS_AT_ONCE:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.",
-        )
+        raise _refused(f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.")
     return keys
+
+
+def _refused(message: str) -> AntiphonError:
+    return AntiphonError(ErrorCode.INVALID_PARAMS, message)

@@ -19,9 +19,8 @@ from typing import Final
 
 import asyncssh
 
-from antiphon.ssh.guest_processes import GuestProcesses
+from antiphon.ssh.guest_processes import GuestProcesses, GuestRequest
 from antiphon.ssh.kernel_link import KernelLink, OfferedKey, OpenedSession
-from antiphon.ssh.requests import GuestRequest
 from antiphon.time_format import format_relative
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.errors import AntiphonError

@@ -44,7 +44,7 @@ class LocalReplica:
     outbox: Outbox
     """Counts what was written until it is on the kernel's disk."""
     edits: deque[PendingEdit]
-    """What was written and is not known to be there, in case it has to be written again."""
+    """Edits that are not known to be there, in case they have to be made again."""
     awareness: ClientAwareness
 
     def __init__(self, client_id: int) -> None:

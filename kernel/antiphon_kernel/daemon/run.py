@@ -26,8 +26,12 @@ from antiphon_kernel.config import (
     hide_variables,
     load_config,
 )
-from antiphon_kernel.daemon.address_file import remove_address, serve_on_last_port, write_address
-from antiphon_kernel.daemon.data_folder import hold_folder
+from antiphon_kernel.daemon.data_folder import (
+    hold_folder,
+    remove_address,
+    serve_on_last_port,
+    write_address,
+)
 from antiphon_kernel.daemon.event_loop import run
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure

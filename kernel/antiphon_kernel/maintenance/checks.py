@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.layout import read_record
 from antiphon_kernel.limits import DEFAULT_LIMITS
-from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
+from antiphon_kernel.maintenance.findings import Check, ContextReport, Report
 from antiphon_kernel.storage import (
     AUTH_FILE,
     AUTH_SCHEMA,
@@ -72,11 +73,8 @@ class TransactionReplay:
         for row in rows:
             seq, format_, principal, touched, unit, changes = row
             if seq != self.seq + 1:
-                self.report.find(
-                    Check.SEQUENCE,
-                    f"the transactions from {self.seq + 1} to {seq - 1} are missing",
-                    self.seq + 1,
-                )
+                missing = f"the transactions from {self.seq + 1} to {seq - 1} are missing"
+                self.report.find(Check.SEQUENCE, missing, self.seq + 1)
                 return False
             self.seq = seq
             self.report.transactions += 1
@@ -84,94 +82,73 @@ class TransactionReplay:
                 self.units.add(unit)
             if format_ not in READABLE_FORMATS or not isinstance(changes, bytes):
                 what = f"has the unknown format {format_!r}" if changes else "holds no bytes"
-                self.report.find(Check.TRANSACTION, f"transaction {seq} {what}", seq)
+                self._find(Check.TRANSACTION, what)
                 return False
-            if not self._apply(seq, principal, touched, changes):
+            if not self._apply(principal, touched, changes):
                 return False
         return True
 
-    def _apply(self, seq: int, principal: int, touched: str, changes: bytes) -> bool:
+    def _find(self, check: Check, what: str) -> None:
+        """Take note of something that is wrong with the last transaction."""
+        self.report.find(check, f"transaction {self.seq} {what}", self.seq)
+
+    def _apply(self, principal: int, touched: str, changes: bytes) -> bool:
         try:
             decoded = decode_update(changes)
-            self._check_base(seq, principal, decoded)
-            if seq in self.watched:
-                self.inserted[seq] = decoded.inserted()
+            self._check_base(principal, decoded)
+            if self.seq in self.watched:
+                self.inserted[self.seq] = decoded.inserted()
             changed = self.document.apply_update(changes).change.touched
         except ValueError as error:
-            self.report.find(
-                Check.TRANSACTION, f"transaction {seq} cannot be applied: {error}", seq
-            )
+            self._find(Check.TRANSACTION, f"cannot be applied: {error}")
             return False
-        self._count(seq, touched, changed)
+        self._count(touched, changed)
         return True
 
-    def _check_base(self, seq: int, principal: int, decoded: DecodedUpdate) -> None:
+    def _check_base(self, principal: int, decoded: DecodedUpdate) -> None:
         new: list[Struct] = []
         for struct in decoded.structs:
-            known = self.clocks.get(struct.client, 0)
+            known, client = self.clocks.get(struct.client, 0), struct.client
             end = struct.clock + struct.length
             if struct.clock > known:
-                self.report.find(
-                    Check.TRANSACTION,
-                    f"transaction {seq} skips from clock {known} to {struct.clock} of client"
-                    f" {struct.client}",
-                    seq,
-                )
+                what = f"skips from clock {known} to {struct.clock} of client {client}"
+                self._find(Check.TRANSACTION, what)
             if end > known:
                 new.append(struct)
-                self.clocks[struct.client] = end
-                owner = self.owners.get(struct.client, principal)
-                if owner != principal:
-                    self.report.find(
-                        Check.CLIENTS,
-                        f"transaction {seq} writes with the client id {struct.client} of"
-                        " somebody else",
-                        seq,
-                    )
+                self.clocks[client] = end
+                if self.owners.get(client, principal) != principal:
+                    what = f"writes with the client id {client} of somebody else"
+                    self._find(Check.CLIENTS, what)
         for struct in new:  # what a client repeats says nothing
             for needed in (struct.origin, struct.right_origin, struct.parent):
                 if isinstance(needed, ItemId) and needed.clock >= self.clocks.get(needed.client, 0):
-                    self.report.find(
-                        Check.TRANSACTION,
-                        f"transaction {seq} stands on an item that is not there yet",
-                        seq,
-                    )
+                    self._find(Check.TRANSACTION, "stands on an item that is not there yet")
                     return
 
     def _measure(self, number: int) -> None:
         block = self.numbers.get(number)
         for section in self.copies[number]:
-            try:
-                length = len(self.document.text(str(block), section))
-            except (KeyError, ValueError):
-                continue  # there is no such text
-            self.copied[number, section] = length
+            with suppress(KeyError, ValueError):  # there is no such text
+                self.copied[number, section] = len(self.document.text(str(block), section))
 
-    def _count(self, seq: int, touched: str, changed: Iterable[str]) -> None:
+    def _count(self, touched: str, changed: Iterable[str]) -> None:
         try:
             stated = versions_of(touched)
         except (ValueError, AttributeError):
-            self.report.find(Check.VERSIONS, f"transaction {seq} does not say what it touched", seq)
+            self._find(Check.VERSIONS, "does not say what it touched")
             return
         for number, version in stated.items():
             counted = self.versions[number] = self.versions.get(number, 0) + 1
             if counted == 1 and number in self.copies:
                 self._measure(number)
             if version != counted:
-                self.report.find(
-                    Check.VERSIONS,
-                    f"transaction {seq} made version {version} of block"
-                    f" {self.numbers.get(number, number)}, counted {counted}",
-                    seq,
-                )
+                block = self.numbers.get(number, number)
+                what = f"made version {version} of block {block}, counted {counted}"
+                self._find(Check.VERSIONS, what)
         unsaid = set(changed) - {self.numbers.get(number) for number in stated}
         if unsaid:
-            self.report.find(
-                Check.VERSIONS,
-                f"transaction {seq} touched {len(unsaid)} blocks that it does not name:"
-                f" {min(unsaid)}",
-                seq,
-            )
+            what = f"touched {len(unsaid)} blocks that it does not name: {min(unsaid)}"
+            self._find(Check.VERSIONS, what)
 
 
 def check_document(document: Document, report: ContextReport) -> None:
@@ -220,14 +197,14 @@ async def check_blobs(database: Database, report: Report) -> None:
             sound.add(hash_)
         elif hash_ not in named:
             what = f"the bytes stored as {hash_} are others, and no block names them"
-            report.findings.append(Finding(Check.BLOBS, what))
+            report.find(Check.BLOBS, what)
     for context in report.contexts:
         for hash_, block in context.blobs.items():
             if hash_ not in sound:
                 what = f"the file attached with block {block} is not there as it was"
                 context.find(Check.BLOBS, what)
     for hash_ in sorted(sound - named) if is_whole else ():
-        report.findings.append(Finding(Check.BLOBS, f"no block names the bytes of {hash_}"))
+        report.find(Check.BLOBS, f"no block names the bytes of {hash_}")
 
 
 def _check_fields(document: Document, report: ContextReport) -> None:
@@ -413,7 +390,7 @@ async def check_trigrams(database: Database, report: Report) -> None:
     try:
         await database.insert("INSERT INTO search (search) VALUES ('integrity-check')", ())
     except AntiphonError as error:
-        report.findings.append(Finding(Check.SEARCH, f"it is damaged: {error.message}"))
+        report.find(Check.SEARCH, f"it is damaged: {error.message}")
 
 
 _COUNTED = (
@@ -426,10 +403,10 @@ async def check_file(database: Database, check: Check, report: Report) -> None:
     """Check a file by the means of SQLite itself."""
     for (said,) in await database.select("PRAGMA integrity_check(20)"):
         if said != "ok":
-            report.findings.append(Finding(check, f"the database is damaged: {said}"))
+            report.find(check, f"the database is damaged: {said}")
     for table, row, parent, _ in await database.select("PRAGMA foreign_key_check"):
         what = f"row {row} of {table} refers to a row of {parent} that is not there"
-        report.findings.append(Finding(check, what))
+        report.find(check, what)
 
 
 async def check_auth(data: Path, folder: Path, journal: Database, report: Report) -> None:
@@ -441,9 +418,6 @@ async def check_auth(data: Path, folder: Path, journal: Database, report: Report
     if not (data / AUTH_FILE).exists():
         return
 
-    def find(what: str) -> None:
-        report.findings.append(Finding(Check.AUTH, what))
-
     copy = folder / AUTH_FILE
     rows = await journal.select("SELECT username, id FROM principals")
     names = {str(row[0]): str(row[1]) for row in rows}
@@ -451,7 +425,7 @@ async def check_auth(data: Path, folder: Path, journal: Database, report: Report
         await asyncio.to_thread(copy_pages, data / AUTH_FILE, copy)
         database = await Database.open(copy, AUTH_SCHEMA)
     except AntiphonError as error:
-        find(error.message)
+        report.find(Check.AUTH, error.message)
         return
     try:
         await check_file(database, Check.AUTH, report)
@@ -459,20 +433,21 @@ async def check_auth(data: Path, folder: Path, journal: Database, report: Report
         for username, principal, role in await database.select(sql):
             # Whom the journal does not know yet was being added; the next kernel goes on there.
             if names.get(username, principal) != principal:
-                find(f"{username} is not the principal that the journal knows by this name")
+                what = f"{username} is not the principal that the journal knows by this name"
+                report.find(Check.AUTH, what)
             if role not in tuple(AccessRole):
-                find(f"{username} has the unknown role {role!r}")
+                report.find(Check.AUTH, f"{username} has the unknown role {role!r}")
         owner = await journal.select("SELECT value FROM kernel WHERE key = 'owner'")
         sql = "SELECT count(*) FROM users WHERE role = ? AND username = ?"
         for (name,) in owner:
             if not (await database.select(sql, (AccessRole.OWNER, name)))[0][0]:
-                find(f"{name}, who founded the kernel, is no owner")
+                report.find(Check.AUTH, f"{name}, who founded the kernel, is no owner")
         for number, kind, allowed, uses, clients in await database.select(_COUNTED):
             if kind not in tuple(CredentialKind):
-                find(f"credential {number} has the unknown kind {kind!r}")
+                report.find(Check.AUTH, f"credential {number} has the unknown kind {kind!r}")
             if clients > uses or (allowed is not None and uses > allowed):
-                find(f"credential {number} has let in more than it was made for")
+                report.find(Check.AUTH, f"credential {number} has let in more than it was made for")
     except AntiphonError as error:
-        find(error.message)
+        report.find(Check.AUTH, error.message)
     finally:
         await database.close()

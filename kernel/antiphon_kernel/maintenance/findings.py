@@ -97,6 +97,10 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     """About the file as a whole."""
 
+    def find(self, check: Check, message: str) -> None:
+        """Take note of something about the file as a whole that does not hold."""
+        self.findings.append(Finding(check, message))
+
     def all(self) -> Iterator[Finding]:
         """Every finding."""
         yield from self.findings

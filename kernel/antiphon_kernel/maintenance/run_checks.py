@@ -24,7 +24,7 @@ from antiphon_kernel.maintenance.checks import (
     read_authors,
     read_restored,
 )
-from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
+from antiphon_kernel.maintenance.findings import Check, ContextReport, Report
 from antiphon_kernel.storage import (
     BYTES_ONLY,
     JOURNAL_FILE,
@@ -56,7 +56,7 @@ async def run_checks(data: Path) -> Report:
         try:
             database = await Database.open(copy)
         except AntiphonError as error:
-            report.findings.append(Finding(Check.FILE, error.message))
+            report.find(Check.FILE, error.message)
             return report
         try:
             await check_file(database, Check.FILE, report)
@@ -66,7 +66,7 @@ async def run_checks(data: Path) -> Report:
                 report.contexts.append(await _check_context(database, row))
             await check_blobs(database, report)
         except AntiphonError as error:
-            report.findings.append(Finding(Check.FILE, error.message))
+            report.find(Check.FILE, error.message)
         finally:
             await database.close()
         return report

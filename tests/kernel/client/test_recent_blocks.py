@@ -221,25 +221,6 @@ async def test_edits_of_recent_blocks_around_a_refused_one_arrive(
     assert replica.rejected_edits is not None and replica.rejected_edits.edits == 1
 
 
-async def test_edits_of_a_replica_whose_context_was_made_anew_are_written_down(
-    served: ServedKernel,
-    blocks: list[str],
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    keep = write_report(tmp_path / "refused")
-    replica = await served.replica(recent=RECENT, keep=keep, retry=lambda _: 0.01)
-    await served.stop()
-    await until(lambda: replica.state is ReplicaState.OFFLINE)
-    replica.document.splice(blocks[-1], 0, 4, "never sent")
-    served.move(tmp_path_factory.mktemp("another"))
-    await served.start()
-    await until(lambda: replica.state is ReplicaState.REFUSED)
-    assert replica.rejection is not None and "epoch" in replica.rejection
-    assert replica.rejected_edits is not None
-    assert "never sent" in replica.rejected_edits.file.read_text()
-
-
 async def test_new_label_comes_after_one_that_was_omitted(
     served: ServedKernel,
 ) -> None:

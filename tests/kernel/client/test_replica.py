@@ -199,19 +199,6 @@ async def test_replica_writes_into_blocks_and_drafts_are_accepted(served: Served
     assert replica.rejection is None
 
 
-async def test_replica_of_another_epoch_is_refused(
-    served: ServedKernel, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    replica = await served.replica(retry=lambda _: 0.01)
-    await served.block("hello")
-    await served.stop()
-    await until(lambda: replica.state is ReplicaState.OFFLINE)
-    served.move(tmp_path_factory.mktemp("another"))
-    await served.start()
-    await until(lambda: replica.state is ReplicaState.REFUSED)
-    assert replica.rejection is not None and "epoch" in replica.rejection
-
-
 async def test_unknown_context_is_a_refusal(served: ServedKernel) -> None:
     replica = served.start_replica(context="nowhere")
     await until(lambda: replica.state is ReplicaState.REFUSED)

@@ -22,11 +22,6 @@ async def calls(served: ServedKernel) -> AsyncIterator[ToolClient]:
     await calls.close()
 
 
-async def test_call_returns_its_result(served: ServedKernel, calls: ToolClient) -> None:
-    created = await calls.call("block.create", NEW)
-    assert created["block_id"] in (await served.context()).document
-
-
 async def test_error_comes_back_with_its_code_and_details(calls: ToolClient) -> None:
     with raises(ErrorCode.CONTEXT_NOT_FOUND) as failure:
         await calls.call("block.read", {"block_id": "nowhere.amy.1"})
@@ -64,9 +59,3 @@ async def test_tool_client_without_kernel_raises_no_kernel(
         with raises(ErrorCode.NO_KERNEL):
             await client.call("context.list", {})
     await served.start()
-
-
-async def test_name_one_acts_under(served: ServedKernel) -> None:
-    calls = ToolClient(served.locate_tcp, as_name="ben")
-    assert (await calls.call("session.whoami", {}))["username"] == "ben"
-    await calls.close()

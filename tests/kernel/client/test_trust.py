@@ -262,6 +262,16 @@ def test_address_of_the_process_that_holds_the_lock_is_believed(data: Path, stat
     assert caught.value.code is ErrorCode.NO_KERNEL
 
 
+@pytest.mark.parametrize("content", [None, "", "{", "{}", '{"pid": "x"}'])
+def test_read_address_of_unreadable_file_raises_no_kernel(data: Path, content: str | None) -> None:
+    if content is not None:
+        (data / ADDRESS_FILE).touch(0o600)
+        (data / ADDRESS_FILE).write_text(content)
+    with raises(ErrorCode.NO_KERNEL) as failure:
+        read_address(data)
+    assert str(data) in failure.value.message
+
+
 @pytest.mark.parametrize("host", ["10.0.0.9", "evil.example", "127.0.0.1.evil.example", "a@[::1]"])
 def test_address_of_another_machine_is_not_believed(data: Path, state: State, host: str) -> None:
     with hold_folder(data):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import signal
 import socket
 import stat
@@ -17,7 +15,6 @@ import pytest
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
-from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.daemon.run import owner_name
 from tests.waiting import PATIENCE, wait_until
 
@@ -41,42 +38,16 @@ def first_line(process: subprocess.Popen[str]) -> KernelAddress:
     return KernelAddress.model_validate_json(process.stdout.readline())
 
 
-async def create_block(data: Path, text: str) -> str:
-    calls = ToolClient(lambda: read_address(data))
-    try:
-        made = await calls.call(
-            "block.create", {"role": "user", "kind": "text", "content": text, "status": "done"}
-        )
-        return str(made["block_id"])
-    finally:
-        await calls.close()
-
-
-async def read_block(data: Path, block: str) -> str:
-    calls = ToolClient(lambda: read_address(data))
-    try:
-        return str((await calls.call("block.read", {"block_id": block}))["content"])
-    finally:
-        await calls.close()
-
-
-def test_kernel_process_prints_and_stores_its_address(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with kernel(data, tmp_path) as process:
-        printed = first_line(process)
-        assert printed == read_address(data)
-        assert printed.pid == process.pid
-        assert stat.S_IMODE((data / ADDRESS_FILE).stat().st_mode) == 0o600
-        assert kernel_at(data) == printed
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_kernel_process_ends_on_signal_and_removes_address(
+def test_kernel_process_stores_its_address_and_removes_it_on_a_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     data = tmp_path / "data"
     with kernel(data, tmp_path) as process:
-        first_line(process)
+        printed = first_line(process)
+        assert printed == read_address(data) == kernel_at(data)
+        assert printed.pid == process.pid
+        assert stat.S_IMODE((data / ADDRESS_FILE).stat().st_mode) == 0o600
         assert [one.pid for one in running_kernels()] == [process.pid]
         process.send_signal(number)
         assert process.wait(PATIENCE) == 0
@@ -95,20 +66,6 @@ def test_kernel_processes_started_at_once_leave_one_serving_and_named(tmp_path: 
         assert loser.stderr is not None
         assert f"process {winner.pid}" in loser.stderr.read()
         assert first_line(winner).pid == winner.pid
-
-
-def test_acknowledged_write_survives_sigkill(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with kernel(data, tmp_path) as process:
-        first_line(process)
-        block = asyncio.run(create_block(data, "on disk 👩‍👩‍👧"))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE)
-    assert kernel_at(data) is None
-    assert newest_kernel(tmp_path) is None
-    with kernel(data, tmp_path) as process:
-        first_line(process)
-        assert asyncio.run(read_block(data, block)) == "on disk 👩‍👩‍👧"
 
 
 def test_kernel_process_without_clients_ends_after_idle_time(tmp_path: Path) -> None:

@@ -119,11 +119,6 @@ async def test_place_that_cannot_be_written_to_is_named(
     assert caught.value.code is ErrorCode.STORAGE_FAILED
 
 
-async def test_backup_is_for_its_owner_alone(kernel: Kernel, data: Path, tmp_path: Path) -> None:
-    back_up(data / "journal.db", tmp_path / "backup.db")
-    assert (tmp_path / "backup.db").stat().st_mode & 0o077 == 0
-
-
 @pytest.mark.parametrize("damage", ["no database", "another database", "cut short", "newer"])
 async def test_restore_of_damaged_backup_is_rejected_and_keeps_journal(
     kernel: Kernel, data: Path, tmp_path: Path, damage: str
