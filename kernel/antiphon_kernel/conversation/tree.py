@@ -85,7 +85,10 @@ class Branch:
         end.ends.pop(self.row.id, None)
         del self.nodes[self.path.refresh(most) + 1 :]
         for one in self.messages[len(self.nodes) - 1 :]:
-            self.nodes.append(_child(self.nodes[-1], one.digest))
+            node = self.nodes[-1]
+            if one.digest not in node.children:
+                node.children[one.digest] = TreeNode(node, one.digest, node.depth + 1)
+            self.nodes.append(node.children[one.digest])
         self.nodes[-1].ends[self.row.id] = self
         _prune(end)
 
@@ -97,13 +100,6 @@ class Branch:
         end = self.nodes[-1]
         end.ends.pop(self.row.id, None)
         _prune(end)
-
-
-def _child(node: TreeNode, digest: bytes) -> TreeNode:
-    found = node.children.get(digest)
-    if found is None:
-        found = node.children[digest] = TreeNode(node, digest, node.depth + 1)
-    return found
 
 
 def _prune(node: TreeNode) -> None:

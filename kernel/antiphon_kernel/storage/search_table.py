@@ -119,11 +119,6 @@ class SearchTable:
         sql = "INSERT OR REPLACE INTO searched_contexts VALUES (?, ?)"
         await self._database.insert(sql, (context, seq))
 
-    async def clear(self) -> None:
-        """Forget everything: the next search indexes all texts anew."""
-        tables = ("search", "long_texts", "searched", "searched_contexts")
-        await self._database.write((f"DELETE FROM {table}", [()]) for table in tables)
-
     async def row_of(self, block: str) -> int | None:
         """The row of a block, indexed or not; None if the journal has no such block."""
         sql = f"SELECT (context << {_CONTEXT_BITS}) + number FROM blocks WHERE id = ?"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pydantic import Field
 
@@ -116,27 +114,7 @@ async def compact_context(call: Call, params: ContextCompactParams) -> ContextCo
     if written is None:
         await context.wait_persisted()
         return ContextCompactResult(context_version=context.seq)
-    new, block = written.summary, written.block
-    return ContextCompactResult(
-        context_version=written.seq,
-        block_id=block,
-        name=context.block_name(block),
-        path=written.path,
-        hidden=new.hidden,
-        tokens_before=new.tokens_before,
-        tokens=new.tokens,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSummary:
-    """Summary that stands in the context now."""
-
-    summary: NewSummary
-    block: str
-    path: str
-    seq: int
-    """The version of the context that it brought about."""
+    return written
 
 
 async def write_summary(
@@ -149,7 +127,7 @@ async def write_summary(
     keep_turns: int = WHOLE_TURNS,
     live: str | None = None,
     check: Callable[[], None] = lambda: None,
-) -> WrittenSummary | None:
+) -> ContextCompactResult | None:
     """Write the summary that `layout.compact` plans; None if there is nothing to win.
 
     Args:
@@ -159,9 +137,10 @@ async def write_summary(
         CompactionError: if what has to go on being read is larger than the budget.
         AntiphonError: what `Context.write` raises.
     """
-
-    limits = {"budget": budget, "reserved": reserved, "keep_turns": keep_turns, "live": live}
-    new = await _planned(context, **limits)
+    new = await _planned(
+        context,
+        partial(compact, budget=budget, reserved=reserved, keep_turns=keep_turns, live=live),
+    )
     check()
     if new is None:
         return None
@@ -172,25 +151,35 @@ async def write_summary(
     )
     path = next(item.path for item in layout_of(context).arranged().items if item.block.id == block)
     await written.saved()
-    return WrittenSummary(new, block, str(path), written.seq)
+    return ContextCompactResult(
+        context_version=written.seq,
+        block_id=block,
+        name=context.block_name(block),
+        path=str(path),
+        hidden=new.hidden,
+        tokens_before=new.tokens_before,
+        tokens=new.tokens,
+    )
 
 
-async def _planned(context: Context, **limits: Any) -> NewSummary | None:
+async def _planned(
+    context: Context, plan: Callable[[Layout, Callable[[str], int]], NewSummary | None]
+) -> NewSummary | None:
     """Return the summary for the context as it is when this returns.
 
     A long context takes a while, in which others write: then once more, at last without a break.
     """
 
-    def plan(layout: Layout) -> Callable[[], NewSummary | None]:
+    def planned(layout: Layout) -> Callable[[], NewSummary | None]:
         places = {block: place for place, block in enumerate(context.document.block_ids())}
-        return partial(compact, layout, places.__getitem__, **limits)
+        return partial(plan, layout, places.__getitem__)
 
     for _ in range(2):
         layout = await current_layout(context)
-        new = await asyncio.to_thread(plan(layout))
+        new = await asyncio.to_thread(planned(layout))
         if layout_of(context).arranged() is layout:
             return new
-    return plan(await current_layout(context))()
+    return planned(await current_layout(context))()
 
 
 def _header(context: Context, actor: Actor, block: str, new: NewSummary, now: int) -> BlockHeader:

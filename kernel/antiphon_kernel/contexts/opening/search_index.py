@@ -102,11 +102,6 @@ class SearchIndex:
         await self.wait_indexed()
         self._stopping = False
 
-    async def clear(self) -> None:
-        """Forget everything: the next search finds that all has changed."""
-        await self.stop()
-        await self._table.clear()
-
     async def row_of(self, block: str) -> int | None:
         """Return the row of a block: its place in the order of `texts`."""
         return await self._table.row_of(block)
