@@ -134,17 +134,6 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
         assert pages == blocks
 
 
-async def test_index_that_was_thrown_away_is_made_again(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make("needle")
-    for _ in range(2):
-        for _ in range(2):
-            assert await found(kernel, amy, "needle") == [block]
-            await kernel.search.wait_indexed()
-        await kernel.search.clear()
-
-
 async def test_search_index_skips_unchanged_blocks(
     kernel: Kernel, call: Caller, make: Make
 ) -> None:
