@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
-from antiphon_kernel.text.replacements import Replacement, as_splices
+from antiphon_kernel.text.splice_diff import Replacement, as_splices
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.records import TextSplice
 
@@ -55,6 +55,7 @@ class _PlannedChange:
     end: int
     lines: list[str]
     index: int
+    ends_in_newline: bool
 
 
 def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice]:
@@ -73,8 +74,7 @@ def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice
     changes = [change for change in changes if change.start < change.end or change.lines]
     if not changes:
         return []
-    ends_in_newline = _ends_in_newline(text, lines, changes, operations)
-    return as_splices(text, _pieces(text, lines, changes, ends_in_newline))
+    return as_splices(text, _pieces(text, lines, changes))
 
 
 def _checked(lines: list[str], operation: EditOperation, index: int) -> _PlannedChange:
@@ -111,7 +111,7 @@ def _checked(lines: list[str], operation: EditOperation, index: int) -> _Planned
             line_count=len(lines),
         )
     content = "" if isinstance(operation, Delete) else operation.content
-    return _PlannedChange(start, end, split_lines(content), index)
+    return _PlannedChange(start, end, split_lines(content), index, content.endswith("\n"))
 
 
 def _refuse_overlap(changes: Sequence[_PlannedChange]) -> None:
@@ -133,44 +133,8 @@ def _refuse_overlap(changes: Sequence[_PlannedChange]) -> None:
             widest = change
 
 
-def _ends_in_newline(
-    text: str,
-    lines: list[str],
-    changes: Sequence[_PlannedChange],
-    operations: Sequence[EditOperation],
-) -> bool:
-    """Whether the result ends in a newline."""
-    if text.endswith("\n"):
-        return True
-    last = changes[-1]
-    if last.end == len(lines) and not _last_line(lines, changes):
-        return True
-    if text:
-        return False
-    operation = operations[last.index]
-    return not isinstance(operation, Delete) and operation.content.endswith("\n")
-
-
-def _last_line(lines: list[str], changes: Sequence[_PlannedChange]) -> str | None:
-    """The last line of the result, when the last change reaches the end; None: no lines left."""
-    end = len(lines)
-    for change in reversed(changes):
-        if change.end != end:
-            break
-        if change.lines:
-            return change.lines[-1]
-        end = change.start
-    return lines[end - 1] if end else None
-
-
-def _pieces(
-    text: str, lines: list[str], changes: Sequence[_PlannedChange], ends_in_newline: bool
-) -> list[Replacement]:
-    """The changes in code points.
-
-    Every line is taken as ended by a newline; when the last one is not, the places behind that
-    missing newline are pulled back and the newline is added or taken away where it matters.
-    """
+def _pieces(text: str, lines: list[str], changes: Sequence[_PlannedChange]) -> list[Replacement]:
+    """The changes in code points, with every line taken as ended by a newline."""
     pieces: list[Replacement] = []
     line = offset = 0
     for change in changes:
@@ -178,34 +142,33 @@ def _pieces(
         start, offset = offset, offset + _length(lines, change.start, change.end)
         pieces.append(Replacement(start, offset, "".join(f"{one}\n" for one in change.lines)))
         line = change.end
-    if line < len(lines):
-        return pieces
-    if offset > len(text):
-        first = next(piece for piece in pieces if piece.end > len(text))
-        if first.start > len(text):
-            first.text = "\n" + first.text
-        for piece in pieces:
-            piece.start = min(piece.start, len(text))
-            piece.end = min(piece.end, len(text))
-    if not ends_in_newline:
-        _drop_last_newline(text, pieces)
+    if line == len(lines):
+        _finish(text, pieces, adds_newline=not text and changes[-1].ends_in_newline)
     return pieces
+
+
+def _finish(text: str, pieces: Sequence[Replacement], *, adds_newline: bool) -> None:
+    """Decide whether a text whose end changes has a newline there: as it had, if it had lines."""
+    at = len(pieces) - 1
+    while at and pieces[at - 1].end == pieces[at].start:
+        at -= 1
+    changing = pieces[at:]
+    if changing[0].start > len(text):
+        changing[0].text = "\n" + changing[0].text
+    for piece in changing:
+        piece.start, piece.end = min(piece.start, len(text)), min(piece.end, len(text))
+    begin = changing[0].start
+    ending = text[max(begin - 2, 0) : begin] + "".join(piece.text for piece in changing)
+    # A last line that is empty is one only by its newline.
+    is_empty = ending in ("", "\n") or ending.endswith("\n\n")
+    if text.endswith("\n") or is_empty or adds_newline:
+        return
+    shortened = next((piece for piece in reversed(changing) if piece.text), None)
+    if shortened is not None:
+        shortened.text = shortened.text[:-1]
+    else:
+        changing[0].start -= 1
 
 
 def _length(lines: list[str], start: int, end: int) -> int:
     return sum(map(len, lines[start:end])) + end - start
-
-
-def _drop_last_newline(text: str, pieces: Sequence[Replacement]) -> None:
-    """Make the result end without the newline that its last line now has."""
-    end = len(text)
-    last = pieces[-1]
-    for piece in reversed(pieces):
-        if piece.end != end:
-            break
-        last = piece
-        if piece.text:
-            piece.text = piece.text[:-1]
-            return
-        end = piece.start
-    last.start -= 1

@@ -15,6 +15,8 @@ _VALUE = {digit: value for value, digit in enumerate(DIGITS)}
 _BASE = len(DIGITS)
 _WORD = re.compile(r"[0-9A-Za-z]+")
 _ZERO = "a0"
+_HEADS = DIGITS[10:]
+"""The letters that an integer part begins with, from the lowest."""
 
 
 class NoKeyBetweenError(ValueError):
@@ -60,59 +62,43 @@ def _between(low: str | None, high: str | None) -> str:
             return high_integer
         below = _step(high_integer, -1)
         return below if below is not None else _midpoint("", high)
-    if high is None or high_integer is None:
-        above = _step(low_integer, +1)
-        if above is not None:
-            return above
-        return low_integer + _midpoint(low[len(low_integer) :], None)
-    if low_integer == high_integer:
+    if low_integer == high_integer and high is not None:
         size = len(low_integer)
         return low_integer + _midpoint(low[size:], high[size:])
     above = _step(low_integer, +1)
-    if above is not None and above < high:
+    if above is not None and (high is None or above < high):
         return above
     return low_integer + _midpoint(low[len(low_integer) :], None)
 
 
 def _integer_part(key: str) -> str | None:
     """The integer part of a key made here; None for a key of foreign shape."""
-    head = key[0]
-    if "a" <= head <= "z":
-        size = ord(head) - ord("a") + 2
-    elif "A" <= head <= "Z":
-        size = ord("Z") - ord(head) + 2
-    else:
+    if key[0] not in _HEADS:
         return None
+    size = _size(_HEADS.index(key[0]))
     if len(key) < size or (len(key) > size and key.endswith("0")):
         return None
     return key[:size]
 
 
+def _size(head: int) -> int:
+    """The length of an integer part: two at zero, one more for each letter on either side."""
+    return max(27 - head, head - 24)
+
+
 def _step(integer: str, by: int) -> str | None:
     """The integer part one up or down; None at the end of the range."""
-    head, digits = integer[0], list(integer[1:])
+    digits = list(integer[1:])
     for at in range(len(digits) - 1, -1, -1):
         value = _VALUE[digits[at]] + by
         if 0 <= value < _BASE:
             digits[at] = DIGITS[value]
-            return head + "".join(digits)
+            return integer[0] + "".join(digits)
         digits[at] = DIGITS[0] if by > 0 else DIGITS[-1]
-    if by > 0:
-        if head == "z":
-            return None
-        if head == "Z":
-            return _ZERO
-        new = chr(ord(head) + 1)
-    else:
-        if head == "A":
-            return None
-        if head == "a":
-            return "Z" + DIGITS[-1]
-        new = chr(ord(head) - 1)
-    grows = (new > "a") if by > 0 and new >= "a" else (by < 0 and new < "Z")
-    fill = DIGITS[0] if by > 0 else DIGITS[-1]
-    size = len(digits) + 1 if grows else len(digits) - 1
-    return new + fill * size
+    head = _HEADS.index(integer[0]) + by
+    if not 0 <= head < len(_HEADS):
+        return None
+    return _HEADS[head] + (DIGITS[0] if by > 0 else DIGITS[-1]) * (_size(head) - 1)
 
 
 def _midpoint(low: str, high: str | None) -> str:

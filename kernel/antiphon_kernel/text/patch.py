@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Final
 
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.text.replacements import Replacement, as_splices
+from antiphon_kernel.text.splice_diff import Replacement, as_splices
 from antiphon_kernel.text.unified_diff import Hunk, HunkLine, MalformedPatch, parse_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
@@ -89,16 +90,12 @@ class _Haystack:
         self.text = text
         self.line_count = line_count(text)
         self._searches = _SEARCHED // (len(text) + 1)
-        self._starts: list[int] | None = None
 
-    @property
+    @cached_property
     def starts(self) -> list[int]:
         """The offset of each line, and the end."""
-        if self._starts is None:
-            lengths = (len(line) + 1 for line in self.text.split("\n"))
-            self._starts = [0, *accumulate(lengths)][: self.line_count]
-            self._starts.append(len(self.text))
-        return self._starts
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        return [*[0, *accumulate(lengths)][: self.line_count], len(self.text)]
 
     def lines(self, start: int, count: int) -> list[str]:
         """Lines with their newlines, fewer at the end of the text."""

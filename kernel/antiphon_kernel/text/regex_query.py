@@ -20,7 +20,7 @@ from typing import Final
 
 import regex
 
-from antiphon_kernel.text.query import check_one_line, line_end
+from antiphon_kernel.text.search import check_one_line, line_end
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
 

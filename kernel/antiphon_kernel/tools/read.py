@@ -16,9 +16,8 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Candidate, SearchFilter
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
-from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
-from antiphon_kernel.text.search import Found, Match, search_text
+from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, search_text
 from antiphon_kernel.tools._common import block_in, check_text, check_version
 from antiphon_kernel.types.clock import iso_time_if
 from antiphon_kernel.types.enums import BlockKind, Role, Status

@@ -143,20 +143,6 @@ def test_final_newline_follows_the_rules(text: str, operation: EditOperation, re
     assert edited(text, operation) == result
 
 
-def test_inserts_at_one_line_apply_in_the_order_given() -> None:
-    assert edited("z\n", Insert(0, "a"), Insert(0, "b"), Replace(0, 0, "c")) == "a\nb\nc\nz\n"
-    assert edited("", Insert(0, "a\n"), Insert(0, "b")) == "a\nb"
-
-
-def test_line_numbers_refer_to_the_text_before_the_batch() -> None:
-    assert edited("a\nb\nc\n", Delete(0, 1), Replace(2, 3, "C"), Insert(2, "x")) == "b\nx\nC\n"
-
-
-def test_insert_at_the_edge_of_a_range_stays_outside_of_it() -> None:
-    operations = (Replace(1, 2, "B"), Insert(1, "above"), Insert(2, "below"))
-    assert edited("a\nb\nc", *operations) == "a\nabove\nB\nbelow\nc"
-
-
 def test_edit_plan_touches_changed_characters_only() -> None:
     text = "one two three\nfour\n"
     assert plan_edit(text, [Replace(0, 1, "one 2 three")]) == [TextSplice(4, 3, "2")]
