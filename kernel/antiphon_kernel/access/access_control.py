@@ -193,7 +193,7 @@ class AccessControl:
         self._sessions.dismiss(dismissal, lambda one: one is actor)
 
     def _watch_expiry(self, actor: Actor, credential: int) -> None:
-        expires = self._invitations.credential(credential).expires
+        expires = self._invitations.credentials[credential].expires
         soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
         if soon or (expires is not None and self._expiry is None):
             self.end_expired()
@@ -254,7 +254,7 @@ class AccessControl:
         now, due = self._clock.now_ms(), _LOOK_AGAIN_MS
         watched = False
         for number in self._sessions.credentials():
-            credential = self._invitations.credential(number)
+            credential = self._invitations.credentials[number]
             expires = credential.expires
             if expires is None:
                 continue

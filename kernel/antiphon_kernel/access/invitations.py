@@ -78,24 +78,25 @@ class Invitations:
         self._members = members
         self._most_clients = most_clients
         self._clock = clock
-        self._credentials: dict[int, Credential] = {}
+        self.credentials: dict[int, Credential] = {}
+        """Every invitation and every key as it is now, by number."""
         self._clients: dict[tuple[int, str], Client] = {}
         self._counting = asyncio.Lock()
 
     async def load(self) -> None:
         """Read what is stored."""
         for credential in await self._members.auth.records(Credential):
-            self._credentials[credential.number] = credential
+            self.credentials[credential.number] = credential
         for client in await self._members.auth.records(Client):
             self._clients[client.credential, client.secret] = client
 
     def all(self) -> list[Credential]:
         """Every invitation that was ever made, oldest first."""
-        return [one for one in self._credentials.values() if one.kind is CredentialKind.TOKEN]
+        return [one for one in self.credentials.values() if one.kind is CredentialKind.TOKEN]
 
     def ssh_keys(self) -> list[Credential]:
         """Every SSH key that ever let somebody in, oldest first."""
-        return [one for one in self._credentials.values() if one.kind is CredentialKind.SSH_KEY]
+        return [one for one in self.credentials.values() if one.kind is CredentialKind.SSH_KEY]
 
     def key(self, fingerprint: str) -> Credential | None:
         """Return the SSH key of a fingerprint, whether it is good or not."""
@@ -123,7 +124,7 @@ class Invitations:
             )
         credential = replace(known, user=user, created=now, expires=expires, revoked=None)
         await self._members.auth.change(credential, "user", "created", "expires", "revoked")
-        self._credentials[credential.number] = credential
+        self.credentials[credential.number] = credential
 
     async def _add(
         self,
@@ -149,7 +150,7 @@ class Invitations:
                 uses=0,
             )
         )
-        self._credentials[credential.number] = credential
+        self.credentials[credential.number] = credential
         return credential
 
     def check_key(self, fingerprint: str) -> Credential:
@@ -224,25 +225,21 @@ class Invitations:
     async def revoke(self, numbers: Iterable[int]) -> list[int]:
         """Nobody comes in with these any more; which of them were good until now."""
         numbers, now = list(numbers), self._clock.now_ms()
-        revoked = [number for number in numbers if self._credentials[number].revoked is None]
+        revoked = [number for number in numbers if self.credentials[number].revoked is None]
         for number in revoked:
-            self._credentials[number] = replace(self._credentials[number], revoked=now)
+            self.credentials[number] = replace(self.credentials[number], revoked=now)
         # All of them: an earlier attempt may have failed at the disk.
         await run_uninterrupted(self._store_revoked(numbers))
         return revoked
 
     async def _store_revoked(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            await self._members.auth.change(self._credentials[number], "revoked")
-
-    def credential(self, number: int) -> Credential:
-        """Return an invitation or a key as it is now."""
-        return self._credentials[number]
+            await self._members.auth.change(self.credentials[number], "revoked")
 
     def of(self, principal: Principal) -> list[int]:
         """Numbers of the invitations that a principal came or could come in with."""
         user = self._members.user(principal).number
-        own = {one.number for one in self._credentials.values() if one.user == user}
+        own = {one.number for one in self.credentials.values() if one.user == user}
         own |= {one.credential for one in self._clients.values() if one.user == user}
         return sorted(own)
 
@@ -267,7 +264,7 @@ class Invitations:
 
     def _is_usable(self, fingerprint: str) -> Credential:
         found = None
-        for credential in self._credentials.values():
+        for credential in self.credentials.values():
             # All of them, so that the time says nothing about how near a guess was.
             is_it = hmac.compare_digest(credential.fingerprint, fingerprint)
             if is_it and credential.kind is CredentialKind.TOKEN:
@@ -281,7 +278,7 @@ class Invitations:
 
     def check_usable(self, number: int) -> None:
         """Raise AuthenticationError if a credential was revoked or has expired."""
-        found = self._credentials[number]
+        found = self.credentials[number]
         if found.revoked is not None:
             what, at = _WORDS[found.kind], iso_time(found.revoked)
             raise AuthenticationError(
@@ -292,7 +289,7 @@ class Invitations:
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
         """One more client uses the invitation."""
-        credential = self._credentials[number]
+        credential = self.credentials[number]
         hashed = fingerprint_of(secret) if secret is not None else None
         if hashed is not None and (known := self._clients.get((number, hashed))) is not None:
             return self._members.of_user(known.user), credential
@@ -308,8 +305,8 @@ class Invitations:
         if not credential.named and hashed is not None and credential.user in named_after:
             principal = await self._members.create_guest(GUEST, self._members.role_of(first))
         # As it is now: it may have been revoked meanwhile.
-        credential = self._credentials[number]
-        credential = self._credentials[number] = replace(credential, uses=credential.uses + 1)
+        credential = self.credentials[number]
+        credential = self.credentials[number] = replace(credential, uses=credential.uses + 1)
         client = None
         if hashed is not None:
             user = self._members.user(principal).number

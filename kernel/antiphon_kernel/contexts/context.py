@@ -221,10 +221,6 @@ class Context:
     def label(self) -> str:
         return self.row.label
 
-    @property
-    def epoch(self) -> str:
-        return self.row.epoch
-
     def reading(self, make: Callable[[Document], R]) -> R:
         """Return what `make` makes of the document, once for each document that the context has.
 
@@ -276,11 +272,6 @@ class Context:
         """Return whether nothing is on its way into it."""
         is_on_disk = self._last is None or self._last.done()
         return is_on_disk and self.appends.is_empty and self.in_flight.is_empty
-
-    @property
-    def is_quiet(self) -> bool:
-        """Return whether nothing is on its way into it, and nobody is present in it."""
-        return self.is_settled and not self.presence.states()
 
     def close(self, reason: AntiphonError) -> None:
         """Let go of the document; what was handed to the journal is still written.

@@ -24,6 +24,7 @@ class WriterPresence:
         self._timer: asyncio.TimerHandle | None = None
         self._shown_at = float("-inf")
         member = context.ensure_member(actor)
+        self.username = member.username
         self._state = PresenceState(
             principal=member.principal,
             username=member.username,
@@ -33,10 +34,6 @@ class WriterPresence:
             role=actor.role,
         )
         self._unwatch = context.document.watch(self._changed)
-
-    @property
-    def username(self) -> str:
-        return self._state.username
 
     def wait_at(self, block: str | None) -> None:
         """The turn is queued; `block` is what it will answer."""

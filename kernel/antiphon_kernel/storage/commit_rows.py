@@ -73,24 +73,14 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
 
     Its sessions are in the journal, or in a statement before these.
     """
-    if any(one.seq == 1 or one.restated for one in group):
-        yield from _contexts(group, principals)
+    yield from _contexts(group, principals)
     yield (
         f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
         [_op(one, principals) for one in group],
     )
     yield _blocks(group)
     yield from _undo(group, principals)
-    rare = [one for one in group if _has_more(one)]
-    if rare:
-        yield from _rare_rows(rare, principals)
-
-
-def _has_more(one: Commit) -> bool:
-    """Return whether a commit stores anything that few commits have."""
-    return bool(
-        one.clients or one.blobs or one.revivals or one.inherited or one.snapshot is not None
-    )
+    yield from _rare_rows(group, principals)
 
 
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
@@ -122,7 +112,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
                 text.block,
                 text.section or "",
                 RECORD_FORMAT,
-                json.dumps(list(map(astuple, text.runs))),
+                json.dumps(text.runs),
             )
             for one in group
             for text in one.inherited

@@ -150,22 +150,20 @@ class Journal(JournalReader):
             CorruptContextError: if a transaction is missing or its record cannot be read.
             AntiphonError: storage_failed.
         """
-        updates, touched = await self.updates(context, after)
+        updates = await self.updates(context, after)
         sql = (
             "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
             " ORDER BY number"
         )
         rows = await self._database.select(sql, (context.number, omitted))
-        blocks = tuple(BlockRow(*row) for row in rows)
         return StoredContext(
             context,
             after + len(updates),
             tuple(updates),
-            blocks,
+            tuple(BlockRow(*row) for row in rows),
             await self.undo(context),
             await self.clients(context),
             self._generations.get(context.number, 0),
-            frozenset(block.id for block in blocks if block.number in touched),
         )
 
     # Commits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -154,26 +153,29 @@ class JournalReader:
             hole = 1 if first != 1 else (await self._database.select(sql, everything))[0][0]
             raise CorruptContextError(context, f"transaction {hole} is missing", hole)
         if not READABLE_FORMATS.issuperset(formats):
-            sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
-            _checked(context, 0, await self._database.select(sql, everything))
+            await self.updates(context, 0)
         return int(last)
 
-    async def updates(self, context: ContextRow, after: int) -> tuple[list[bytes], frozenset[int]]:
-        """The bytes of every transaction behind `after`, and the numbers of the touched blocks.
-
-        The first of them has `seq` after + 1.
-
-        """
-        sql = (
-            f"SELECT seq, format, {BYTES_ONLY}, touched FROM ops"
-            " WHERE id BETWEEN ? AND ? ORDER BY id"
-        )
+    async def updates(self, context: ContextRow, after: int) -> list[bytes]:
+        """The bytes of every transaction behind `after`; the first has `seq` after + 1."""
+        sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, behind)
-        updates = _checked(context, after, rows)
-        return updates, frozenset(
-            number for seq, *_, touched in rows for number in _versions(context, seq, touched)
-        )
+        found: list[bytes] = []
+        for seq, format_, changes in await self._database.select(sql, behind):
+            expected = after + len(found) + 1
+            if seq != expected:
+                raise CorruptContextError(context, f"transaction {expected} is missing", expected)
+            if format_ not in READABLE_FORMATS:
+                raise CorruptContextError(
+                    context,
+                    f"its record has the format {format_!r}, this antiphon reads"
+                    f" {', '.join(map(str, sorted(READABLE_FORMATS)))}",
+                    seq,
+                )
+            if not isinstance(changes, bytes):
+                raise CorruptContextError(context, "its record holds no bytes", seq)
+            found.append(changes)
+        return found
 
     async def ops(
         self,
@@ -332,23 +334,6 @@ def _versions(context: ContextRow, seq: int, touched: str) -> dict[int, int]:
 
 def _unreadable(context: ContextRow, seq: int, error: Exception) -> CorruptContextError:
     return CorruptContextError(context, f"its record cannot be read ({error})", seq)
-
-
-def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> list[bytes]:
-    """Return the third column of rows (seq, format, changes, ...), if all can be read."""
-    for expected, (seq, format_, changes, *_) in enumerate(rows, after + 1):
-        if seq != expected:
-            raise CorruptContextError(context, f"transaction {expected} is missing", expected)
-        if format_ not in READABLE_FORMATS:
-            raise CorruptContextError(
-                context,
-                f"its record has the format {format_!r}, this antiphon reads"
-                f" {', '.join(map(str, sorted(READABLE_FORMATS)))}",
-                seq,
-            )
-        if not isinstance(changes, bytes):
-            raise CorruptContextError(context, "its record holds no bytes", seq)
-    return [row[2] for row in rows]
 
 
 def _kind(stored: str) -> PrincipalKind:

@@ -90,8 +90,7 @@ class UndoRow(NamedTuple):
         return UndoKey(self.unit, self.block)
 
 
-@dataclass(frozen=True, slots=True)
-class InheritedRun:
+class InheritedRun(NamedTuple):
     """Code points from `start` to `end` of a copied text, and who wrote them in the original."""
 
     start: int
@@ -272,8 +271,6 @@ class StoredContext:
     """CRDT client id to the principal that writes with it."""
     generation: int = 0
     """The generation of commits that are built on this."""
-    touched: frozenset[str] = frozenset()
-    """Ids of the blocks that `updates` changed."""
     item_index: bytes = b""
     """The index of the items of what was before `updates`; empty if none was kept."""
     cut: Cut | None = None

@@ -131,7 +131,7 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
 def _described(result: type[R], call: Call, row: ContextRow, version: int, **fields: Any) -> R:
     """Return what a result says of a context, and its further fields."""
     kernel, origin = call.kernel, row.origin
-    damage = kernel.quarantine.reason(row.id)
+    damage = kernel.quarantine.damaged.get(row.id)
     creator = kernel.members.find(row.creator) if row.creator is not None else None
     source = kernel.contexts.of_number(origin.source) if origin is not None else None
     return result(

@@ -334,7 +334,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     changes = await kernel.search.changes()
     after = 0
     if params.after_block is not None:
-        row = await kernel.search.row_of((await call.block(params.after_block))[1])
+        row = await kernel.search.table.row_of((await call.block(params.after_block))[1])
         assert row is not None, "what is in a document and flushed is in the journal"
         after = row
     kinds = [str(kind) for kind in params.kinds]

@@ -71,7 +71,7 @@ async def test_earlier_blocks_come_when_asked_for(
     await replica.read_earlier(ALL)
     await until(lambda: not replica.omitted)
     await matches(served, replica)
-    assert replica.document.epoch == (await served.context()).epoch
+    assert replica.document.epoch == (await served.context()).row.epoch
 
 
 @pytest.mark.parametrize(

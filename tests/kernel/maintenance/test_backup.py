@@ -77,7 +77,7 @@ async def test_restore_yields_equal_documents_and_rejects_older_replicas(
     blame = (await call("block.blame", block_id=block))["runs"]
     await call("block.splice", block_id=block, offset=0, insert="later ")
     replica = (await kernel.context()).document.state_vector()
-    epoch = (await kernel.context()).epoch
+    epoch = (await kernel.context()).row.epoch
     await kernel.close()
 
     done = await restore(backup, data, SystemClock())
@@ -87,7 +87,7 @@ async def test_restore_yields_equal_documents_and_rejects_older_replicas(
     context = await again.context()
     assert contents(context.document) == before
     assert again.id == kernel.id
-    assert context.epoch == context.document.epoch != epoch
+    assert context.row.epoch == context.document.epoch != epoch
     assert context.document.genesis_client not in decode_state_vector(replica)
     amy_again = again.open_session(again.owner, "test")
     assert (await again.call(amy_again, "block.blame", {"block_id": block}))["runs"] == blame

@@ -209,7 +209,7 @@ class OpenContexts:
         been written from one call to the next: that takes milliseconds in which nobody is served.
         """
         has_freed = [
-            await self._close_all_idle(),
+            *[await self._close_idle(one) for one in self._idle()],
             *[await self._leave_out_oldest(one) for one in tuple(self._open.values())],
             *(one.take_freed() for one in self._open.values()),
         ]
@@ -218,16 +218,6 @@ class OpenContexts:
         if self._has_freed and self._written.items() <= before.items():
             self._has_freed = False
             return_free_memory()
-
-    async def _close_all_idle(self) -> bool:
-        has_closed = False
-        for context in self._idle():
-            try:
-                has_closed |= await self._close_idle(context)
-            except Exception:  # noqa: BLE001  whatever it is, the context is as it was
-                _log.exception("context %s stays open: closing it failed", context.label)
-                context.users.touch()
-        return has_closed
 
     def _idle(self) -> list[Context]:
         limits, used_at = self._limits, self._used_at()
@@ -254,19 +244,24 @@ class OpenContexts:
         if not self._is_closable(context):
             return False
         before = self._used_at()[context.id], context.seq
-        if not await self._snapshots[context.id].write_last():
-            _log.error("context %s stays open: not all of it could be stored", context.label)
+        try:
+            if not await self._snapshots[context.id].write_last():
+                _log.error("context %s stays open: not all of it could be stored", context.label)
+                context.users.touch()
+                return False
+            # From here on nothing may come between.
+            is_unused = self._is_closable(context) and before[0] < inf
+            if not is_unused or (self._used_at()[context.id], context.seq) != before:
+                return False
+            del self._open[context.id]
+            self._snapshots.pop(context.id).cancel()
+            self.closed.notify(context)
+            context.close(_closed_idle(context))
+            return True
+        except Exception:  # noqa: BLE001  whatever it is, the context is as it was
+            _log.exception("context %s stays open: closing it failed", context.label)
             context.users.touch()
             return False
-        # From here on nothing may come between.
-        is_unused = self._is_closable(context) and before[0] < inf
-        if not is_unused or (self._used_at()[context.id], context.seq) != before:
-            return False
-        del self._open[context.id]
-        self._snapshots.pop(context.id).cancel()
-        self.closed.notify(context)
-        context.close(_closed_idle(context))
-        return True
 
     async def _leave_out_oldest(self, context: Context) -> bool:
         """Hold the last blocks of a long context only, if others have not been needed for long."""
@@ -295,22 +290,17 @@ class OpenContexts:
         replicas, users, limits = context.replicas(), context.users, self._limits
         is_long = context.block_count > 2 * limits.recent_blocks and not context.is_partial
         is_idle = self._clock.monotonic() - users.used_at >= limits.whole_context_seconds
-        return (
-            is_long
-            and is_idle
-            and len(replicas) == users.count
-            and min(replicas, default=0) > 0
-            and self._open.get(context.id) is context
-            and not self._is_ending
-            and context.journal.is_writable
-            and context.is_settled
-            and not self._writers.has_writers(context)
-        )
+        is_shown_only = len(replicas) == users.count and min(replicas, default=0) > 0
+        return is_long and is_idle and is_shown_only and self._is_settled(context)
 
     def _is_closable(self, context: Context) -> bool:
+        return self._is_settled(context) and not context.presence.states()
+
+    def _is_settled(self, context: Context) -> bool:
+        """Return whether an open context can be stored, and nothing is on its way into it."""
         is_open = self._open.get(context.id) is context and not self._is_ending
-        is_quiet = is_open and context.journal.is_writable and context.is_quiet
-        return is_quiet and not self._writers.has_writers(context)
+        is_settled = is_open and context.journal.is_writable and context.is_settled
+        return is_settled and not self._writers.has_writers(context)
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk."""

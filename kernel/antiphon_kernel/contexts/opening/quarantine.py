@@ -22,24 +22,19 @@ class Quarantine:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._damaged: dict[ContextId, CorruptContextError] = {}
+        self.damaged: dict[ContextId, CorruptContextError] = {}
         self._survey: asyncio.Task[None] | None = None
-
-    def reason(self, context: ContextId) -> CorruptContextError | None:
-        """Return the error of a damaged context; None if no damage is known."""
-        return self._damaged.get(context)
 
     def raise_if_quarantined(self, context: ContextId) -> None:
         """Raises CorruptContextError if it is known to be damaged."""
-        known = self._damaged.get(context)
-        if known is not None:
-            raise known
+        if context in self.damaged:
+            raise self.damaged[context]
 
     def add(self, context: ContextId, error: CorruptContextError) -> None:
         """From now on the context is not opened any more."""
-        if context not in self._damaged:
+        if context not in self.damaged:
             _log.error("quarantined: %s", error)
-        self._damaged[context] = error
+        self.damaged[context] = error
 
     def scan(self, rows: Iterable[ContextRow]) -> None:
         """Begin to look, in the background, whether the records of these contexts are complete."""

@@ -60,7 +60,7 @@ class SearchIndex:
         rows: Callable[[], Sequence[ContextRow]],
         open_context: Callable[[str], Awaitable[Context]],
     ) -> None:
-        self._table = table
+        self.table = table
         self._rows = rows
         self._open_context = open_context
         self._indexing: asyncio.Task[None] | None = None
@@ -71,7 +71,7 @@ class SearchIndex:
         blocks: list[_ChangedBlocks] = []
         unreadable: list[str] = []
         opened: list[ContextRow] = []
-        behind = await self._table.stale_contexts()
+        behind = await self.table.stale_contexts()
         for row in self._rows():
             if row.number not in behind:
                 continue
@@ -84,7 +84,7 @@ class SearchIndex:
             opened.append(row)
             blocks += [
                 _ChangedBlocks(row_number(row.number, number), block, context)
-                for number, block in await self._table.changed(row.number)
+                for number, block in await self.table.changed(row.number)
             ]
         if opened and self._indexing is None:
             self._indexing = asyncio.create_task(self._index_all(opened), name="search index")
@@ -102,22 +102,18 @@ class SearchIndex:
         await self.wait_indexed()
         self._stopping = False
 
-    async def row_of(self, block: str) -> int | None:
-        """Return the row of a block: its place in the order of `texts`."""
-        return await self._table.row_of(block)
-
     async def texts(
         self, wanted: SearchFilter, after: int, changes: SearchChanges
     ) -> AsyncIterator[list[tuple[Candidate, str]]]:
         """The blocks behind row `after` that have what is wanted, in order of creation."""
         changed = {one.row: one for one in changes.blocks if one.row > after}
         while True:
-            found = await self._table.candidates(wanted, after, _BLOCKS)
+            found = await self.table.candidates(wanted, after, _BLOCKS)
             last = found[-1].row if len(found) == _BLOCKS else None
             indexed = {one.row: one for one in found if one.row not in changed}
             due = [row for row in changed if row > after and (last is None or row <= last)]
             for rows in _portions(sorted([*indexed, *due]), indexed):
-                stored = await self._table.texts([row for row in rows if row in indexed])
+                stored = await self.table.texts([row for row in rows if row in indexed])
                 read = {row: _read(changed[row], wanted) for row in rows if row in changed}
                 for context in {changed[row].context for row in rows if row in changed}:
                     await context.wait_persisted()
@@ -139,7 +135,7 @@ class SearchIndex:
         await context.wait_persisted()
         waiting: list[Indexed] = []
         size = 0
-        for number, block in await self._table.changed(row.number):
+        for number, block in await self.table.changed(row.number):
             header, text = context.document.header(block), render(context.document, block)
             version, kind = context.blocks.version(block), str(header.kind)
             waiting.append(Indexed(row.number, number, version, kind, header.path, text))
@@ -150,11 +146,11 @@ class SearchIndex:
                 if self._stopping:
                     return
         await self._store(context, waiting)
-        await self._table.mark_indexed(row.number, seq)
+        await self.table.mark_indexed(row.number, seq)
 
     async def _store(self, context: Context, texts: Sequence[Indexed]) -> None:
         await context.wait_persisted()  # a version that is lost in a failing commit is given again
-        await self._table.store(texts)
+        await self.table.store(texts)
 
     def _indexed(self, task: asyncio.Task[None]) -> None:
         self._indexing = None
