@@ -186,7 +186,7 @@ class Terminal:
     def disconnect(self) -> None:
         """Close the terminal as a window is closed: its leader is signalled, reading it ends."""
         os.close(self._woken)
-        self._reader.join(10)
+        self._reader.join(PATIENCE)
         os.close(self._master)
         self._master = -1
 
@@ -194,8 +194,8 @@ class Terminal:
         """End whatever still runs in this terminal."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
-        self._reader.join(10)
+        self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
         if self._master >= 0:
             os.close(self._master)
             os.close(self._woken)

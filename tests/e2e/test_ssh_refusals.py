@@ -22,6 +22,7 @@ from antiphon.ssh.kernel_link import KernelLink
 from antiphon.ssh.server import listen
 from tests.e2e.sharing import KEYGEN, NO_CHECKS, SSH, needs_openssh
 from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import PATIENCE
 
 pytestmark = needs_openssh
 
@@ -75,7 +76,7 @@ async def port(tmp_path: Path, served: ServedKernel) -> AsyncIterator[int]:
     acceptor = await listen(context, key, "127.0.0.1", 0)
     yield acceptor.get_port()
     acceptor.close()
-    await asyncio.wait_for(acceptor.wait_closed(), 5)
+    await asyncio.wait_for(acceptor.wait_closed(), PATIENCE)
     await link.close()
     os.close(log)
 

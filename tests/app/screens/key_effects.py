@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingsMap
 from tests.app.opened import Opened
 from tests.app.rows import terminal_rows
 
-LOOKS: Final = 500
-"""How often an effect is looked for: for five seconds, longer where others use the machine."""
+LOOKS: Final = 2_000
+"""How often an effect is looked for: for twenty seconds, longer where others use the machine."""
 
 _LOOK_SECONDS: Final = 0.01
 

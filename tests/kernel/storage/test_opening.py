@@ -16,6 +16,7 @@ from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
+from tests.waiting import PATIENCE
 
 
 async def refusal(path: Path) -> AntiphonError:
@@ -24,7 +25,7 @@ async def refusal(path: Path) -> AntiphonError:
     with pytest.raises(AntiphonError) as caught:
         await Kernel.open(path.parent, path.parent, registry=Registry(()), owner="amy")
     for thread in set(threading.enumerate()) - before:
-        thread.join(timeout=5)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert caught.value.code is ErrorCode.STORAGE_FAILED
     return caught.value
