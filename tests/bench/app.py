@@ -22,12 +22,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.bench.app_frames import measure_frames
-from tests.bench.app_history import measure_history
+from tests.bench.drawing import measure_frames, measure_history, measure_plain_list
 from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.filled import filled
 from tests.bench.opening import FIRST, LAST, TEXT, measure_opening
-from tests.bench.plain_list import measure_plain_list
 from tests.bench.pty_process import PtyProcess
 from tests.processes import cpu_seconds
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from antiphon_kernel.layout.compaction import (
@@ -104,43 +104,33 @@ class SummaryRecord:
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the metadata of the block."""
-        said: dict[str, Any] = {
-            "type": SUMMARY_TYPE,
-            "turns": list(self.turns),
-            "begin": self.begin,
-            "end": self.end,
-        }
-        for name, values in (("files", self.files), ("commands", self.commands)):
-            if values:
-                said[name] = list(values)
-        if self.previous is not None:
-            said["previous"] = self.previous
-        return said
+        said = {"type": SUMMARY_TYPE, **asdict(self)}
+        for name in ("files", "commands", "previous"):
+            if not said[name]:
+                del said[name]
+        return {name: list(one) if isinstance(one, tuple) else one for name, one in said.items()}
+
+
+_RECORD_LISTS: Final = ("turns", "files", "commands")
 
 
 def read_record(metadata: Mapping[str, Any]) -> SummaryRecord | None:
     """Return the record in a block's metadata; None if it holds none that can be read."""
-    said = {name: metadata.get(name) for name in ("begin", "end")}
-    lists = {name: metadata.get(name, []) for name in ("turns", "files", "commands")}
-    previous = metadata.get("previous")
+    lists = {name: metadata.get(name, []) for name in _RECORD_LISTS}
+    begin, end, previous = (metadata.get(name) for name in ("begin", "end", "previous"))
     if (
         metadata.get("type") != SUMMARY_TYPE
-        or not all(isinstance(value, str) for value in said.values())
+        or not isinstance(begin, str)
+        or not isinstance(end, str)
+        or not isinstance(previous, str | None)
         or not all(
             isinstance(values, list) and all(isinstance(value, str) for value in values)
             for values in lists.values()
         )
-        or not isinstance(previous, str | None)
     ):
         return None
-    return SummaryRecord(
-        turns=tuple(lists["turns"]),
-        begin=str(said["begin"]),
-        end=str(said["end"]),
-        files=tuple(lists["files"]),
-        commands=tuple(lists["commands"]),
-        previous=previous,
-    )
+    named = {name: tuple(values) for name, values in lists.items()}
+    return SummaryRecord(begin=begin, end=end, previous=previous, **named)
 
 
 def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dict[str, Any]:

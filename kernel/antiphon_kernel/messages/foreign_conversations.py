@@ -59,7 +59,7 @@ Part: TypeAlias = tuple[ContentBlock, dict[str, Any]]
 """A content block, and the fields that have no place in it."""
 
 _DATA_URL: Final = re.compile(r"data:([^,]*);base64,(.*)", re.DOTALL)
-_DATA_URLS: Final = {"image_url": "url", "file": "file_data"}
+DATA_URLS: Final = {"image_url": "url", "file": "file_data"}
 """Field in which the URL stands, in the object of each of these parts."""
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -410,7 +410,7 @@ class PartReader:
 
     def read_data_url(self, fields: Fields) -> Part | None:
         kind = fields["type"]
-        name, file = _DATA_URLS[kind], fields.get(kind)
+        name, file = DATA_URLS[kind], fields.get(kind)
         if not isinstance(file, Mapping) or not (data := _DATA_URL.fullmatch(_text(file, name))):
             return None
         rest = without(file, name)
@@ -456,7 +456,7 @@ _READERS: Final[Mapping[str, Callable[[PartReader, Fields], Part | None]]] = {
     "output_text": PartReader.read_text,
     "tool_use": PartReader.read_tool_use,
     "thinking": PartReader.read_thinking,
-    **dict.fromkeys(_DATA_URLS, PartReader.read_data_url),
+    **dict.fromkeys(DATA_URLS, PartReader.read_data_url),
     "image": PartReader.read_source,
     "document": PartReader.read_source,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from antiphon_kernel.messages.errors import MessageError
 from antiphon_kernel.messages.foreign_conversations import (
+    DATA_URLS,
     STATED_TYPE,
     ForeignMessageReader,
     ImportedMessage,
@@ -32,7 +33,7 @@ from antiphon_kernel.messages.message import (
     ToolUse,
     UnknownBlock,
 )
-from antiphon_kernel.messages.normal_form import dump_block
+from antiphon_kernel.messages.normal_form import dump_block, dump_message
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.media_types import PLAIN_TEXT
 
@@ -130,12 +131,7 @@ def _frame(one: ImportedMessage) -> _Json:
     message = one.message
     if isinstance(message, SystemMessage):
         return {"role": "developer" if one.extra.get("role") == "developer" else "system"}
-    fields: _Json = {"role": str(message.role)}
-    if isinstance(message, ToolMessage):
-        fields["tool_call_id"] = message.tool_call_id
-        if message.is_error:
-            fields["is_error"] = True
-    return fields
+    return without(dump_message(message), "content")
 
 
 def _extras(one: ImportedMessage) -> tuple[_Json, list[_Json]]:
@@ -155,7 +151,7 @@ def _write_openai(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
     if isinstance(blocks[0][0], Thinking) and blocks[0][0].signature is None and not extras[0]:
         fields["reasoning_content"] = blocks.pop(0)[0].text  # type: ignore[union-attr]
     said = [pair for pair in blocks if not isinstance(pair[0], ToolUse)]
-    fields["content"] = _content([_openai_part(block, more, files) for block, more in said])
+    fields["content"] = _content([_part(block, more, files, _openai_file) for block, more in said])
     calls = [_openai_call(block, more) for block, more in blocks if isinstance(block, ToolUse)]
     if calls:
         fields["tool_calls"] = calls
@@ -165,7 +161,7 @@ def _write_openai(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
 def _write_anthropic(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
     rest, extras = _extras(one)
     parts = [
-        _anthropic_part(block, more, files)
+        _part(block, more, files, _anthropic_file)
         for block, more in zip(one.message.content, extras, strict=True)
     ]
     return {**rest, **_frame(one), "content": _content(parts)}
@@ -184,15 +180,10 @@ def _content(parts: list[_Json]) -> object:
     return parts or None
 
 
-def _openai_part(block: ContentBlock, extra: _Json, files: Mapping[str, bytes]) -> _Json:
-    match block:
-        case ImageBlock(_, digest) | DocumentBlock(_, digest) if digest in files:
-            stated = extra.pop(STATED_TYPE, block.media_type)
-            url = f"data:{stated};base64,{base64.b64encode(files[digest]).decode()}"
-            if isinstance(block, ImageBlock):
-                return _merge({"type": "image_url", "image_url": {"url": url}}, extra)
-            return _merge({"type": "file", "file": {"file_data": url}}, extra)
-    return _common_part(block, extra)
+def _openai_file(block: ImageBlock | DocumentBlock, stated: str, data: bytes) -> _Json:
+    kind = "image_url" if isinstance(block, ImageBlock) else "file"
+    url = f"data:{stated};base64,{base64.b64encode(data).decode()}"
+    return {"type": kind, kind: {DATA_URLS[kind]: url}}
 
 
 def _openai_call(use: ToolUse, extra: _Json) -> _Json:
@@ -209,23 +200,24 @@ def _openai_call(use: ToolUse, extra: _Json) -> _Json:
     return _merge(call, extra)
 
 
-def _anthropic_part(block: ContentBlock, extra: _Json, files: Mapping[str, bytes]) -> _Json:
-    match block:
-        case ImageBlock(_, digest) | DocumentBlock(_, digest) if digest in files:
-            kind = "image" if isinstance(block, ImageBlock) else "document"
-            stated = extra.pop(STATED_TYPE, block.media_type)
-            source = {"type": "base64", "media_type": stated}
-            if block.media_type == PLAIN_TEXT:
-                source |= {"type": "text", "data": files[digest].decode()}
-            else:
-                source["data"] = base64.b64encode(files[digest]).decode()
-            return _merge({"type": kind, "source": source}, extra)
-    return _common_part(block, extra)
+def _anthropic_file(block: ImageBlock | DocumentBlock, stated: str, data: bytes) -> _Json:
+    kind = "image" if isinstance(block, ImageBlock) else "document"
+    is_text = block.media_type == PLAIN_TEXT
+    said = data.decode() if is_text else base64.b64encode(data).decode()
+    source = {"type": "text" if is_text else "base64", "media_type": stated, "data": said}
+    return {"type": kind, "source": source}
 
 
-def _common_part(block: ContentBlock, extra: _Json) -> _Json:
-    """Write what both shapes write alike."""
+def _part(
+    block: ContentBlock,
+    extra: _Json,
+    files: Mapping[str, bytes],
+    write_file: Callable[[ImageBlock | DocumentBlock, str, bytes], _Json],
+) -> _Json:
     match block:
+        case ImageBlock(media_type, digest) | DocumentBlock(media_type, digest) if digest in files:
+            stated = extra.pop(STATED_TYPE, media_type)
+            return _merge(write_file(block, stated, files[digest]), extra)
         case Thinking(text, signature):
             part: _Json = {"type": "thinking", "thinking": text}
             part |= {"signature": signature} if signature is not None else {}

@@ -7,7 +7,6 @@ the node `root-1/node-2` is `root-1/nodes/node-2.json`. Messages are of our form
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.messages.correlation import PathCorrelation
@@ -61,13 +60,14 @@ class _Folder:
 
     def __init__(self, files: Mapping[str, str]) -> None:
         nodes: dict[str, Fields] = {}
-        self._rest: dict[str, _Node] = {}
+        self._rest: dict[str, tuple[str, Fields]] = {}
+        """The path of each node's file, and what it holds."""
         self._children: dict[str, list[str]] = {}
         for path, text in files.items():
             with MessageError.located(path=path):
                 fields = require_fields(_parse(text), "")
                 node_id = _add_by_id(fields, nodes)
-                self._rest[node_id] = _Node(path, fields)
+                self._rest[node_id] = path, fields
                 self._children.setdefault(_read_id(fields, "parent_id"), []).append(node_id)
 
     def read_tree(self, root: Fields) -> ImportedConversation:
@@ -80,22 +80,22 @@ class _Folder:
         waiting = self._below(root, len(read) - 1 if read else None)
         while waiting:
             node_id, parent = waiting.pop()
-            node = self._rest.pop(node_id)
+            file, node = self._rest.pop(node_id)
             while path and path[-1] != parent:
                 _correlate(correlation.remove_last, read[path.pop()])
-            with MessageError.located(path=node.path):
-                found = _read_node(reader, node.fields, parent, len(read))
+            with MessageError.located(path=file):
+                found = _read_node(reader, node, parent, len(read))
                 for one in found:
                     _correlate(correlation.add, one)
             path += range(len(read), len(read) + len(found))
             read += found
-            waiting += self._below(node.fields, path[-1])
+            waiting += self._below(node, path[-1])
         return ImportedConversation(tuple(read), reader.files, _told_of(root))
 
     def refuse_rest(self) -> None:
         """Refuse nodes that belong to no tree."""
         if self._rest:
-            path = next(iter(self._rest.values())).path
+            path, _ = next(iter(self._rest.values()))
             raise _invalid(
                 f"expected nodes that descend from a root, found {join_names(self._rest)}, which do"
                 " not; give the whole folder",
@@ -109,13 +109,6 @@ class _Folder:
         found = self._children.get(parent["id"], [])
         found = sorted(found, key=lambda one: (places.get(one, len(places)), one), reverse=True)
         return [(one, index) for one in found]
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    path: str
-    """Of its file."""
-    fields: Fields
 
 
 def _read_prompt(root: Fields, reader: ForeignMessageReader) -> list[ImportedMessage]:
