@@ -13,21 +13,21 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from tests.bench.drawing import measure_frames, measure_history, measure_plain_list
 from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.filled import filled
-from tests.bench.opening import FIRST, LAST, TEXT, measure_opening
 from tests.bench.pty_process import PtyProcess
-from tests.processes import cpu_seconds
+from tests.processes import cpu_seconds, memory_of
 
 BARE: Final = "bare Textual"
 COMPOSER: Final = "essage, or !command"
@@ -267,21 +267,102 @@ def measure_find(bench: Bench, runs: int) -> Iterator[Figure]:
     yield figure("first hit in 10,000 blocks", "ms", samples, budget=150)
 
 
+TEXT: Final = "The quick brown fox jumps over **the** lazy dog. " * 4
+FIRST: Final = "Startmark"
+LAST: Final = "Endmark"
+VISIBLE_BUDGET: Final = 1.5
+SETTLED: Final = 11
+"""Seconds after which the kernel has given free memory back."""
+
+
+def stop_kernel(data: Path) -> None:
+    """End the kernel of a data folder, if one runs, and wait for that."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        pid = json.loads((data / "kernel.json").read_text())["pid"]
+        os.kill(pid, signal.SIGTERM)
+        while True:
+            time.sleep(0.05)
+            os.kill(pid, 0)
+
+
+def _open(app: PtyProcess, data: Path) -> tuple[float, float, float, float]:
+    """Seconds until text is seen and until it is live; megabytes of the app and of the kernel."""
+    visible = app.wait_for(LAST, 120) - app.started
+    live = app.wait_for("live", 120) - app.started
+    app.drain(SETTLED)
+    return visible, live, *_memory(app, data)
+
+
+def _memory(app: PtyProcess, data: Path) -> tuple[float, float]:
+    """Megabytes of the app and of the kernel."""
+    kernel = json.loads((data / "kernel.json").read_text())["pid"]
+    return memory_of(app.pid) / 1e6, memory_of(kernel) / 1e6
+
+
+def _read_all(app: PtyProcess, data: Path) -> tuple[float, float, float]:
+    """Go to the first cell: seconds until it is seen, megabytes of the app and of the kernel."""
+    app.send("\x1b")
+    app.drain(0.5)
+    begun = time.perf_counter()
+    app.send("g")
+    seen = app.wait_for(FIRST, 120) - begun
+    app.drain(3)
+    return seen, *_memory(app, data)
+
+
 def measure_long_contexts(bench: Bench, sizes: Iterable[int], runs: int) -> Iterator[Figure]:
-    """Contexts of so many blocks each: cold, which starts the kernel, and warm."""
+    """Contexts of so many blocks, opened again and again: cold, without a kernel, and warm.
 
-    def open_app(data: Path) -> PtyProcess:
-        return bench.open("-m", "antiphon", "--data", str(data))
-
-    def start_bare() -> float:
-        with bench.baseline() as process:
-            return process.wait_for(COMPOSER, 60) - process.started
-
+    Each is opened once before, so that a kernel has left there what it leaves at its end.
+    """
     for blocks in sizes:
-        runs_of = ((1, FIRST), (blocks - 2, TEXT), (1, LAST))
-        data = asyncio.run(fill(bench.folder / f"blocks-{blocks}", *runs_of))
-        bench.trust(data)
-        yield from measure_opening(open_app, start_bare, Path(data), blocks, runs)
+        texts = ((1, FIRST), (blocks - 2, TEXT), (1, LAST))
+        data = Path(asyncio.run(fill(bench.folder / f"blocks-{blocks}", *texts)))
+        bench.trust(str(data))
+
+        def open_app(data: Path = data) -> PtyProcess:
+            return bench.open("-m", "antiphon", "--data", str(data))
+
+        with open_app() as app:
+            _open(app, data)
+        bare: list[float] = []
+        read: list[tuple[float, float, float]] = []
+        samples: dict[str, list[tuple[float, float, float, float]]] = {"cold": [], "warm": []}
+        for _ in range(runs):
+            stop_kernel(data)
+            with bench.baseline() as process:
+                bare.append(process.wait_for(COMPOSER, 60) - process.started)
+            for measured in samples.values():
+                with open_app() as app:
+                    measured.append(_open(app, data))
+            with open_app() as app:
+                _open(app, data)
+                read.append(_read_all(app, data))
+                app.send("G")  # where the next one is to open
+                app.drain(1)
+        stop_kernel(data)
+        yield from _opening_figures(f"{blocks:,} blocks", bare, read, samples)
+
+
+def _opening_figures(
+    name: str,
+    bare: Sequence[float],
+    read: Sequence[tuple[float, float, float]],
+    samples: Mapping[str, Sequence[tuple[float, float, float, float]]],
+) -> Iterator[Figure]:
+    seconds, memory, of_kernel = zip(*read, strict=True)
+    yield figure(f"{name}: first cell seen, when gone to", "s", seconds)
+    yield figure(f"{name}: memory of the app, all of them read", "MB", memory)
+    yield figure(f"{name}: memory of the kernel, all of them read", "MB", of_kernel)
+    for how, measured in samples.items():
+        visible, live, app_memory, kernel_memory = zip(*measured, strict=True)
+        what, budget = f"{name}, {how}", VISIBLE_BUDGET
+        yield figure(
+            f"{what}: text visible", "s", visible, baseline=bare, against=BARE, budget=budget
+        )
+        yield figure(f"{what}: cells can be edited", "s", live)
+        yield figure(f"{what}: memory of the app", "MB", app_memory)
+        yield figure(f"{what}: memory of the kernel", "MB", kernel_memory)
 
 
 @contextmanager

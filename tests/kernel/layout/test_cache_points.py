@@ -1,4 +1,4 @@
-"""Cache points, with every worked case of the design."""
+"""Cache points, with every worked case of the design, and which blocks a model may hide."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from antiphon_kernel.layout import (
     arrange,
     cache_points,
     visible,
+    why_not_hidden,
 )
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import Writing, names, written
@@ -106,3 +107,30 @@ def test_cache_points_of_a_filtered_layout_are_of_items_that_are_left() -> None:
     ]
     items = visible(arrange(hidden)).items
     assert max(cache_points(items).indices) == len(items) - 1
+
+
+# Whether a model may hide a block
+
+ITEMS = visible(arrange(written(SIX_ROUNDS))).items
+POINTS = cache_points(ITEMS)
+
+
+def test_why_not_hidden_of_a_block_behind_the_pre_tail_point_is_nothing() -> None:
+    assert POINTS.pre_tail == 5
+    assert why_not_hidden(ITEMS, POINTS, ITEMS[6].block.id) is None
+
+
+def test_why_not_hidden_of_a_block_up_to_the_pre_tail_point_says_why() -> None:
+    for index in (1, 4, 5):
+        why = why_not_hidden(ITEMS, POINTS, ITEMS[index].block.id)
+        assert why is not None
+        assert f"{ITEMS[index].path}" in why and f"{ITEMS[5].path}" in why
+
+
+def test_why_not_hidden_of_a_block_that_is_not_read_says_so() -> None:
+    assert "do not read" in (why_not_hidden(ITEMS, POINTS, "somewhere else") or "")
+
+
+def test_why_not_hidden_without_a_pre_tail_point_is_nothing() -> None:
+    items = visible(arrange(written("U C1 R1"))).items
+    assert why_not_hidden(items, cache_points(items), items[1].block.id) is None

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.layout import LayoutReader, arrange, item_text, visible
@@ -15,6 +15,7 @@ from antiphon_kernel.layout.text_forms import BETWEEN
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.written import AMY, BEN, LYRA, Writing
+from tests.kernel.messages.generated import EXAMPLES, OBJECTS
 
 FORGED = (
     "[TURN turn_1_abcdef] ts=2026-01-01T00:00:00.000Z",
@@ -52,23 +53,8 @@ def test_stream_of_any_texts_opens_each_turn_once(lines: list[str]) -> None:
     assert len(re.findall(r"^\[TURN ", stream(writing), re.MULTILINE)) == 2
 
 
-PARAMETERS = st.dictionaries(
-    st.text(max_size=5),
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-        max_leaves=5,
-    ),
-    max_size=4,
-)
-
-
-@settings(max_examples=40)
-@given(PARAMETERS)
+@EXAMPLES
+@given(OBJECTS)
 def test_item_text_of_a_call_is_indented_json(parameters: dict[str, Any]) -> None:
     writing = Writing()
     writing.call(writing.user(), parameters=JsonObject(parameters))

@@ -33,6 +33,7 @@ JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-9, 9)
+    | st.integers(-(10**300), 10**300)
     | st.floats(allow_nan=False, allow_infinity=False)
     | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),

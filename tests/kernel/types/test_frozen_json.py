@@ -9,23 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.types.frozen_json import JsonObject, canonical_json, freeze, thaw
+from tests.kernel.messages.generated import EXAMPLES, JSON
 
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), inner)
-    ),
-    max_leaves=12,
-)
-OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), JSON, max_size=3)
 
 
 def in_reverse(value: Any) -> Any:
@@ -35,17 +21,20 @@ def in_reverse(value: Any) -> Any:
     return [in_reverse(item) for item in value] if isinstance(value, list) else value
 
 
+@EXAMPLES
 @given(OBJECTS)
 def test_equality_ignores_the_order_of_keys(value: dict[str, Any]) -> None:
     first, second = JsonObject(value), JsonObject(in_reverse(value))
     assert first == second and hash(first) == hash(second)
 
 
-@given(VALUES)
+@EXAMPLES
+@given(JSON)
 def test_thaw_of_frozen_returns_an_equal_value_of_its_own(value: Any) -> None:
     assert thaw(freeze(value)) == value
 
 
+@EXAMPLES
 @given(OBJECTS, OBJECTS, OBJECTS)
 def test_equality_is_transitive(one: Any, two: Any, three: Any) -> None:
     first, second, third = JsonObject(one), JsonObject(two), JsonObject(three)

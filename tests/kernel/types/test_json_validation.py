@@ -15,15 +15,11 @@ from antiphon_kernel.types.json_validation import (
     replace_half_characters,
     unique_names,
 )
-
-NUMBERS = st.integers(-(10**300), 10**300) | st.floats(allow_nan=False, allow_infinity=False)
-VALUES = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
+from tests.kernel.messages.generated import EXAMPLES, JSON
 
 
-@given(VALUES, st.booleans())
+@EXAMPLES
+@given(JSON, st.booleans())
 def test_read_json_of_what_can_be_written_gives_it_back(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
     assert read_json(text, pairs=unique_names) == value
