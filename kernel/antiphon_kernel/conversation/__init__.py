@@ -1,7 +1,11 @@
 """Conversations in contexts: messages, their tree, what models read of them, sources, usage."""
 
-from antiphon_kernel.conversation.announcing import read_announcement
-from antiphon_kernel.conversation.context_layout import ContextLayout, current_layout, layout_of
+from antiphon_kernel.conversation.context_layout import (
+    ContextLayout,
+    current_layout,
+    layout_of,
+    read_announcement,
+)
 from antiphon_kernel.conversation.message_blocks import (
     CONVERSATION,
     IMPORTED,
@@ -20,7 +24,6 @@ from antiphon_kernel.conversation.message_blocks import (
     read_instructions,
     role_of,
 )
-from antiphon_kernel.conversation.new_conversation import MessageChain, NewConversation
 from antiphon_kernel.conversation.sources_pool import add_sources, read_sources, shown_sources
 from antiphon_kernel.conversation.tree import BRANCH_SUFFIX, Branch, ConversationTrees, TreeNode
 from antiphon_kernel.conversation.usage_sums import UsageSum, UsageSums
