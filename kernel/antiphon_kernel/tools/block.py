@@ -277,19 +277,15 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     for name, value in fields.items():
         check_value(name, value, context.limits)
 
-    def write() -> None:
+    def change() -> None:
         if submits:
             _move_to_end(context, block)
         context.document.set_fields(block, **fields)
 
-    if fields:
-        written = context.write(call.actor, "status", write, blocks=[block], undo=None)
-        await written.saved()
-    else:
-        await context.wait_persisted()
+    result = await write(call, context, block, "status", change, undo=None)
     if submits:
         call.kernel.submissions.notify(Submission(context, block, said, call.actor))
-    return WriteResult(version=context.blocks.version(block), context_version=context.seq)
+    return result
 
 
 def _move_to_end(context: Context, draft: str) -> None:
