@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
 
 TEXT = "zero\none\ntwo\nthree\nfour\n"
-
-
-@pytest.fixture
-async def aria(kernel: Kernel) -> Actor:
-    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "test")
 
 
 @pytest.fixture

@@ -58,11 +58,6 @@ def talk(kernel: Kernel) -> Conversation:
 
 
 @pytest.fixture
-async def aria(talk: Conversation) -> Actor:
-    return await talk.actor("aria", PrincipalKind.MODEL)
-
-
-@pytest.fixture
 async def numbered(data: Path) -> AsyncIterator[Kernel]:
     """A kernel whose ids and times are the same in every run."""
     clock = ManualClock(1_770_603_271_112)
