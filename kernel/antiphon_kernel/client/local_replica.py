@@ -125,7 +125,8 @@ class LocalReplica:
             self._to_repeat = [edit.update for edit in self.edits]
         else:
             self.omitted = omitted.blocks
-        self.incoming.begin_without(omitted.meta, omitted.members)
+        self.incoming.omit(omitted.meta, omitted.members)
+        self.incoming.has_parts = True
 
     def finish_anew(self) -> None:
         """Go on with the next document, if there is one."""

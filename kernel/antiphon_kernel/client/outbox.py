@@ -6,8 +6,7 @@ import asyncio
 from collections import deque
 
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.squash import squash
+from antiphon_kernel.yjs.merge import merge, squash
 from antiphon_kernel.yjs.update import decode_update
 
 

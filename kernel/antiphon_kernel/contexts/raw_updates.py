@@ -100,7 +100,8 @@ async def apply_large_update(
             return apply_update(context, actor, update, source, catching_up=catching_up)
         context.guard.check_session(actor)
         context.raise_if_stopped()
-        parts = large.accept()
+        check, parts = large
+        check.confirm()
         if not parts:
             return asyncio.ensure_future(context.wait_persisted())
         for client in chain.from_iterable(part.validated.clients for part in parts):

@@ -404,7 +404,7 @@ def _is_finished(header: BlockHeader) -> bool:
 
 
 def _text(document: Document, block: str) -> str:
-    text = document.plain_text(block)
+    (text,) = document.plain_texts([block])
     return text if text is not None else render(document, block)
 
 

@@ -48,7 +48,7 @@ class BlockCopier:
             place = (BLOCKS, header.id)
             return self._writer.write(place, encoded_header(header), (CONTENT, text))
         target, content = self._target(), self._source.container(block)
-        container = _copied(content) if content is not None else None
+        container: Container | None = _copied(content)
         with target.transaction("copy") as transaction:
             schema = self._source.schema(block)
             target.create_block(header, schema=schema, container=container)
@@ -74,18 +74,13 @@ class BlockCopier:
         return Document.continued(self._client, self._writer.clock)
 
 
-def _copied(container: Container) -> Container:
-    copied: Container = _copied_value(container)
-    return copied
-
-
-def _copied_value(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     match value:
         case Text():
             return Text(str(value))
         case Map():
             keys = value.keys()
-            return Map({key: _copied_value(value[key]) for key in keys})
+            return Map({key: _copied(value[key]) for key in keys})
         case Array():
             return Array()
         case _:

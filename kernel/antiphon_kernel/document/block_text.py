@@ -8,11 +8,14 @@ from a mirror of the text that is kept up to date by the deltas of each transact
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pycrdt import Text
 
 from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, utf16_length
+from antiphon_kernel.yjs.update_writer import encode_text_item
 
 RUN_BYTES = 16_384
 """Appended text alternates a formatting attribute every so many bytes.
@@ -27,14 +30,16 @@ RUN_ATTRIBUTE = "s"
 class TextMirror:
     """The text of one block as a string, without copying it for each append."""
 
-    __slots__ = ("_ascii", "_head", "_length", "_size", "_tail")
+    __slots__ = ("_ascii", "_head", "_tail", "length", "size")
 
     def __init__(self, text: str) -> None:
         self._head = text
         self._tail: list[str] = []
-        self._length = len(text)
+        self.length = len(text)
+        """Code points."""
         self._ascii = text.isascii()
-        self._size = len(text) if self._ascii else len(text.encode())
+        self.size = _utf8_length(text)
+        """UTF-8 bytes."""
 
     @property
     def text(self) -> str:
@@ -43,27 +48,18 @@ class TextMirror:
             self._tail.clear()
         return self._head
 
-    @property
-    def size(self) -> int:
-        """UTF-8 bytes."""
-        return self._size
-
-    @property
-    def length(self) -> int:
-        """Code points."""
-        return self._length
-
     def replace(self, text: str) -> None:
         """Follow a change of the whole text."""
-        self._head = text
+        self._head, self.length, self.size = text, len(text), _utf8_length(text)
         self._tail.clear()
-        self._length = len(text)
         self._ascii = text.isascii()
-        self._size = _utf8_length(text)
 
     def append(self, inserted: str) -> None:
         """Follow an insertion at the end."""
-        self._insert(self._size, inserted)
+        self._tail.append(inserted)
+        self.length += len(inserted)
+        self.size += _utf8_length(inserted)
+        self._ascii = self._ascii and inserted.isascii()
 
     def splice(self, splice: TextSplice) -> None:
         """Follow a change that counts code points."""
@@ -74,8 +70,8 @@ class TextMirror:
         text, end = self.text, splice.offset + splice.deleted
         deleted = text[offset:end]
         self._head = text[:offset] + inserted + text[end:]
-        self._length += len(inserted) - splice.deleted
-        self._size += _utf8_length(inserted) - _utf8_length(deleted)
+        self.length += len(inserted) - splice.deleted
+        self.size += _utf8_length(inserted) - _utf8_length(deleted)
         if self._ascii:
             self._ascii = inserted.isascii()
         elif not deleted.isascii():
@@ -96,7 +92,7 @@ class TextMirror:
             return offset, offset + count
         if offset + count == length and count <= 1:
             last = _utf8_length(self.text[offset:]) if count else 0
-            return self._size - last, self._size
+            return self.size - last, self.size
         start = _utf8_length(self.text[:offset])
         return start, start + _utf8_length(self.text[offset : offset + count])
 
@@ -107,53 +103,33 @@ class TextMirror:
         for step in delta:
             if "retain" in step:
                 at += int(step["retain"])
-            elif "insert" in step:
+                continue
+            if "insert" in step:
                 inserted = step["insert"]
                 if inserted == "":
                     continue
                 if not isinstance(inserted, str):
                     raise TypeError(f"a text holds only text, not {type(inserted).__name__}")
-                splices.append(TextSplice(self._code_points(at), 0, inserted))
-                at += self._insert(at, inserted)
+                splice = TextSplice(self._code_points(at)[0], 0, inserted)
+                at += _utf8_length(inserted)
             elif step["delete"]:
-                splices.append(self._delete(at, int(step["delete"])))
+                start, end = self._code_points(at, int(step["delete"]))
+                splice = TextSplice(start, end - start, "")
+            else:
+                continue
+            splices.append(splice)
+            self.splice(splice)
         return tuple(_joined(splices))
 
-    def _code_points(self, at: int) -> int:
-        if at == self._size:
-            return self.length
+    def _code_points(self, at: int, count: int = 0) -> tuple[int, int]:
+        """Start and end of `count` bytes from `at` on, in code points."""
+        if at == self.size:
+            return self.length, self.length
         if self._ascii:
-            return at
-        return len(self.text.encode()[:at].decode())
-
-    def _insert(self, at: int, inserted: str) -> int:
-        plain = inserted.isascii()
-        size = len(inserted) if plain else len(inserted.encode())
-        if at == self._size:
-            self._tail.append(inserted)
-        else:
-            offset = self._code_points(at)
-            text = self.text
-            self._head = text[:offset] + inserted + text[offset:]
-        self._ascii = self._ascii and plain
-        self._length += len(inserted)
-        self._size += size
-        return size
-
-    def _delete(self, at: int, count: int) -> TextSplice:
-        text = self.text
-        if self._ascii:
-            start, end = at, at + count
-        else:
-            encoded = text.encode()
-            start = len(encoded[:at].decode())
-            end = start + len(encoded[at : at + count].decode())
-        self._head = text[:start] + text[end:]
-        self._length = len(self._head)
-        self._size -= count
-        if not self._ascii:
-            self._ascii = self._head.isascii()
-        return TextSplice(start, end - start, "")
+            return at, at + count
+        encoded = self.text.encode()
+        start = len(encoded[:at].decode())
+        return start, start + len(encoded[at : at + count].decode())
 
 
 def takes_the_end(delta: Iterable[Mapping[str, Any]], size: int) -> bool:
@@ -253,3 +229,61 @@ def splice_text_all(text: Text, mirror: TextMirror, splices: Sequence[TextSplice
             size += _utf8_length(one.inserted)
     changed = "".join(same + one.inserted for one, same in zip(splices, kept, strict=True))
     mirror.replace(changed + before[at:])
+
+
+@dataclass(frozen=True, slots=True)
+class TextTail:
+    """The end of a text as this client has left it; of no use once anybody else writes there.
+
+    It is known by the id of its last item, to write behind it without looking for it: the engine
+    finds an index by going through the items of a text from the first one on, and a text that was
+    streamed while others were too is one item for each append.
+    """
+
+    last: ItemId
+    """The last character."""
+    right: ItemId | None
+    """The format mark behind it."""
+    run: int
+    """Number of the run of bytes that it is in; the next one has another format."""
+    size: int
+    """UTF-8 bytes of the text."""
+
+    @classmethod
+    def of(cls, written: DecodedUpdate, client: int, begin: int, text: str) -> TextTail | None:
+        """Return the end of a text that an update of this client has just written at.
+
+        None if the update has done anything else in a text.
+
+        Args:
+            begin: bytes of the text before.
+            text: what was written there.
+        """
+        structs = written.structs
+        if written.deletions or any(one.client != client for one in structs):
+            return None
+        found = [at for at, one in enumerate(structs) if one.kind is ContentKind.STRING]
+        if len(found) != 1 or structs[found[0]].content != text:
+            return None
+        item = structs[found[0]]
+        last = ItemId(client, item.clock + item.length - 1)
+        right = item.right_origin
+        for mark in structs[found[0] + 1 :]:
+            if mark.kind is not ContentKind.FORMAT or mark.origin != last:
+                return None
+            right = ItemId(client, mark.clock)
+            break
+        return cls(last, right, begin // RUN_BYTES, begin + len(text.encode()))
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what comes next has the same format."""
+        return self.size // RUN_BYTES == self.run
+
+    def append(self, text: str, clock: int) -> tuple[bytes, TextTail]:
+        """Return the update that writes text behind it, at a clock of the client, and its end."""
+        client, data = self.last.client, text.encode()
+        length = len(text) if len(data) == len(text) else utf16_length(text)
+        update = encode_text_item(client, clock, self.last, self.right, data)
+        last = ItemId(client, clock + length - 1)
+        return update, TextTail(last, self.right, self.run, self.size + len(data))

@@ -1,12 +1,15 @@
-"""Changes of a document by a transaction, in code points and block ids."""
+"""Changes of a document by a transaction: heard from the CRDT, told by block and code point."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from antiphon_kernel.document.observers import SharedTypeEvent
+from pycrdt import Map, Subscription, Text
+from pycrdt._base import event_types
+from pycrdt._pycrdt import MapEvent, TextEvent
+
 from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.id_set import IdSet, decode_id_set
@@ -15,6 +18,68 @@ from antiphon_kernel.yjs.update import EMPTY_UPDATE
 
 REMOTE: Final = "remote"
 """Origin of an update that came from the other side of a connection or from the journal."""
+
+
+class SharedTypeEvent:
+    """A change of one shared type; what it says is computed when it is asked for.
+
+    The library makes an object of each event, with its target, its path and its delta. For text
+    that the document itself has just written that takes longer than writing it did; and a delta
+    takes the longer, the more pieces the text around it was written in.
+    """
+
+    __slots__ = ("_doc", "_event", "is_map", "is_text", "path")
+
+    def __init__(self, event: Any, doc: Any) -> None:
+        self._event = event
+        self._doc = doc
+        self.path: Sequence[int | str] = event.path
+        self.is_map = isinstance(event, MapEvent)
+        self.is_text = isinstance(event, TextEvent)
+
+    @property
+    def keys(self) -> Iterable[str]:
+        """The keys of a map that have changed."""
+        keys: Iterable[str] = self._event.keys
+        return keys
+
+    @property
+    def delta(self) -> Iterable[Mapping[str, Any]]:
+        """The change of a text, in bytes; its cost grows with the pieces of the text."""
+        delta: Iterable[Mapping[str, Any]] = self._event.delta
+        return delta
+
+    @property
+    def target(self) -> Text:
+        """The text that has changed."""
+        event: Any = event_types[TextEvent](self._event, self._doc)
+        target: Text = event.target
+        return target
+
+
+def observe_deep(
+    shared: Map[Any],
+    is_known: Callable[[Sequence[object]], bool],
+    listener: Callable[[list[SharedTypeEvent]], None],
+) -> Subscription:
+    """Call `listener` with the events of each transaction that changed something below `shared`.
+
+    Args:
+        is_known: asked first, with its path, where there is one event only; it must not fail.
+    """
+    doc = shared.doc
+
+    def told(events: list[Any]) -> None:
+        if len(events) == 1 and is_known(events[0].path):
+            return
+        with doc._read_transaction(events[0].transaction):  # noqa: SLF001  as the library does it
+            try:
+                listener([SharedTypeEvent(event, doc) for event in events])
+            except Exception as error:  # noqa: BLE001  raised where the transaction ends
+                doc._exceptions.append(error)  # noqa: SLF001
+
+    subscription: Subscription = shared.integrated.observe_deep(told)
+    return subscription
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,57 +18,49 @@ from antiphon_kernel.document.counters import new_counter
 from antiphon_kernel.document.header import CONTENT
 from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.schema import (
-    CompositeSchema,
     FieldSchema,
     FieldType,
-    MapSchema,
+    Part,
     Schema,
-    TextSchema,
+    field_type_of,
+    inner_parts,
 )
 
 Container: TypeAlias = Text | Map[Any] | Array[Any]
 
 
-def new_container(schema: Schema, client_id: int) -> Container:
-    """The container of a new block or section, with the defaults in it but those of lists.
+def new_container(part: Part, client_id: int) -> Any:
+    """The container of a new block, section or field, with the defaults in it but those of lists.
+
+    A field that has no container is its default.
 
     Args:
         client_id: under which the counters that do not start at zero begin.
     """
-    match schema:
-        case TextSchema():
-            return Text()
-        case MapSchema():
-            fields = ((one.name, _new_field(one, client_id)) for one in schema.fields)
-            return Map({name: value for name, value in fields if value is not None})
-        case CompositeSchema():
-            return Map({one.name: new_container(one.content, client_id) for one in schema.sections})
-        case _:
-            return Array()
-
-
-def _new_field(field: FieldSchema, client_id: int) -> Any:
-    match field.field_type:
+    default = part.default if isinstance(part, FieldSchema) else None
+    match field_type_of(part):
         case FieldType.TEXT:
-            return Text(field.default)
+            return Text(default)
         case FieldType.LIST:
             return Array()
         case FieldType.COUNTER:
-            return new_counter(client_id, field.default or 0)
+            return new_counter(client_id, default or 0)
+        case None:
+            inner = ((name, new_container(one, client_id)) for name, one in inner_parts(part))
+            return Map({name: held for name, held in inner if held is not None})
         case _:
-            return field.default
+            return default
 
 
 def fill_lists(container: Container, schema: Schema) -> None:
     """Put the defaults of lists into a new container that is in its document."""
-    if isinstance(schema, MapSchema) and isinstance(container, Map):
-        for field in schema.fields:
-            if field.field_type is FieldType.LIST and field.default:
-                items = fill_items(field, field.default).value
-                insert_items(container[field.name], 0, items)
-    elif isinstance(schema, CompositeSchema) and isinstance(container, Map):
-        for section in schema.sections:
-            fill_lists(container[section.name], section.content)
+    if not isinstance(container, Map):
+        return
+    for name, one in inner_parts(schema):
+        if not isinstance(one, FieldSchema):
+            fill_lists(container[name], one)
+        elif one.field_type is FieldType.LIST and one.default:
+            insert_items(container[name], 0, fill_items(one, one.default).value)
 
 
 def insert_items(array: Array[Any], index: int, items: Sequence[Any]) -> None:

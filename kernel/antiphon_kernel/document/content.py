@@ -17,12 +17,12 @@ from antiphon_kernel.document.containers import items_of
 from antiphon_kernel.document.counters import as_number, total, unreadable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
-    CompositeSchema,
-    FieldSchema,
     FieldType,
     MapSchema,
     Part,
     each_part,
+    field_type_of,
+    inner_parts,
     part_at,
     path_of,
 )
@@ -105,30 +105,17 @@ class _ContentReader:
         self.broken: list[Violation] = []
 
     def read(self, part: Part, path: str | None) -> Any:
-        match part:
-            case FieldSchema():
-                return self._field(part, path)
-            case MapSchema():
-                self._reject_unknown(path, {one.name for one in part.fields})
-                return {one.name: self._field(one, joined(path, one.name)) for one in part.fields}
-            case CompositeSchema():
-                return {
-                    one.name: self.read(one.content, joined(path, one.name))
-                    for one in part.sections
-                }
-            case _ if part.type == "text":
-                return self._text(path)
-            case _:
-                return self._list(path)
-
-    def _field(self, field: FieldSchema, path: str | None) -> Any:
-        match field.field_type:
+        match field_type_of(part):
             case FieldType.TEXT:
                 return self._text(path)
             case FieldType.LIST:
                 return self._list(path)
             case FieldType.COUNTER:
                 return self._counter(path)
+            case None:
+                if isinstance(part, MapSchema):
+                    self._reject_unknown(path, {one.name for one in part.fields})
+                return {name: self.read(one, joined(path, name)) for name, one in inner_parts(part)}
             case _:
                 return self._single(path)
 
@@ -171,10 +158,7 @@ class _ContentReader:
                 )
 
     def _json(self, stored: Any, path: str | None) -> Any:
-        def report(odd: object) -> None:
-            self._report(path, "JSON", quote(odd))
-
-        return plain_json(stored, report)
+        return plain_json(stored, lambda odd: self._report(path, "JSON", quote(odd)))
 
     def _report(self, path: str | None, expected: str, found: str) -> None:
         self.broken.append(Violation(path, Rule.UNREADABLE, expected, found))

@@ -19,17 +19,17 @@ from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number,
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.schema import (
-    CompositeSchema,
     FieldSchema,
     FieldType,
     ListSchema,
     LogSchema,
-    MapSchema,
     Part,
     Schema,
-    TextSchema,
     ValueSchema,
     each_part,
+    field_type_of,
+    inner_parts,
+    is_counter,
     path_of,
 )
 from antiphon_kernel.document.schema_validation import (
@@ -92,9 +92,8 @@ def plan_set(
 
 def plan_push(document: Document, block: str, path: str | None, value: Any) -> Write:
     """Put an item behind all others of a list; raises the same."""
-    part, array = _list(document, block, path)
-    _check_item(block, part, path, value, len(array))
-    return Write(path, lambda: array.append(value), len(array) + 1)
+    _, array = _list(document, block, path)
+    return plan_insert(document, block, path, len(array), value)
 
 
 def plan_append(document: Document, block: str, path: str | None, entry: Any) -> Write:
@@ -129,7 +128,7 @@ def plan_delete(document: Document, block: str, path: str | None, index: int) ->
 def plan_increment(document: Document, block: str, path: str | None, amount: int | float) -> Write:
     """Count on; raises the same."""
     part = part_of(document, block, path)
-    if not isinstance(part, FieldSchema) or part.field_type is not FieldType.COUNTER:
+    if not is_counter(part):
         reject_violations(block, [Violation(path, Rule.TYPE, "a counter", _named(part))])
     counter: Map[Any] = _container(document, block, path, Map)
     reject_violations(block, violations(part, amount, path))
@@ -194,33 +193,19 @@ class _WritePlan:
         self._block = block
 
     def set(self, part: Part, path: str | None, value: Any) -> Iterator[Write]:
-        match part:
-            case TextSchema():
-                yield from self._text(path, value)
-            case ListSchema():
-                yield from self._list(path, value)
-            case LogSchema():
-                yield from self._log(path, value)
-            case MapSchema():
-                for field in part.fields:
-                    if field.name in value:
-                        yield from self.set(field, joined(path, field.name), value[field.name])
-            case CompositeSchema():
-                for section in part.sections:
-                    name = section.name
-                    if name in value:
-                        yield from self.set(section.content, joined(path, name), value[name])
-            case FieldSchema():
-                yield from self._field(part, path, value)
-
-    def _field(self, field: FieldSchema, path: str | None, value: Any) -> Iterator[Write]:
-        match field.field_type:
+        match field_type_of(part):
             case FieldType.TEXT:
                 yield from self._text(path, value or "")
+            case FieldType.LIST if isinstance(part, LogSchema):
+                yield from self._log(path, value)
             case FieldType.LIST:
                 yield from self._list(path, value or [])
             case FieldType.COUNTER:
                 yield from self._counter(path, value or 0)
+            case None:
+                for name, one in inner_parts(part):
+                    if name in value:
+                        yield from self.set(one, joined(path, name), value[name])
             case _:
                 yield from self._single(path, value)
 
@@ -228,7 +213,6 @@ class _WritePlan:
         document, block = self._document, self._block
         _container(document, block, path, Text)
         splices = plan_difference(document.text(block, path), value)
-
         if splices:
             yield Write(path, lambda: document.splice_all(block, splices, path))
 
@@ -291,8 +275,7 @@ def _list(
     document: Document, block: str, path: str | None
 ) -> tuple[ListSchema | FieldSchema, Array[Any]]:
     part = part_of(document, block, path)
-    is_field = isinstance(part, FieldSchema) and part.field_type is FieldType.LIST
-    if not isinstance(part, ListSchema) and not is_field:
+    if field_type_of(part) is not FieldType.LIST or isinstance(part, LogSchema):
         reject_violations(block, [Violation(path, Rule.TYPE, "a list", _named(part))])
     assert isinstance(part, ListSchema | FieldSchema)
     return part, _container(document, block, path, Array)
@@ -304,12 +287,11 @@ def _check_item(
     path: str | None,
     value: Any,
     count: int,
-    index: int | None = None,
+    index: int,
 ) -> None:
     if part.max_items is not None and count >= part.max_items:
         reject_violations(block, [too_many(part.max_items, count + 1, path)])
-    at = index if index is not None else count
-    reject_violations(block, item_violations(part.item_schema, value, path, at))
+    reject_violations(block, item_violations(part.item_schema, value, path, index))
 
 
 def _check_index(block: str, path: str | None, index: int, last: int) -> None:
@@ -322,18 +304,13 @@ def _unnamed(
     document: Document, block: str, part: Part, path: str | None, value: Any
 ) -> Iterator[Violation]:
     """Required fields that have no value and that `value` does not name."""
-    if isinstance(part, CompositeSchema):
-        for section in part.sections:
-            if section.name in value:
-                inner = joined(path, section.name)
-                given = value[section.name]
-                yield from _unnamed(document, block, section.content, inner, given)
-    elif isinstance(part, MapSchema):
-        for field in part.fields:
-            at = joined(path, field.name)
-            if field.required and field.name not in value:
-                if read_value(document, block, at) is None:
-                    yield lacking(field, at)
+    for name, one in inner_parts(part):
+        at = joined(path, name)
+        if name in value:
+            yield from _unnamed(document, block, one, at, value[name])
+        elif isinstance(one, FieldSchema) and one.required:
+            if read_value(document, block, at) is None:
+                yield lacking(one, at)
 
 
 def _named(part: Part) -> str:

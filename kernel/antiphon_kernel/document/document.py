@@ -18,6 +18,7 @@ from pycrdt import Doc, Map, Snapshot, Subscription, Text
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
     TextMirror,
+    TextTail,
     append_text,
     splice_text,
     splice_text_all,
@@ -29,9 +30,11 @@ from antiphon_kernel.document.changes import (
     ContentChange,
     DocumentChange,
     HeaderChange,
+    SharedTypeEvent,
     TextChange,
     Transaction,
     content_changes,
+    observe_deep,
 )
 from antiphon_kernel.document.containers import (
     Container,
@@ -48,7 +51,6 @@ from antiphon_kernel.document.header import (
     stored_value,
     write_keys,
 )
-from antiphon_kernel.document.observers import SharedTypeEvent, observe_deep
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
@@ -60,13 +62,11 @@ from antiphon_kernel.document.schema import (
     names_of,
     path_of,
 )
-from antiphon_kernel.document.text_tail import TextTail
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.yjs.id_intervals import IdIntervals
-from antiphon_kernel.yjs.id_set import decode_id_set
+from antiphon_kernel.yjs.id_set import IdIntervals, decode_id_set
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import clock_in
 from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
@@ -292,17 +292,18 @@ class Document:
 
         Raises KeyError if one of them is not there.
         """
+        self._check_known(blocks)
+        fields = read_fields(self._blocks, blocks, ("metadata",))
         return [
             block
-            for block, (stored,) in zip(blocks, self._fields(blocks, "metadata"), strict=True)
-            if isinstance(stored, str) and text in stored
+            for block, found in zip(blocks, fields, strict=True)
+            if found is not None and isinstance(found[0], str) and text in found[0]
         ]
 
-    def _fields(self, blocks: Sequence[str], *names: str) -> list[tuple[Any, ...]]:
+    def _check_known(self, blocks: Sequence[str]) -> None:
         for block in blocks:
             if block not in self.order:
                 raise KeyError(block)
-        return [values or () for values in read_fields(self._blocks, blocks, names)]
 
     def schema(self, block: str) -> Schema:
         """Return the schema of a block's content; a text if what is stored is no schema.
@@ -365,22 +366,12 @@ class Document:
         content = self._content(block, section)
         return str(content) if content is not None else ""
 
-    def plain_text(self, block: str) -> str | None:
-        """The text of a block whose content is one text, not kept in memory; None of another.
-
-        Raises KeyError if there is no such block.
-        """
-        (text,) = self.plain_texts([block])
-        return text
-
     def plain_texts(self, blocks: Sequence[str]) -> list[str | None]:
-        """The same of several blocks, in less time.
+        """The texts of blocks whose content is one text, not kept in memory; None of others.
 
         Raises KeyError if one of them is not there.
         """
-        for block in blocks:
-            if block not in self.order:
-                raise KeyError(block)
+        self._check_known(blocks)
         return [
             self._other_text(block) if text is None else text
             for block, text in zip(blocks, read_texts(self._blocks, blocks), strict=True)
@@ -644,8 +635,7 @@ class Document:
             self._take_in(update)
             current.update = update
         finally:
-            self._current = None
-            self._publish(current)
+            self._end(current)
         return current
 
     def _take_in(self, update: bytes) -> None:
@@ -658,11 +648,6 @@ class Document:
     def is_partial(self) -> bool:
         """Whether the state that this document begins with is not here, or only parts of it."""
         return self.has_parts or self.epoch is None
-
-    def begin_without(self, meta: Mapping[str, str], members: Mapping[str, str]) -> None:
-        """Expect a state without its beginning, which held these `stated_values`."""
-        self.omit(meta, members)
-        self.has_parts = True
 
     def omit(self, meta: Mapping[str, str], members: Mapping[str, str]) -> None:
         """Take over these `stated_values`, which are left out of the state."""
@@ -715,9 +700,8 @@ class Document:
                     current.change = DocumentChange(origin, tuple(added))
             current.update = update
         finally:
-            self._current = None
             self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
-            self._publish(current)
+            self._end(current)
         return current
 
     # Syncing
@@ -815,7 +799,10 @@ class Document:
                 if len(path) != 1 or CONTENT in event.keys:
                     self._tails.clear()
             if not path:
-                added += self._blocks_changed(event)
+                for block in self._add_to_order(list(event.keys)):
+                    added.append(block)
+                    self._headers.pop(block, None)
+                    self._schemas.pop(block, None)
             elif len(path) == 1 and in_map:
                 block, fields = str(path[0]), frozenset(event.keys)
                 headers[block] = fields
@@ -840,16 +827,8 @@ class Document:
             tuple(contents),
         )
 
-    def _blocks_changed(self, event: SharedTypeEvent) -> list[str]:
-        """Blocks that came under the root; values that are no maps are no blocks."""
-        added = self._add_to_order(list(event.keys))
-        for block in added:
-            self._headers.pop(block, None)
-            self._schemas.pop(block, None)
-        return added
-
     def _add_to_order(self, keys: Sequence[str]) -> list[str]:
-        """Add those keys of the root that are blocks; return them."""
+        """Add those keys of the root that are blocks; values that are no maps are none."""
         added = self._order_keys(keys)
         self.order.add(added)
         return [key for key, _ in added]

@@ -21,7 +21,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.yjs.any_value import encode_any
+from antiphon_kernel.yjs.update_writer import encode_any
 
 CONTENT = "content"
 """The key of the block's content."""
@@ -108,7 +108,12 @@ def stored_value(name: str, value: object) -> object | None:
 
 def stored_header(header: BlockHeader) -> dict[str, object]:
     """Every key of a new block but its content."""
-    stored = {name: stored_value(name, value) for name, value in stated_fields(header)}
+    stored = {
+        name: stored_value(name, value)
+        for name, value in field_values(header)
+        # An exit code of 0 equals False and is one.
+        if value or not (value is None or value is False or value == {})
+    }
     if None in stored.values():
         return {name: value for name, value in stored.items() if value is not None}
     return stored
@@ -128,16 +133,6 @@ _encode_word: Final = lru_cache(1_024, typed=True)(encode_any)
 def field_values(header: BlockHeader) -> Iterator[tuple[str, Any]]:
     """Return the name and value of each field, without the id."""
     return zip(_SORTED, _values(header), strict=True)
-
-
-def stated_fields(header: BlockHeader) -> list[tuple[str, Any]]:
-    """Return the name and value of each field that is stored, without the id."""
-    return [
-        (name, value)
-        for name, value in field_values(header)
-        # An exit code of 0 equals False and is one.
-        if value or not (value is None or value is False or value == {})
-    ]
 
 
 def write_keys(stored: Map[Any], values: Mapping[str, object]) -> None:

@@ -20,6 +20,7 @@ from antiphon_kernel.document.schema import (
     Part,
     Schema,
     each_part,
+    inner_parts,
 )
 
 
@@ -32,16 +33,14 @@ class Filled:
     """Code points of JSON that the defaults are."""
 
 
-def fill_items(part: Part, value: Any) -> Filled:
-    """Give the items in the content of a part their defaults; what does not fit stays as it is."""
-    filler = _Filler()
-    return Filled(filler.content(part, value), filler.added)
+def fill_items(part: Part | ItemSchema | None, value: Any, *, complete: bool = False) -> Filled:
+    """Give the items in the content of a part their defaults; what does not fit stays as it is.
 
-
-def fill_item(schema: ItemSchema | None, value: Any) -> Filled:
-    """Give one item its defaults."""
+    Args:
+        complete: whether the value is an item itself, of this schema.
+    """
     filler = _Filler()
-    return Filled(filler.item(schema, value), filler.added)
+    return Filled(filler.fill(part, value, complete=complete), filler.added)
 
 
 def added_by_defaults(schema: Schema) -> int:
@@ -56,49 +55,22 @@ class _Filler:
         self._known: dict[int, Filled] = {}
         """Defaults that have been made, by the identity of their field or section."""
 
-    def content(self, part: Part, value: Any) -> Any:
-        match part:
-            case ListSchema() | FieldSchema():
-                return self._items(part.item_schema, value)
-            case MapSchema() if isinstance(value, Mapping):
-                parts: dict[str, Part] = {one.name: one for one in part.fields}
-            case CompositeSchema() if isinstance(value, Mapping):
-                parts = {one.name: one.content for one in part.sections}
-            case _:
+    def fill(self, part: Part | ItemSchema | None, value: Any, *, complete: bool) -> Any:
+        if isinstance(part, ListSchema | FieldSchema):
+            if part.item_schema is None or not isinstance(value, list):
                 return value
-        return {
-            name: self.content(parts[name], one) if name in parts else one
-            for name, one in value.items()
-        }
-
-    def item(self, schema: ItemSchema | None, value: Any) -> Any:
-        match schema:
-            case ListSchema():
-                return self._items(schema.item_schema, value)
-            case MapSchema() if isinstance(value, Mapping):
-                filled = dict(value)
-                for field in schema.fields:
-                    if field.name in value:
-                        filled[field.name] = self._items(field.item_schema, value[field.name])
-                    elif field.default is not None:
-                        filled[field.name] = self._default(field)
-                return filled
-            case CompositeSchema() if isinstance(value, Mapping):
-                filled = dict(value)
-                for section in schema.sections:
-                    if section.name in value:
-                        filled[section.name] = self.item(section.content, value[section.name])
-                    elif given := self._default(section.content):
-                        filled[section.name] = given
-                return filled
-        return value
-
-    def _items(self, schema: ItemSchema | None, value: Any) -> Any:
-        if schema is None or not isinstance(value, list):
+            return [self.fill(part.item_schema, one, complete=True) for one in value]
+        if not isinstance(part, MapSchema | CompositeSchema) or not isinstance(value, Mapping):
             return value
-        return [self.item(schema, one) for one in value]
+        filled = dict(value)
+        for name, one in inner_parts(part):
+            if name in value:
+                filled[name] = self.fill(one, value[name], complete=complete)
+            elif complete and (given := self._default(one)) not in (None, {}):
+                filled[name] = given
+        return filled
 
-    def _default(self, part: FieldSchema | Schema) -> Any:
+    def _default(self, part: Part) -> Any:
         """The value that a field has from the start, or the fields that a section then has."""
         known = self._known.get(id(part))
         if known is None:
@@ -106,11 +78,11 @@ class _Filler:
         self.added += known.added
         return known.value
 
-    def _new_default(self, part: FieldSchema | Schema) -> Filled:
-        if isinstance(part, FieldSchema):
+    def _new_default(self, part: Part) -> Filled:
+        if isinstance(part, FieldSchema) and part.default is not None:
             made = fill_items(part, part.default)
             size = len(json.dumps(part.default, ensure_ascii=False))
             return Filled(made.value, made.added + size)
         if isinstance(part, MapSchema | CompositeSchema):
-            return fill_item(part, {})
+            return fill_items(part, {}, complete=True)
         return Filled(None, 0)

@@ -201,34 +201,32 @@ def path_of(names: Sequence[str]) -> str | None:
     return "/".join(names) if names else None
 
 
+def inner_parts(part: Part) -> Iterator[tuple[str, Part]]:
+    """Yield the sections of a composite, or the fields of a map, each with its name."""
+    if isinstance(part, CompositeSchema):
+        yield from ((one.name, one.content) for one in part.sections)
+    elif isinstance(part, MapSchema):
+        yield from ((one.name, one) for one in part.fields)
+
+
 def inner_part(part: Part, name: str) -> Part | None:
     """The section or field of that name; None if there is none."""
-    if isinstance(part, CompositeSchema):
-        return next((one.content for one in part.sections if one.name == name), None)
-    if isinstance(part, MapSchema):
-        return next((one for one in part.fields if one.name == name), None)
-    return None
+    return next((one for known, one in inner_parts(part) if known == name), None)
 
 
 def part_at(schema: Schema, path: str | None) -> Part | None:
     """Return the part at a path; None if it leads nowhere."""
     part: Part | None = schema
     for name in names_of(path):
-        if part is None:
-            return None
-        part = inner_part(part, name)
+        part = inner_part(part, name) if part is not None else None
     return part
 
 
 def each_part(part: Part, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Part]]:
     """A content and every section and field in it, each with the names that lead to it."""
     yield names, part
-    if isinstance(part, CompositeSchema):
-        for section in part.sections:
-            yield from each_part(section.content, (*names, section.name))
-    elif isinstance(part, MapSchema):
-        for one in part.fields:
-            yield (*names, one.name), one
+    for name, one in inner_parts(part):
+        yield from each_part(one, (*names, name))
 
 
 def known_names(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
@@ -241,16 +239,26 @@ def known_names(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def field_type_of(part: Part | None) -> FieldType | None:
+    """The type of the fields that hold what a part holds; None of a map or composite."""
+    match part:
+        case FieldSchema():
+            return part.field_type
+        case TextSchema():
+            return FieldType.TEXT
+        case ListSchema() | LogSchema():
+            return FieldType.LIST
+    return None
+
+
 def is_text(part: Part | None) -> bool:
     """Return whether a part is one text."""
-    if isinstance(part, FieldSchema):
-        return part.field_type is FieldType.TEXT
-    return isinstance(part, TextSchema)
+    return field_type_of(part) is FieldType.TEXT
 
 
 def is_counter(part: Part) -> bool:
     """Return whether a part is a counter."""
-    return isinstance(part, FieldSchema) and part.field_type is FieldType.COUNTER
+    return field_type_of(part) is FieldType.COUNTER
 
 
 # Permissions

@@ -20,6 +20,7 @@ from antiphon_kernel.document.schema import (
     MapSchema,
     TextSchema,
     ValueSchema,
+    inner_parts,
 )
 from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.quoting import quote
@@ -94,21 +95,16 @@ def violations(
     match part:
         case None:
             yield from _json(value, path, 0)
-        case TextSchema():
-            yield from _of_type(isinstance(value, str), "a text", value, path)
-            yield from _half_characters(value, path)
-        case ValueSchema():
-            yield from _single(FieldType(part.type), value, path)
         case FieldSchema():
             yield from _field(part, value, path)
-        case MapSchema():
-            yield from _map(part, value, path, complete)
-        case CompositeSchema():
-            yield from _composite(part, value, path, complete)
+        case MapSchema() | CompositeSchema():
+            yield from _inner(part, value, path, complete)
         case ListSchema():
             yield from items_violations(part.item_schema, part.max_items, value, path)
         case LogSchema():
-            yield from items_violations(None, None, value, path)
+            yield from _single(FieldType.LIST, value, path)
+        case TextSchema() | ValueSchema():
+            yield from _single(FieldType(part.type), value, path)
 
 
 def items_violations(
@@ -203,40 +199,28 @@ def is_timestamp(value: object) -> bool:
         return False
 
 
-def _map(schema: MapSchema, value: Any, path: str | None, complete: bool) -> Iterator[Violation]:
-    if not isinstance(value, Mapping):
-        yield from _of_type(False, "an object with the fields of the map", value, path)
-        return
-    yield from _names({one.name for one in schema.fields}, value, "field", path)
-    for field in schema.fields:
-        if field.name in value:
-            yield from _field(field, value[field.name], joined(path, field.name))
-        elif complete and field.required:
-            yield lacking(field, joined(path, field.name))
-
-
-def _composite(
-    schema: CompositeSchema, value: Any, path: str | None, complete: bool
+def _inner(
+    schema: MapSchema | CompositeSchema, value: Any, path: str | None, complete: bool
 ) -> Iterator[Violation]:
+    is_map = isinstance(schema, MapSchema)
     if not isinstance(value, Mapping):
-        yield from _of_type(False, "an object with the sections", value, path)
+        expected = "an object with the " + ("fields of the map" if is_map else "sections")
+        yield from _of_type(False, expected, value, path)
         return
-    yield from _names({one.name for one in schema.sections}, value, "section", path)
-    for section in schema.sections:
-        inner, at = section.content, joined(path, section.name)
-        if section.name in value:
-            yield from violations(inner, value[section.name], at, complete=complete)
-        elif complete and isinstance(inner, MapSchema | CompositeSchema):
-            yield from violations(inner, {}, at, complete=True)
-
-
-def _names(
-    known: set[str], value: Mapping[str, Any], what: str, path: str | None
-) -> Iterator[Violation]:
+    parts = dict(inner_parts(schema))
     for name in value:
-        if name not in known:
-            expected = f"one of the {what}s {', '.join(sorted(known)) or '(there are none)'}"
+        if name not in parts:
+            known = ", ".join(sorted(parts)) or "(there are none)"
+            expected = f"one of the {'fields' if is_map else 'sections'} {known}"
             yield Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, quote(name))
+    for name, one in parts.items():
+        at = joined(path, name)
+        if name in value:
+            yield from violations(one, value[name], at, complete=complete)
+        elif complete and isinstance(one, FieldSchema) and one.required:
+            yield lacking(one, at)
+        elif complete and isinstance(one, MapSchema | CompositeSchema):
+            yield from violations(one, {}, at, complete=True)
 
 
 def _json(value: Any, path: str | None, depth: int) -> Iterator[Violation]:

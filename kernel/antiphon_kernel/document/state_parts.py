@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 from pycrdt import get_state
 
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import decode_first
-from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+from antiphon_kernel.yjs.varint import write_var_uint
 
 _NOTHING_REMOVED: Final = b"\x00"
 """The end of an update that removes nothing."""
@@ -137,5 +138,5 @@ def _structs_from(document: Document, client: int, clock: int) -> _ClientStructs
     update = document.update_since(encode_state_vector(now | {client: clock}))
     if update.startswith(b"\x00"):
         return _ClientStructs(clock, 0, update, 1)
-    number, _ = read_var_uint(update, 1)
+    number = Reader(update[1:]).uint()
     return _ClientStructs(clock, number, update, len(_header(client, clock, number)))

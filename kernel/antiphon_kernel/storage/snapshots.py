@@ -16,8 +16,9 @@ from typing import Final, Generic, TypeVar
 
 from antiphon_kernel.storage.database import Database, Row, Statement
 from antiphon_kernel.storage.rows import ContextRow, Cut, Page, Snapshot
+from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
-from antiphon_kernel.yjs.varint import read_var_uint, write_bytes
+from antiphon_kernel.yjs.varint import write_bytes
 
 _log = logging.getLogger(__name__)
 
@@ -106,11 +107,9 @@ class Records(Generic[R]):
 
 
 def _split(state: bytes) -> tuple[bytes, ...]:
-    parts, at = list[bytes](), 0
-    while at < len(state):
-        length, at = read_var_uint(state, at)
-        parts.append(state[at : at + length])
-        at += length
+    reader, parts = Reader(state), list[bytes]()
+    while reader.remaining:
+        parts.append(reader.block())
     return tuple(parts)
 
 

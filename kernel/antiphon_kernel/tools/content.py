@@ -21,7 +21,7 @@ from antiphon_kernel.document.content_writes import (
 )
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.earlier_content import content_at
-from antiphon_kernel.document.item_defaults import fill_item, fill_items
+from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.rendering import render as rendered
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -372,7 +372,7 @@ async def _add_item(
     def plan(context: Context, block: str) -> list[Write]:
         part = part_of(context.document, block, path)
         schema = part.item_schema if isinstance(part, ListSchema | FieldSchema) else None
-        filled = fill_item(schema, params.value)
+        filled = fill_items(schema, params.value, complete=True)
         check_value_size(context, params.value, filled.added)
         return [plan_item(context.document, block, path, filled.value)]
 

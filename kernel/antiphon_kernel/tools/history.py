@@ -181,12 +181,12 @@ async def restore(call: Call, params: RestoreParams) -> WriteResult:
     context.appends.flush(block)
     part = part_of(document, block, section)
     planned = list(plan_content_at(history, part, names, params.version, document.client_id))
-    for one in planned:
-        reject_read_only(call.actor, block, schema, one.names)
+    for inner, _ in planned:
+        reject_read_only(call.actor, block, schema, inner)
     before = read_content(document, block, section).violations
     after = content_at(history, part, section, params.version).violations
     reject_violations(block, [one for one in after if one not in before])
-    plan = sum((one.plan for one in planned), UpdatePlan())
+    plan = sum((one for _, one in planned), UpdatePlan())
     written = context.restore(call.actor, block, plan)
     return await wait_persisted(context, block, written)
 

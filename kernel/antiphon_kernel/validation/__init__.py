@@ -1,7 +1,8 @@
 """Validation of raw updates before they reach the document."""
 
 from antiphon_kernel.validation.chunking import Chunk, validate_incrementally
-from antiphon_kernel.validation.content_limits import check_limit, reject_long_text
+from antiphon_kernel.validation.content_rules import reject_read_only
+from antiphon_kernel.validation.errors import check_limit, reject_long_text
 from antiphon_kernel.validation.header_values import (
     check_field,
     check_value,
@@ -10,5 +11,4 @@ from antiphon_kernel.validation.header_values import (
 )
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
-from antiphon_kernel.validation.read_only import reject_read_only
 from antiphon_kernel.validation.update_validator import ValidatedUpdate, validate

@@ -26,9 +26,8 @@ from antiphon_kernel.validation.update_validator import (
     reject_long,
     unreadable,
 )
-from antiphon_kernel.yjs.id_intervals import IdIntervals
-from antiphon_kernel.yjs.id_set import IdRange, normalise
-from antiphon_kernel.yjs.squash import squash
+from antiphon_kernel.yjs.id_set import IdIntervals, IdRange, normalise
+from antiphon_kernel.yjs.merge import squash
 from antiphon_kernel.yjs.update import DecodedUpdate, Struct, decode_in_parts
 
 T = TypeVar("T")
@@ -55,25 +54,8 @@ class Chunk:
         staged = ItemIndex(item_index)
         for item in staged.ready(self.structs):
             staged.add(item, staged.place_of(item))
-        staged.delete(tuple(self.deletions))
+        staged.deletions = tuple(self.deletions)
         return staged
-
-
-class ChunkedUpdate:
-    """A large update that has been checked as a whole."""
-
-    def __init__(self, check: UpdateValidator, parts: Sequence[Chunk]) -> None:
-        self._check = check
-        self._parts = parts
-
-    def accept(self) -> deque[Chunk]:
-        """The moment of acceptance: the parts, all of which are to be applied in this order.
-
-        Raises:
-            AntiphonError: what `admit` refuses, if others have changed what it rests on; gap.
-        """
-        self._check.confirm()
-        return deque(self._parts)
 
 
 async def validate_incrementally(
@@ -85,11 +67,14 @@ async def validate_incrementally(
     limits: Limits,
     *,
     catching_up: bool,
-) -> ChunkedUpdate | None:
-    """Check an update that is long in bytes; None if it has so few items that `admit` may do it.
+) -> tuple[UpdateValidator, deque[Chunk]] | None:
+    """Check an update that is long in bytes; None if it has so few items that `validate` may do it.
+
+    Returns also the parts, all of which are to be applied in this order, once the validator has
+    confirmed at the moment of acceptance that others have not changed what the update rests on.
 
     Raises:
-        AntiphonError: what `admit` refuses.
+        AntiphonError: what `validate` refuses.
     """
     reject_long(update, limits, catching_up=catching_up)
     decoded = await _run_in_slices(_decode(update))
@@ -98,8 +83,8 @@ async def validate_incrementally(
     check = UpdateValidator(document, actor, owners, item_index, limits)
     validated = await _run_in_slices(check.steps(decoded))
     if validated.placed is None:
-        return ChunkedUpdate(check, ())
-    return ChunkedUpdate(check, await _run_in_slices(_cut(check, owners)))
+        return check, deque()
+    return check, deque(await _run_in_slices(_cut(check, owners)))
 
 
 async def _run_in_slices(steps: Generator[None, None, T]) -> T:

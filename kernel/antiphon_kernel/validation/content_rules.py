@@ -1,7 +1,8 @@
-"""Rules for block content written by a connected client: texts, and nothing else."""
+"""Rules for block content: read-only parts, and what a connected client writes: texts only."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from antiphon_kernel.access import check_draft
@@ -20,18 +21,39 @@ from antiphon_kernel.document.schema import (
     is_text,
     part_at,
     path_of,
+    read_only_part,
 )
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.content_limits import reject_long_text
-from antiphon_kernel.validation.errors import content_by_tools, denied
+from antiphon_kernel.validation.errors import content_by_tools, denied, reject_long_text
 from antiphon_kernel.validation.item_index import Container, ItemIndex, ItemLocation, ItemRole
-from antiphon_kernel.validation.read_only import reject_read_only
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, Struct
 
 _IN_TEXTS: Final = (ContentKind.STRING, ContentKind.FORMAT, ContentKind.DELETED)
+
+
+def reject_read_only(actor: Actor, block: str, schema: Schema, names: Sequence[str]) -> None:
+    """Refuse to write a place in a block's content, unless the actor is the system or a source.
+
+    Raises:
+        AntiphonError: read_only_field, read_only_section.
+    """
+    if actor.principal.kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE):
+        return
+    found = read_only_part(schema, names)
+    if found is None:
+        return
+    what = "field" if found.is_field else "section"
+    raise AntiphonError(
+        ErrorCode.READ_ONLY_FIELD if found.is_field else ErrorCode.READ_ONLY_SECTION,
+        f"The {what} {quote(found.path)} of block {block} is read-only: only its source writes it.",
+        block_id=block,
+        path=truncate(found.path),
+    )
 
 
 class ContentRules:

@@ -1,7 +1,8 @@
-"""Errors for refused raw updates."""
+"""Errors for refused writes: of raw updates, and of what is longer than a limit."""
 
 from __future__ import annotations
 
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.update import ItemId, Struct
@@ -81,3 +82,32 @@ def made_up_neighbours(item: Struct) -> AntiphonError:
 
 def _about(item: ItemId | Struct, code: ErrorCode, message: str) -> AntiphonError:
     return AntiphonError(code, message, client=str(item.client), clock=item.clock)
+
+
+def check_limit(found: int, limits: Limits, name: str, what: str, advice: str) -> None:
+    """Refuse more than is allowed.
+
+    Args:
+        name: of the limit.
+        what: the first half of the sentence, with the number that was found.
+        advice: what to do instead.
+
+    Raises:
+        AntiphonError: too_large.
+    """
+    limit = getattr(limits, name)
+    if found > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"{what}, {limit} are allowed: {advice}.",
+            limit=limit,
+            limit_name=name,
+            found=found,
+        )
+
+
+def reject_long_text(limits: Limits, code_points: int) -> None:
+    """Raises AntiphonError too_large if a block's text would become longer than allowed."""
+    what = f"The text of the block would have {code_points} code points"
+    advice = "split it into several blocks"
+    check_limit(code_points, limits, "block_code_points", what, advice)

@@ -25,7 +25,7 @@ from antiphon_kernel.types.json_validation import MAX_NESTING, read_json, unique
 from antiphon_kernel.types.media_types import is_media_type, is_sha256
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.validation.content_limits import check_limit
+from antiphon_kernel.validation.errors import check_limit
 
 _CLOSED: Final[Mapping[str, type[StrEnum]]] = {
     **ENUMS,
@@ -41,20 +41,20 @@ _OBJECT: Final = (
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def _is_block_id(text: str) -> bool:
-    try:
-        BlockId.parse(text)
-    except ValueError:
-        return False
-    return True
+def _can(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    """Return the question whether a text can be parsed so."""
+
+    def can_parse(text: str) -> bool:
+        try:
+            parse(text)
+        except ValueError:
+            return False
+        return True
+
+    return can_parse
 
 
-def _is_context_id(text: str) -> bool:
-    try:
-        ContextId.parse(text)
-    except ValueError:
-        return False
-    return True
+_is_block_id: Final = _can(BlockId.parse)
 
 
 _SHAPES: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
@@ -65,7 +65,7 @@ _SHAPES: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
     ),
     "parent": (_is_block_id, "a full block id, as the tools return it"),
     "source_block": (_is_block_id, "a full block id, as the tools return it"),
-    "source_context": (_is_context_id, "a full context id, as the tools return it"),
+    "source_context": (_can(ContextId.parse), "a full context id, as the tools return it"),
     "stopped_by": (is_name, "a username"),
     "runs_for": (is_name, "a username"),
     "decided_by": (is_name, "a username"),

@@ -16,11 +16,10 @@ from itertools import islice
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
-from antiphon_kernel.validation.number_columns import NumberColumns
+from antiphon_kernel.validation.number_columns import decode_columns, encode_columns
 from antiphon_kernel.validation.text_order import TextOrder
 from antiphon_kernel.yjs.causal_order import CausalQueue
-from antiphon_kernel.yjs.id_intervals import IdIntervals
-from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.id_set import IdIntervals, IdRange
 from antiphon_kernel.yjs.update import (
     ContentKind,
     DecodedUpdate,
@@ -206,7 +205,7 @@ class ItemIndex:
         self._queue: CausalQueue | None = None
         """Items that `ready` has held back; made when first needed."""
         self.deletions: tuple[IdRange, ...] = ()
-        """Ids to be deleted with what was added here."""
+        """Ids supposed to be gone with what was added here, until this is adopted."""
         self.order: TextOrder = TextOrder() if below is None else below.order
         self.staged: list[tuple[Struct, int]] = []
         """Items of texts that were added here and are not in `order`, each with the clock from
@@ -294,7 +293,7 @@ class ItemIndex:
             kept.append(0 if path is None else len(path) + 1)
             named += (container.block,) if container.block is not None else ()
             named += path or ()
-        return NumberColumns([*kept, *numbers], [*named, *texts]).encode()
+        return encode_columns([*kept, *numbers], [*named, *texts])
 
     def decode_in_parts(self, data: bytes) -> Iterator[None]:
         """Take over what `encode` has made, into an index that is empty; pauses now and then.
@@ -303,7 +302,7 @@ class ItemIndex:
             ValueError: if it is anything else.
         """
         try:
-            yield from self._read(*NumberColumns.decode(data).reader())
+            yield from self._read(*decode_columns(data))
         except (StopIteration, RuntimeError, IndexError, KeyError) as error:
             raise ValueError(f"an index of items cannot be read: {error}") from error
 
@@ -371,10 +370,6 @@ class ItemIndex:
         for ids in above.deletions:
             self.deleted.add(ids)
         self.order.adopt(above.staged)
-
-    def delete(self, deletions: tuple[IdRange, ...]) -> None:
-        """Suppose that these ids are gone, to be told when this is adopted."""
-        self.deletions = deletions
 
     def add(self, item: Struct, place: ItemLocation) -> None:
         """Add an item, or what is new of it."""
@@ -570,9 +565,7 @@ class ItemIndex:
     def place(self, item: ItemId) -> ItemLocation:
         """Return the location of an item; `NOWHERE` if it is not known."""
         line = self.line(item.client, item.clock)
-        if line is None:
-            return NOWHERE
-        return line.place(item.clock)
+        return line.place(item.clock) if line is not None else NOWHERE
 
     def runs(self, ids: IdRange) -> Iterator[tuple[IdRange, ItemLocation]]:
         """A range of items cut by the places that they are in."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Final
 
 from antiphon_kernel.document.document import Document
@@ -70,9 +71,7 @@ class LazyItemIndex:
     def item_index(self) -> ItemIndex:
         """The index; what has not been read yet is read now."""
         if not self.ready:
-            with without_collection():
-                while not self.ready:
-                    self._step()
+            self._read_until(inf)
         return self._item_index
 
     def follow(self, update: bytes) -> None:

@@ -17,8 +17,13 @@ from itertools import pairwise
 from math import inf
 from typing import Final, cast
 
-from antiphon_kernel.document.history.integrate import integrate
-from antiphon_kernel.document.history.item_index import ItemKind, ItemList, ItemTable, Segment
+from antiphon_kernel.document.history.item_index import (
+    ItemKind,
+    ItemList,
+    ItemTable,
+    Segment,
+    integrate,
+)
 from antiphon_kernel.validation.errors import made_up_neighbours, overtaken
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 

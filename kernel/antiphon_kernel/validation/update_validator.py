@@ -15,10 +15,10 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.content_limits import check_limit
 from antiphon_kernel.validation.content_rules import ContentRules
-from antiphon_kernel.validation.draft_rules import DraftRules
+from antiphon_kernel.validation.draft_rules import DraftRules, SubmissionRules
 from antiphon_kernel.validation.errors import (
+    check_limit,
     denied,
     gap,
     misplaced,
@@ -27,10 +27,8 @@ from antiphon_kernel.validation.errors import (
     tools_only,
 )
 from antiphon_kernel.validation.item_index import BLOCKS, ItemIndex, ItemLocation, ItemRole
-from antiphon_kernel.validation.submission_rules import SubmissionRules
-from antiphon_kernel.validation.typed_text import place_typed_text
 from antiphon_kernel.yjs.id_set import IdRange, normalise
-from antiphon_kernel.yjs.squash import continuations, squash
+from antiphon_kernel.yjs.merge import continuations, squash
 from antiphon_kernel.yjs.update import (
     ContentKind,
     DecodedUpdate,
@@ -119,6 +117,46 @@ def unreadable(error: ValueError) -> AntiphonError:
     return invalid_params(f"The bytes are not a Yjs update (version 1): {error}.")
 
 
+def place_typed_text(
+    document: Document,
+    actor: Actor,
+    decoded: DecodedUpdate,
+    owners: Mapping[int, str],
+    item_index: ItemIndex,
+    limits: Limits,
+) -> ItemIndex | None:
+    """Check text that goes into texts that are there: what nearly every update brings.
+
+    All that `UpdateValidator` checks of such an update, without what it needs for any other.
+    Returns the index of the items that it brings, as `ValidatedUpdate.placed`.
+
+    None if it brings anything else than the next text of one client of the actor's, at places that
+    are known, or if it has to be refused for what it builds on.
+
+    Raises:
+        AntiphonError: as `validate`.
+    """
+    structs = decoded.structs
+    if decoded.deletions or not structs or len(structs) > limits.update_structs:
+        return None
+    client, end = structs[0].client, structs[0].clock
+    if owners.get(client) != actor.principal.id or item_index.end(client) != end:
+        return None
+    check_update(actor.principal, actor.role)
+    content = ContentRules(document, actor, item_index, limits)
+    placed = ItemIndex(item_index)
+    for item in structs:
+        if item.kind is not ContentKind.STRING or item.client != client or item.clock != end:
+            return None
+        if not placed.add_typed(item):
+            return None
+        end += item.length
+    for container, added in placed.grown.items():
+        content.check_growth(container, added)
+    content.confirm()
+    return placed if item_index.order.fit(placed.staged) else None
+
+
 class UpdateValidator:
     """One update against one document."""
 
@@ -184,7 +222,7 @@ class UpdateValidator:
         if not (deletes or new):
             return NOTHING
         if self.deletions:
-            self._staged.delete(normalise(self.deletions))
+            self._staged.deletions = normalise(self.deletions)
         drafts, submitted = self._drafts.created, self._submissions.blocks
         is_text = not decoded.deletions and all(self.texts)
         return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)

@@ -56,19 +56,14 @@ def decode_awareness(
         text = reader.text()
         if max_size is not None and len(text) > max_size:
             raise ValueError(f"an awareness state of {len(text)} characters is too long")
-        state = _read_state(text)
+        state = parse_json(text)
+        if state is not None and not isinstance(state, dict):
+            raise ValueError("an awareness state must be a JSON object or null")
         if not _is_within(state, max_depth):
             raise ValueError(f"an awareness state is nested deeper than {max_depth} levels")
         entries.append(AwarenessEntry(client, clock, state))
     reader.end()
     return tuple(entries)
-
-
-def _read_state(text: str) -> Mapping[str, Any] | None:
-    state = parse_json(text)
-    if state is not None and not isinstance(state, dict):
-        raise ValueError("an awareness state must be a JSON object or null")
-    return state
 
 
 def _is_within(value: object, depth: int) -> bool:

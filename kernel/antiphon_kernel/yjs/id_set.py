@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.varint import write_var_uint
 
 
 class IdRange(NamedTuple):
@@ -60,17 +62,58 @@ def decode_id_set(data: bytes) -> IdSet:
     """
     if data == _NOTHING:
         return ()
-    count, at = read_var_uint(data, 0)
-    ranges: list[IdRange] = []
-    if count > len(data):
-        raise ValueError("an id set names more clients than it has bytes for")
-    for _ in range(count):
-        client, at = read_var_uint(data, at)
-        size, at = read_var_uint(data, at)
-        if size * 2 > len(data) - at:
-            raise ValueError("an id set names more ranges than it has bytes for")
-        for _ in range(size):
-            start, at = read_var_uint(data, at)
-            length, at = read_var_uint(data, at)
+    reader, ranges = Reader(data), list[IdRange]()
+    for _ in range(reader.count()):
+        client = reader.uint()
+        for _ in range(reader.count()):
+            start, length = reader.uint(), reader.uint()
             ranges.append(IdRange(client, start, start + length))
     return normalise(ranges)
+
+
+class IdIntervals:
+    """A growing set that is cheap to ask and to add to: disjoint, non-touching clock ranges."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: dict[int, list[int]] = {}
+        self._ends: dict[int, list[int]] = {}
+
+    def add(self, ids: IdRange) -> None:
+        """Add the ids of one range."""
+        client, start, end = ids
+        if start >= end:
+            return
+        starts = self._starts.setdefault(client, [])
+        ends = self._ends.setdefault(client, [])
+        first = bisect_left(ends, start)
+        last = bisect_right(starts, end)
+        if first < last:
+            start = min(start, starts[first])
+            end = max(end, ends[last - 1])
+        starts[first:last] = [start]
+        ends[first:last] = [end]
+
+    def __iter__(self) -> Iterator[IdRange]:
+        for client, starts in self._starts.items():
+            for start, end in zip(starts, self._ends[client], strict=True):
+                yield IdRange(client, start, end)
+
+    def lacks(self, ids: IdRange) -> Iterable[IdRange]:
+        """Yield the parts of `ids` not in the set, in order."""
+        client, start, end = ids
+        starts = self._starts.get(client)
+        if starts is None:
+            if start < end:
+                yield ids
+            return
+        ends = self._ends[client]
+        at = bisect_right(ends, start)
+        while start < end and at < len(starts) and starts[at] < end:
+            if start < starts[at]:
+                yield IdRange(client, start, starts[at])
+            start = ends[at]
+            at += 1
+        if start < end:
+            yield IdRange(client, start, end)

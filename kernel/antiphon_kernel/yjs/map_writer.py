@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from antiphon_kernel.yjs.update import ContentKind, SharedType, Struct, decode_update
+from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.update import ContentKind, SharedType, Struct, decode_update, utf16_length
 from antiphon_kernel.yjs.update_writer import encode_update
-from antiphon_kernel.yjs.utf16 import utf16_length
-from antiphon_kernel.yjs.varint import read_var_uint, write_text, write_var_uint
+from antiphon_kernel.yjs.varint import write_text, write_var_uint
 
 _KEYED: Final = 0x20
 """Marks an item that says under which key of its parent it stands."""
@@ -69,16 +69,14 @@ class MapWriter:
         Raises:
             ValueError: if it is another client's, does not begin there, or deletes something.
         """
-        clients, at = read_var_uint(update, 0)
-        count, at = read_var_uint(update, at)
-        client, at = read_var_uint(update, at)
-        clock, at = read_var_uint(update, at)
+        reader = Reader(update)
+        clients, count, client, clock = (reader.uint() for _ in range(4))
         if (clients, write_var_uint(client), clock) != (1, self._client, self.clock):
             raise ValueError("not an update that goes on here")
         if update[-1:] != _NO_DELETIONS:
             raise ValueError("an update that deletes")
         length = sum(one.length for one in decode_update(update).structs)
-        self._add(count, update[at:-1], length)
+        self._add(count, update[reader.at : -1], length)
 
     def everything(self, beside: Sequence[Struct] = ()) -> bytes:
         """Return all updates as one, with items of other clients that nothing is deleted of."""
@@ -86,12 +84,13 @@ class MapWriter:
         if not beside:
             return own
         others = encode_update(beside, ())
-        clients, at = read_var_uint(others, 0)
+        reader = Reader(others)
+        clients = reader.uint()
         if self._count:
             clients += 1
         else:
             own = _ONE + _NO_DELETIONS
-        return write_var_uint(clients) + own[1:-1] + others[at:]
+        return write_var_uint(clients) + own[1:-1] + others[reader.at :]
 
     def _add(self, count: int, structs: bytes, length: int) -> bytes:
         update = self._update(count, self.clock, structs)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import struct
+from enum import Enum
 from typing import Final
 
-from antiphon_kernel.yjs.any_value import UNDEFINED
-from antiphon_kernel.yjs.varint import MAX_VAR_UINT
+MAX_VAR_UINT: Final = 2**53 - 1
+"""The largest integer a JavaScript peer can hold."""
 
 _MAX_NESTING: Final = 64
+
+
+class Undefined(Enum):
+    """Value that a JavaScript peer writes for nothing; JSON has no such value."""
+
+    UNDEFINED = "undefined"
+
+
+UNDEFINED: Final = Undefined.UNDEFINED
 
 
 class Reader:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.update import ItemId
-from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+from antiphon_kernel.yjs.varint import write_var_uint
 
 
 class RestoredRange(NamedTuple):
@@ -35,13 +36,8 @@ def decode_restored(data: bytes) -> tuple[RestoredRange, ...]:
     Raises:
         ValueError: if the bytes are not revivals.
     """
-    found: list[RestoredRange] = []
-    at = 0
-    while at < len(data):
-        numbers: list[int] = []
-        for _ in range(5):
-            number, at = read_var_uint(data, at)
-            numbers.append(number)
-        again, source = ItemId(*numbers[:2]), ItemId(*numbers[2:4])
-        found.append(RestoredRange(again, source, numbers[4]))
+    reader, found = Reader(data), list[RestoredRange]()
+    while reader.remaining:
+        again, source = (ItemId(reader.uint(), reader.uint()) for _ in range(2))
+        found.append(RestoredRange(again, source, reader.uint()))
     return tuple(found)

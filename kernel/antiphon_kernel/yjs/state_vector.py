@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.varint import write_var_uint
 
 NO_STATE: Final = b"\x00"
 """The state vector of an empty document."""
@@ -17,14 +18,8 @@ def decode_state_vector(data: bytes) -> dict[int, int]:
     Raises:
         ValueError: if the bytes are not a state vector.
     """
-    count, at = read_var_uint(data, 0)
-    if count * 2 > len(data) - at:
-        raise ValueError("a state vector names more clients than it has bytes for")
-    clocks: dict[int, int] = {}
-    for _ in range(count):
-        client, at = read_var_uint(data, at)
-        clocks[client], at = read_var_uint(data, at)
-    return clocks
+    reader = Reader(data)
+    return {reader.uint(): reader.uint() for _ in range(reader.count())}
 
 
 def clock_in(data: bytes, client: int) -> int:
@@ -33,10 +28,9 @@ def clock_in(data: bytes, client: int) -> int:
     Raises:
         ValueError: if the bytes are not a state vector.
     """
-    count, at = read_var_uint(data, 0)
-    for _ in range(count):
-        one, at = read_var_uint(data, at)
-        clock, at = read_var_uint(data, at)
+    reader = Reader(data)
+    for _ in range(reader.count()):
+        one, clock = reader.uint(), reader.uint()
         if one == client:
             return clock
     return 0

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
 from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.utf16 import utf16_length
 
 MAX_CLOCK: Final = 2**32 - 1
 """The engine's clocks have 32 bits."""
@@ -85,11 +84,6 @@ class DecodedUpdate(NamedTuple):
     structs: tuple[Struct, ...]
     deletions: tuple[IdRange, ...]
 
-    @property
-    def empty(self) -> bool:
-        """Return whether the update is empty."""
-        return not self.structs and not self.deletions
-
     def inserted(self) -> IdSet:
         """The ids the update brings."""
         return normalise(
@@ -97,6 +91,11 @@ class DecodedUpdate(NamedTuple):
             for item in self.structs
             if item.kind is not ContentKind.SKIP
         )
+
+
+def utf16_length(text: str) -> int:
+    """UTF-16 units of a text: the ids that its characters take."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def decode_update(update: bytes) -> DecodedUpdate:

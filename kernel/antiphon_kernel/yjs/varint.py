@@ -7,31 +7,6 @@ from __future__ import annotations
 
 _SHORT = [bytes([value]) for value in range(0x80)]
 
-MAX_VAR_UINT = 2**53 - 1
-"""The largest integer a JavaScript peer can hold."""
-
-
-def read_var_uint(data: bytes, at: int) -> tuple[int, int]:
-    """The integer at byte `at` and the byte after it.
-
-    Raises:
-        ValueError: if the data ends inside the integer or the integer is over `MAX_VAR_UINT`.
-    """
-    value = shift = 0
-    size = len(data)
-    while at < size:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > MAX_VAR_UINT:
-                raise ValueError("an integer is larger than 2^53 - 1")
-            return value, at
-        shift += 7
-        if shift > 56:
-            raise ValueError("an integer has more than eight bytes")
-    raise ValueError("the data ends inside an integer")
-
 
 def write_var_uint(value: int) -> bytes:
     """`value` (0 or more) as bytes."""

@@ -17,7 +17,7 @@ from tests.errors import raises
 from tests.kernel.kernel.calls import Make, refused
 from tests.kernel.served import ServedKernel
 from tests.kernel.server.test_rpc import answered
-from tests.kernel.validation.test_raw_submissions import Stock
+from tests.kernel.validation.peers import Peer
 
 ROLES = {
     PrincipalKind.HUMAN: Role.USER,
@@ -73,10 +73,10 @@ async def test_caller_acting_as_a_kind_writes_its_role(
 
 async def send_draft(kernel: Kernel, actor: Actor, fields: dict[str, object]) -> str:
     """A raw update that creates a draft with these header fields."""
-    stock = Stock(await kernel.context())
-    block = f"{stock.context.id}.{actor.principal.id}.{DRAFT_SEQ_MIN}"
-    stock.blocks[block] = Map({"order": "a5", "content": Text("x"), **fields})
-    await stock.send(actor)
+    peer = Peer(await kernel.context())
+    block = f"{peer.context.id}.{actor.principal.id}.{DRAFT_SEQ_MIN}"
+    peer.blocks[block] = Map({"order": "a5", "content": Text("x"), **fields})
+    await peer.send(actor)
     return block
 
 

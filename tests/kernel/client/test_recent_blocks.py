@@ -296,7 +296,8 @@ async def test_next_document_that_does_not_come_is_closed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Document, "close", close)
     copy = LocalReplica(1)
-    copy.document.begin_without({"epoch": "1"}, {})
+    copy.document.omit({"epoch": "1"}, {})
+    copy.document.has_parts = True
     copy.begin_anew(Omitted(1, {}, {}))
     abandoned = copy.incoming
     copy.begin_anew(Omitted(1, {}, {}))

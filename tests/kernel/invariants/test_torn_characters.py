@@ -10,9 +10,9 @@ import pytest
 from antiphon_kernel.contexts import apply_update
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.validation import ItemIndex
-from antiphon_kernel.yjs.id_set import IdRange, encode_id_set, normalise
-from antiphon_kernel.yjs.update import ContentKind, ItemId
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.id_set import IdRange, normalise
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, utf16_length
+from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.invariants.alphabet import Alphabet
 from tests.kernel.invariants.cases import cases
 from tests.kernel.invariants.crdt import Item
@@ -24,24 +24,15 @@ CLIENT = 77
 
 def insertion(clock: int, left: ItemId | None, right: ItemId | None, text: str) -> bytes:
     """An update that puts text between two units, as a JavaScript client could write it."""
-    out = bytearray()
-    for number in (1, 1, CLIENT, clock):
-        out += write_var_uint(number)
-    out.append(
-        ContentKind.STRING | (0x80 if left is not None else 0) | (0x40 if right is not None else 0)
-    )
-    for beside in (left, right):
-        if beside is not None:
-            out += write_var_uint(beside.client) + write_var_uint(beside.clock)
-    encoded = text.encode()
-    out += write_var_uint(len(encoded)) + encoded
-    return bytes(out) + write_var_uint(0)
+    length = utf16_length(text)
+    item = Struct(CLIENT, clock, length, ContentKind.STRING, left, right, content=text)
+    return encode_update([item], ())
 
 
 def deletion(items: Sequence[Item], *, piecewise: bool) -> bytes:
     """An update that deletes units, each by itself or as few ranges."""
     ranges = tuple(sorted(IdRange(i.id.client, i.id.clock, i.id.clock + 1) for i in items))
-    return write_var_uint(0) + encode_id_set(ranges if piecewise else normalise(ranges))
+    return encode_update((), ranges if piecewise else normalise(ranges))
 
 
 def units(world: World, block: str) -> list[Item]:

@@ -11,6 +11,7 @@ from pycrdt import Doc, Map, Text
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 
@@ -71,9 +72,19 @@ class Peer:
         assert isinstance(content, Text)
         return content
 
+    def draft(self, actor: Actor, text: str = "", number: int = 0) -> str:
+        block = f"{self.context.id}.{actor.principal.id}.{DRAFT_SEQ_MIN + number}"
+        fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
+        with self.doc.transaction():
+            self.blocks[block] = Map({**fields, "content": Text(text)})
+        return block
+
     def update(self) -> bytes:
         """Return what the kernel lacks, as the protocol sends it."""
         return self.doc.get_update(self.context.document.state_vector())
+
+    async def send(self, actor: Actor) -> None:
+        await apply_update(self.context, actor, self.update(), self)
 
 
 class Layout:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from pycrdt import Doc, Map, Text
+from pycrdt import Text
 
 from antiphon_kernel.contexts import Context, Submission, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from tests.errors import raises
 from tests.kernel.kernel.calls import Make
+from tests.kernel.validation.peers import Peer, refused
 
 
 @pytest.fixture
@@ -29,44 +27,8 @@ def submitted(kernel: Kernel) -> list[Submission]:
     return found
 
 
-class Stock:
-    """A Yjs client that knows nothing of our classes, and hears only what it is told."""
-
-    def __init__(self, context: Context, client_id: int = 4711) -> None:
-        self.context = context
-        self.doc: Doc[Any] = Doc(client_id=client_id)
-        self.hear()
-
-    def hear(self) -> None:
-        self.doc.apply_update(self.context.document.update_since())
-        self._before = self.doc.get_state()
-
-    @property
-    def blocks(self) -> Map[Any]:
-        return self.doc.get("blocks", type=Map)
-
-    def draft(self, actor: Actor, text: str = "", number: int = 0) -> str:
-        block = f"{self.context.id}.{actor.principal.id}.{DRAFT_SEQ_MIN + number}"
-        fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
-        with self.doc.transaction():
-            self.blocks[block] = Map({**fields, "content": Text(text)})
-        return block
-
-    def update(self) -> bytes:
-        update = self.doc.get_update(self._before)
-        self._before = self.doc.get_state()
-        return update
-
-    async def send(self, actor: Actor) -> None:
-        await apply_update(self.context, actor, self.update(), "client")
-
-
-async def refused(stock: Stock, actor: Actor) -> None:
-    document = stock.context.document
-    before = document.state_vector()
-    with raises(ErrorCode.PERMISSION_DENIED):
-        await stock.send(actor)
-    assert document.state_vector() == before
+async def denied(peer: Peer, actor: Actor) -> None:
+    assert (await refused(peer.context, actor, peer.update())).code is ErrorCode.PERMISSION_DENIED
 
 
 async def sound(kernel: Kernel, data: Path) -> None:
@@ -83,7 +45,7 @@ async def test_draft_that_its_author_calls_done_is_submitted(
     data: Path,
     open_kernel: Any,
 ) -> None:
-    client = Stock(context)
+    client = Peer(context)
     block = client.draft(bo, "a question")
     await client.send(bo)
     later = await make("written meanwhile", status="done")
@@ -118,7 +80,7 @@ async def test_submission_concurrent_with_running_status_is_accepted(
     data: Path,
     client_id: int,
 ) -> None:
-    client = Stock(context, client_id)
+    client = Peer(context, client_id)
     block = client.draft(bo)
     await client.send(bo)
     client.blocks[block]["content"].insert(0, "hello")
@@ -137,7 +99,7 @@ async def test_submission_concurrent_with_running_status_is_accepted(
 async def test_typing_and_submitting_in_one_update_is_no_edit_afterwards(
     kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
 ) -> None:
-    client = Stock(context)
+    client = Peer(context)
     block = client.draft(bo)
     await client.send(bo)
     with client.doc.transaction():
@@ -156,7 +118,7 @@ async def test_typing_and_submitting_in_one_update_is_no_edit_afterwards(
 async def test_draft_submitted_offline_is_submitted_on_arrival(
     kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
 ) -> None:
-    client = Stock(context)
+    client = Peer(context)
     blocks = [client.draft(bo, f"offline {number}", number) for number in range(3)]
     for block in blocks[:2]:
         client.blocks[block]["status"] = "done"
@@ -170,7 +132,7 @@ async def test_draft_submitted_offline_is_submitted_on_arrival(
 async def test_empty_draft_stays_one(
     kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
 ) -> None:
-    client = Stock(context)
+    client = Peer(context)
     blocks = [client.draft(bo), client.draft(bo, "to be deleted", 1), client.draft(bo, " \n", 2)]
     await client.send(bo)
     before = [context.document.header(block).status for block in blocks]
@@ -190,81 +152,52 @@ async def test_empty_draft_stays_one(
     await sound(kernel, data)
 
 
-def call_running(block: Any) -> None:
-    block["status"] = "running"
+NEW_TEXT: Final = object()
+"""Stands for a text that is put in the place of another."""
+
+Fields = list[tuple[str, object]]
+"""Fields that are written one after the other; None deletes one."""
+
+TAKEN_BACK: Final[Fields] = [("status", "done"), ("status", "pending")]
+DELETED: Final[Fields] = [("status", "done"), ("status", None)]
+
+HOSTILE: Final[dict[str, Fields]] = {
+    "running": [("status", "running")],
+    "error": [("status", "error")],
+    "no status": [("status", True)],
+    "taken back": TAKEN_BACK,
+    "twice": [("status", "done"), ("status", "done")],
+    "status deleted": [("status", None)],
+    "submitted and deleted": DELETED,
+    "role": [("status", "done"), ("role", "model")],
+    "content replaced": [("status", "done"), ("content", NEW_TEXT)],
+    "content deleted": [("status", "done"), ("content", None)],
+}
 
 
-def call_error(block: Any) -> None:
-    block["status"] = "error"
+def write(block: Any, fields: Fields) -> None:
+    for name, value in fields:
+        if value is None:
+            del block[name]
+        else:
+            block[name] = Text("something else") if value is NEW_TEXT else value
 
 
-def call_something(block: Any) -> None:
-    block["status"] = True
-
-
-def take_back(block: Any) -> None:
-    block["status"] = "done"
-    block["status"] = "pending"
-
-
-def call_twice(block: Any) -> None:
-    block["status"] = "done"
-    block["status"] = "done"
-
-
-def delete_status(block: Any) -> None:
-    del block["status"]
-
-
-def submit_and_delete(block: Any) -> None:
-    block["status"] = "done"
-    del block["status"]
-
-
-def submit_and_set_role(block: Any) -> None:
-    block["status"] = "done"
-    block["role"] = "model"
-
-
-def submit_and_replace_content(block: Any) -> None:
-    block["status"] = "done"
-    block["content"] = Text("something else")
-
-
-def submit_and_delete_content(block: Any) -> None:
-    block["status"] = "done"
-    del block["content"]
-
-
-HOSTILE = (
-    call_running,
-    call_error,
-    call_something,
-    take_back,
-    call_twice,
-    delete_status,
-    submit_and_delete,
-    submit_and_set_role,
-    submit_and_replace_content,
-    submit_and_delete_content,
-)
-
-
-@pytest.mark.parametrize("change", HOSTILE, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("fields", HOSTILE.values(), ids=HOSTILE)
 async def test_submission_with_other_field_changes_is_rejected(
     kernel: Kernel,
     context: Context,
     bo: Actor,
     submitted: list[Submission],
-    change: Callable[[Any], None],
+    fields: Fields,
 ) -> None:
-    client = Stock(context)
+    client = Peer(context)
     block = client.draft(bo, "mine")
     await client.send(bo)
     client.hear()
     with client.doc.transaction():
-        change(client.blocks[block])
-    await refused(client, bo)
+        write(client.blocks[block], fields)
+    await denied(client, bo)
     assert context.document.header(block).status is Status.RUNNING
     assert context.document.text(block) == "mine"
     assert submitted == []
@@ -273,10 +206,10 @@ async def test_submission_with_other_field_changes_is_rejected(
 async def test_draft_that_came_with_its_end_undone_is_not_submitted(
     context: Context, bo: Actor, submitted: list[Submission]
 ) -> None:
-    for number, change in enumerate((take_back, submit_and_delete)):
-        client = Stock(context, 100 + number)
+    for number, fields in enumerate((TAKEN_BACK, DELETED)):
+        client = Peer(context, 100 + number)
         block = client.draft(bo, "mine", number)
-        change(client.blocks[block])
+        write(client.blocks[block], fields)
         await client.send(bo)
         assert context.document.header(block).status is Status.RUNNING
     assert submitted == []
@@ -294,7 +227,7 @@ async def test_submission_of_other_than_own_draft_is_rejected(
 ) -> None:
     actor = amy
     if whose == "somebody's draft":
-        client = Stock(context, 12)
+        client = Peer(context, 12)
         block = client.draft(bo, "not yet")
         await client.send(bo)
     elif whose == "somebody's":
@@ -309,13 +242,13 @@ async def test_submission_of_other_than_own_draft_is_rejected(
         block = str((await kernel.call(aria, "block.create", request))["block_id"])
         actor = aria
     else:
-        client = Stock(context, 12)
+        client = Peer(context, 12)
         block = client.draft(bo, "not yet")
         await client.send(bo)
         await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
         actor = kernel.open_session(bo.principal, "test")
     submitted.clear()
-    client = Stock(context)
+    client = Peer(context)
     client.blocks[block]["status"] = "done"
-    await refused(client, actor)
+    await denied(client, actor)
     assert submitted == []

@@ -13,8 +13,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.validation.item_index import ItemIndex
-from antiphon_kernel.validation.typed_text import place_typed_text
-from antiphon_kernel.validation.update_validator import UpdateValidator
+from antiphon_kernel.validation.update_validator import UpdateValidator, place_typed_text
 from antiphon_kernel.yjs.update import (
     ContentKind,
     DecodedUpdate,

@@ -7,10 +7,10 @@ from typing import Any
 import pycrdt
 import pytest
 
-from antiphon_kernel.yjs.any_value import encode_any
 from antiphon_kernel.yjs.map_writer import MapWriter
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update
+from antiphon_kernel.yjs.update_writer import encode_any
 
 CLIENT = 2**31 + 5
 TEXTS = ("", "plain", "é漢😀" * 100)

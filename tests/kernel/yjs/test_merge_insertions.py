@@ -8,7 +8,7 @@ from typing import Any
 import pycrdt
 import pytest
 
-from antiphon_kernel.yjs.merge_insertions import MergedUpdate, merge_insertions
+from antiphon_kernel.yjs.merge import MergedUpdate, merge_insertions
 from antiphon_kernel.yjs.update import decode_update
 
 WORDS = ("a", "bc ", "é", "漢字", "😀", "\n", "a longer word ")
@@ -74,35 +74,29 @@ def test_merge_insertions_yields_equal_document_in_fewer_updates(seed: int) -> N
     assert replica.get_update() == one_by_one.get_update()
 
 
-def test_typing_on_at_one_place_is_one_update() -> None:
+def typed_at(letters: str, step: int, before: str = "[]") -> tuple[bytes, list[bytes]]:
+    """A document, and the updates that put letters into it, each so far behind the one before."""
     doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
     text = doc.get("text", type=pycrdt.Text)
-    text += "[]"
+    text += before
+    start = doc.get_update()
     updates: list[bytes] = []
     doc.observe(lambda event: updates.append(event.update))
-    for at, letter in enumerate("thirty letters in the middle."):
-        text.insert(1 + at, letter)
+    for number, letter in enumerate(letters):
+        text.insert(len(before) // 2 + step * number, letter)
+    return start, updates
+
+
+def test_typing_on_at_one_place_is_one_update() -> None:
+    _, updates = typed_at("thirty letters in the middle.", 1)
     joined, count, _ = merge_insertions(updates)
     assert count == len(updates) == 29
     [struct] = decode_update(joined).structs
     assert struct.content == "thirty letters in the middle."
 
 
-def scattered(letters: str) -> tuple[bytes, list[bytes]]:
-    """Updates that put letters in front of each other, none where the last one was typed."""
-    doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
-    text = doc.get("text", type=pycrdt.Text)
-    text += "[]"
-    start = doc.get_update()
-    updates: list[bytes] = []
-    doc.observe(lambda event: updates.append(event.update))
-    for letter in letters:
-        text.insert(1, letter)
-    return start, updates
-
-
 def test_merge_insertions_joins_many_places_into_one_update() -> None:
-    start, updates = scattered("abcdefghij")
+    start, updates = typed_at("abcdefghij", 0)
     joined, count, _ = merge_insertions(updates)
     assert count == len(updates) == len(decode_update(joined).structs)
     replica: pycrdt.Doc[Any] = pycrdt.Doc()
@@ -112,23 +106,18 @@ def test_merge_insertions_joins_many_places_into_one_update() -> None:
 
 
 def test_merge_insertions_keeps_few_places_apart() -> None:
-    _, updates = scattered("abc")
+    _, updates = typed_at("abc", 0)
     assert merge_insertions(updates) == MergedUpdate(updates[0])
 
 
 def test_merge_insertions_of_many_places_ends_before_gap() -> None:
-    _, updates = scattered("abcdefghijklm")
+    _, updates = typed_at("abcdefghijklm", 0)
     assert merge_insertions([*updates[:9], *updates[10:]])[1] == 9
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\x00", b"\x00\x00", b"\x01\x01", b"\xff" * 9])
 def test_merge_insertions_leaves_other_updates_unchanged(wrong: bytes) -> None:
-    doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
-    text = doc.get("text", type=pycrdt.Text)
-    updates: list[bytes] = []
-    doc.observe(lambda event: updates.append(event.update))
-    text += "a"
-    text += "b"
+    _, updates = typed_at("ab", 1, "")
     assert merge_insertions([wrong, *updates]) == MergedUpdate(wrong)
     assert merge_insertions([updates[0], wrong, updates[1]]) == MergedUpdate(updates[0])
     assert merge_insertions([updates[0], updates[1] + wrong])[1] == (1 if wrong else 2)
@@ -137,11 +126,6 @@ def test_merge_insertions_leaves_other_updates_unchanged(wrong: bytes) -> None:
 
 
 def test_gap_ends_a_run() -> None:
-    doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
-    text = doc.get("text", type=pycrdt.Text)
-    updates: list[bytes] = []
-    doc.observe(lambda event: updates.append(event.update))
-    for letter in "abcd":
-        text += letter
+    _, updates = typed_at("abcd", 1, "")
     assert merge_insertions([updates[0], updates[1], updates[3]])[1] == 2
     assert merge_insertions([updates[0], updates[2]])[1] == 1

@@ -9,71 +9,18 @@ import pycrdt
 import pytest
 
 from antiphon_kernel.yjs.id_set import normalise
-from antiphon_kernel.yjs.squash import continuations, squash
+from antiphon_kernel.yjs.merge import continuations, squash
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_text_item, encode_update
-
-VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    63,
-    64,
-    -64,
-    2**30,
-    -(2**31) + 1,
-    1.5,
-    -0.25,
-    "é漢😀",
-    "",
-    b"\x00\xff",
-    [1.5, [None, "x"]],
-    {"a": {"b": [True]}},
-)
-
-
-def random_document(rng: random.Random) -> tuple[pycrdt.Doc[Any], list[bytes]]:
-    docs: list[pycrdt.Doc[Any]] = [pycrdt.Doc(client_id=rng.randrange(1, 2**53)) for _ in range(3)]
-    updates: list[bytes] = []
-    for doc in docs:
-        doc.observe(lambda event: updates.append(event.update))
-    for _ in range(60):
-        doc = rng.choice(docs)
-        with doc.transaction():
-            text = doc.get("t", type=pycrdt.Text)
-            array = doc.get("a", type=pycrdt.Array)
-            table = doc.get("m", type=pycrdt.Map)
-            size = len(str(text))
-            match rng.randrange(6):
-                case 0 | 1:
-                    boundaries = [len(str(text)[:at].encode()) for at in range(size + 1)]
-                    text.insert(rng.choice(boundaries), rng.choice(["a", "bcd", "é😀", "漢"]))
-                case 2 if size:
-                    at = rng.randrange(size)
-                    start = len(str(text)[:at].encode())
-                    end = len(str(text)[: at + 1].encode())
-                    del text[start:end]
-                case 3:
-                    array.insert(rng.randint(0, len(array)), rng.choice(VALUES))
-                case 4:
-                    table[rng.choice("xyz")] = rng.choice(VALUES)
-                case _:
-                    if size:
-                        text.format(0, len(text), {"s": str(rng.randrange(2))})
-        if rng.random() < 0.3:
-            other = rng.choice(docs)
-            other.apply_update(doc.get_update(other.get_state()))
-    for doc in docs[1:]:
-        docs[0].apply_update(doc.get_update())
-    return docs[0], updates
+from tests.kernel.yjs.random_documents import random_documents
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_update_written_again_makes_the_same_document(seed: int) -> None:
-    document, updates = random_document(random.Random(seed))
+    (document, *others), updates = random_documents(random.Random(seed))
+    for other in others:
+        document.apply_update(other.get_update())
     decoded = decode_update(pycrdt.merge_updates(*updates))
     for update in (encode_update(decoded.structs, normalise(decoded.deletions)), squash(decoded)):
         again: pycrdt.Doc[Any] = pycrdt.Doc()

@@ -186,7 +186,7 @@ def _rename(
     splices: dict[str, list[TextSplice]] = {}
     for block, copy in copies.items() if names else ():
         is_summary = source.header(block).metadata.get("type") == SUMMARY_TYPE
-        text = source.plain_text(block) if is_summary else None
+        text = source.plain_texts([block])[0] if is_summary else None
         if text and (found := rename_derived(text, names)):
             splices[copy] = found
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from antiphon_kernel.document.counters import EXACT
 from antiphon_kernel.document.history.container_index import ContainerIndex, Names
-from antiphon_kernel.document.history.integrate import integrate
 from antiphon_kernel.document.history.item_index import (
     ALIVE,
     Content,
@@ -26,6 +25,7 @@ from antiphon_kernel.document.history.item_index import (
     ItemList,
     ItemTable,
     Segment,
+    integrate,
 )
 from antiphon_kernel.document.history.undo_units import UndoDirection, UndoUnits
 from antiphon_kernel.document.history.update_builder import (
@@ -39,8 +39,7 @@ from antiphon_kernel.document.history.update_builder import (
 from antiphon_kernel.document.schema import names_of
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
-from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct
-from antiphon_kernel.yjs.utf16 import utf16_length
+from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, utf16_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +241,7 @@ class BlockHistory:
 
     def sequence(self, section: str | None = None) -> ItemList | None:
         """The items of a text; None if there is none in that place."""
-        return self._belonging.text(names_of(section))
+        return self._belonging.texts.get(names_of(section))
 
     def length(self, section: str | None = None) -> int:
         """Code points of a text now."""
@@ -378,7 +377,7 @@ class BlockHistory:
         difference = self._units.difference(unit, turn)
         return [
             *map(self._belonging.names_of, difference.sequences),
-            *(self._belonging.counter_names(counter) for counter, _ in difference.counted),
+            *(self._belonging.names[counter] for counter, _ in difference.counted),
         ]
 
     def undo_texts(self, unit: int, turn: UndoDirection) -> tuple[str, str]:

@@ -23,14 +23,12 @@ class ContainerIndex:
         self._items = items
         self._counters = frozenset(counters)
         self._frame: ItemId | None = None
-        self._names: dict[ItemId, Names] = {}
+        self.names: dict[ItemId, Names] = {}
+        """The place of each map and counter."""
         self._maps: dict[tuple[ItemId, str], ItemList] = {}
-        self._texts: dict[Names, ItemList] = {}
+        self.texts: dict[Names, ItemList] = {}
+        """The text (or list) in each place."""
         self._sequences: dict[ItemId, ItemList] = {}
-
-    def text(self, names: Names) -> ItemList | None:
-        """The text (or list) in a place; None if there is none."""
-        return self._texts.get(names)
 
     def counter(self, container: ItemId, client: int) -> ItemList | None:
         """Return a client's partial sums in a counter; None if it has not counted yet."""
@@ -38,15 +36,15 @@ class ContainerIndex:
 
     def sequence(self, names: Names) -> ItemList | None:
         """The text, the list or the values of the field in a place; None if there is none."""
-        found = self._texts.get(names)
+        found = self.texts.get(names)
         if found is None and names:
-            above = next((item for item, one in self._names.items() if one == names[:-1]), None)
+            above = self.counter_at(names[:-1])
             found = self._maps.get((above, names[-1])) if above is not None else None
         return found
 
     def counter_at(self, names: Names) -> ItemId | None:
-        """The counter in a place; None if there is none."""
-        return next((item for item, one in self._names.items() if one == names), None)
+        """The counter, or other map, in a place; None if there is none."""
+        return next((item for item, one in self.names.items() if one == names), None)
 
     def sums(self, counter: ItemId) -> list[ItemList]:
         """The partial sums of every client in a counter."""
@@ -55,13 +53,9 @@ class ContainerIndex:
     def names_of(self, sequence: ItemList) -> Names:
         """Return the path names of a sequence of this block."""
         if sequence.kind in (ItemKind.TEXT, ItemKind.LIST):
-            return next(names for names, one in self._texts.items() if one is sequence)
-        above = self._names[sequence.container]
+            return next(names for names, one in self.texts.items() if one is sequence)
+        above = self.names[sequence.container]
         return (*above, sequence.key) if sequence.key is not None else above
-
-    def counter_names(self, counter: ItemId) -> Names:
-        """Return the path names of a counter of this block."""
-        return self._names[counter]
 
     def record(self, struct: Struct) -> None:
         """Remember a shared type if it is part of the block."""
@@ -75,17 +69,17 @@ class ContainerIndex:
         if struct.parent == self._frame:
             if struct.key == CONTENT:
                 self._open(item, (), struct.content)
-        elif struct.parent in self._names:
-            self._open(item, (*self._names[struct.parent], struct.key), struct.content)
+        elif struct.parent in self.names:
+            self._open(item, (*self.names[struct.parent], struct.key), struct.content)
 
     def _open(self, item: ItemId, names: Names, shared: object) -> None:
-        if item in self._names or item in self._sequences:
+        if item in self.names or item in self._sequences:
             return
         if shared is SharedType.MAP:
-            self._names[item] = names
+            self.names[item] = names
         elif shared in (SharedType.TEXT, SharedType.ARRAY):
             kind = ItemKind.TEXT if shared is SharedType.TEXT else ItemKind.LIST
-            self._texts[names] = self._sequences[item] = ItemList(kind, item)
+            self.texts[names] = self._sequences[item] = ItemList(kind, item)
 
     def sequence_of(self, struct: Struct) -> ItemList | None:
         """Return the sequence of an item; None if it is not part of the block's content."""
@@ -97,7 +91,7 @@ class ContainerIndex:
             return None
         if struct.key is None:
             return self._sequences.get(struct.parent)
-        names = self._names.get(struct.parent)
+        names = self.names.get(struct.parent)
         if names is None:
             return None
         place = (struct.parent, struct.key)

@@ -17,9 +17,8 @@ from antiphon_kernel.document.history.item_index import Content, ItemKind, ItemL
 from antiphon_kernel.document.history.undo_units import UndoDifference
 from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.restored_ids import RestoredRange
-from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, utf16_length
 from antiphon_kernel.yjs.update_writer import encode_update
-from antiphon_kernel.yjs.utf16 import utf16_length
 
 
 @dataclass(frozen=True, slots=True)

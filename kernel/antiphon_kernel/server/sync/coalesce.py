@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.yjs.merge_insertions import MergedUpdate, merge_insertions
-from antiphon_kernel.yjs.varint import read_var_uint
+from antiphon_kernel.yjs.merge import MergedUpdate, merge_insertions
+from antiphon_kernel.yjs.reader import Reader
 
 _RUN: Final = 100
 """Updates that become one."""
@@ -52,8 +52,10 @@ def _update(message: bytes) -> bytes | None:
     """The update in a message; None if it has none or is large."""
     if not message.startswith(_UPDATE) or len(message) > _LARGE:
         return None
+    reader = Reader(message)
+    reader.at = len(_UPDATE)
     try:
-        size, start = read_var_uint(message, len(_UPDATE))
+        update = reader.block()
     except ValueError:
         return None
-    return message[start:] if len(message) == start + size else None
+    return None if reader.remaining else update
