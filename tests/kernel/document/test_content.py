@@ -115,16 +115,6 @@ def test_set_list_keeps_the_items_that_stay(before: list[Any], after: list[Any])
         assert gone == 0
 
 
-def test_counts_from_two_sides_add_up() -> None:
-    one = founded(NESTED)
-    other = replica_of(one)
-    for document in (one, other):
-        with document.transaction("count"):
-            plan_increment(document, BLOCK, "task/votes", 1).apply()
-    merge(one, other)
-    assert read_value(one, BLOCK, "task/votes") == read_value(other, BLOCK, "task/votes") == 2
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_counters_hold_the_sum_of_all_increments_however_they_meet(seed: int) -> None:

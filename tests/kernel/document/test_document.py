@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.document.block_text import RUN_BYTES
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_client
 from antiphon_kernel.text.splice_diff import plan_difference
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Member, TextSplice
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update
-from tests.kernel.document.structured import AMY, BLOCK, CONTEXT, HEADER, IDS, founded
+from tests.kernel.document.structured import (
+    AMY,
+    BLOCK,
+    CONTEXT,
+    HEADER,
+    founded,
+    replica_of,
+)
 
 PIECES = ("a", "é", "漢", "😀", "👨‍👩‍👧", "\r\n", "e\u0301", "\n", "\x85", "\u2028", " ")
 
@@ -30,8 +40,7 @@ def document() -> Document:
 
 def joined(document: Document) -> Document:
     """A second replica of the same document; the two stay in step."""
-    replica = Document(IDS.client_id())
-    replica.apply_update(document.update_since())
+    replica = replica_of(document)
 
     def forward(to: Document, origin: str) -> None:
         source = replica if to is document else document
@@ -73,43 +82,6 @@ def test_member_and_label_that_change_are_read_anew_on_both_replicas(document: D
     assert [one.label for one in (document, replica)] == [None, None]
 
 
-def test_every_header_field_comes_back_on_another_replica(document: Document) -> None:
-    header = HEADER._replace(
-        kind=BlockKind.TOOL_CALL,
-        parent=f"{CONTEXT}.{AMY}.7",
-        tool_kind="shell",
-        tool_name="shell",
-        tool_call_id="c1",
-        input='{"command": "ls"}',
-        exit_code=3,
-        duration_ms=350,
-        is_error=True,
-        truncated=True,
-        collapsed=True,
-        excluded=True,
-        ephemeral=True,
-        edited_after_done=True,
-        drift_kind="pull",
-        source_context=CONTEXT,
-        source_block=BLOCK,
-        path="a/b.py",
-        language="python",
-        media_type="text/plain",
-        blob="0" * 64,
-        blob_bytes=7,
-        stop_reason="interrupted",
-        stopped_by="amy",
-        metadata={"schlüssel": [1, "zwei"]},
-    )
-    document.create_block(header, "x")
-    assert joined(document).header(BLOCK) == header
-
-
-def test_unknown_kind_is_kept_and_shown(document: Document) -> None:
-    document.create_block(HEADER._replace(kind="hologram"))
-    assert joined(document).header(BLOCK).kind == "hologram"
-
-
 def test_removed_field_is_absent(document: Document) -> None:
     document.create_block(HEADER._replace(path="a"))
     document.set_fields(BLOCK, path=None)
@@ -147,8 +119,7 @@ def test_splice_at_every_position_of_any_text_is_a_string_splice(
     document.splice(BLOCK, offset, deleted, inserted)
     expected = text[:offset] + inserted + text[offset + deleted :]
     assert document.text(BLOCK) == expected
-    fresh = Document(IDS.client_id())
-    fresh.apply_update(document.update_since())
+    fresh = replica_of(document)
     assert fresh.text(BLOCK) == expected
 
 
@@ -161,8 +132,7 @@ def test_splices_in_order_are_written_like_one_after_the_other(before: str, afte
     assert document.text(BLOCK) == after
     half = len(after) // 2
     document.splice(BLOCK, half, 0, "漢")
-    fresh = Document(IDS.client_id())
-    fresh.apply_update(document.update_since())
+    fresh = replica_of(document)
     assert fresh.text(BLOCK) == document.text(BLOCK) == after[:half] + "漢" + after[half:]
 
 
@@ -181,38 +151,60 @@ def test_splices_with_one_invalid_are_rejected_together(
     assert document.text(BLOCK) == "漢字😀abc"
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
-def test_changes_carry_a_text_forward_on_both_replicas(seed: int) -> None:
+def test_changes_carry_texts_forward_on_both_replicas_and_tell_of_the_same(seed: int) -> None:
     rng = random.Random(seed)
-    document = founded()
-    document.create_block(HEADER)
-    replica = joined(document)
-    followed = {}
-    for side in (document, replica):
-        followed[side] = side.text(BLOCK)
+    document, blocks = founded(), (BLOCK, f"{BLOCK}0")
+    for block in blocks:
+        document.create_block(HEADER._replace(id=block))
+    sides = (document, joined(document))
+    oracle = dict.fromkeys(blocks, "")
+    followed = {side: dict(oracle) for side in sides}
+    told: dict[Document, list[object]] = {side: [] for side in sides}
+    for side in sides:
+        assert [side.text(block) for block in blocks] == ["", ""]
 
         def follow(change: DocumentChange, side: Document = side) -> None:
+            texts = {(text.block, text.section) for text in change.texts}
+            told[side].append((set(change.touched), set(change.headers), texts))
             for text in change.texts:
-                followed[side] = applied(followed[side], text.splices)
+                followed[side][text.block] = applied(followed[side][text.block], text.splices)
 
         side.watch(follow)
-    oracle = ""
     for _ in range(60):
-        writer = rng.choice([document, replica])
+        writer = rng.choice(sides)
         with writer.transaction(None):
             for _ in range(rng.randint(1, 3)):
-                piece = rng.choice(PIECES) * rng.randint(0, 2)
-                if rng.random() < 0.3:
-                    writer.append(BLOCK, piece)
-                    oracle += piece
-                    continue
-                offset = rng.randint(0, len(oracle))
-                deleted = min(len(oracle) - offset, rng.randint(0, 4))
-                writer.splice(BLOCK, offset, deleted, piece)
-                oracle = oracle[:offset] + piece + oracle[offset + deleted :]
-        assert document.text(BLOCK) == replica.text(BLOCK) == oracle
-    assert followed[document] == followed[replica] == oracle
+                block, piece = rng.choice(blocks), rng.choice(PIECES) * rng.randint(0, 2)
+                chance, text = rng.random(), oracle[block]
+                if chance < 0.2:
+                    writer.set_fields(block, tool_name=str(chance))
+                elif chance < 0.4:
+                    writer.append(block, piece)
+                    oracle[block] += piece
+                else:
+                    offset = rng.randint(0, len(text))
+                    deleted = min(len(text) - offset, rng.randint(0, 4))
+                    writer.splice(block, offset, deleted, piece)
+                    oracle[block] = text[:offset] + piece + text[offset + deleted :]
+        for side in sides:
+            assert {block: side.text(block) for block in blocks} == oracle
+    assert [followed[side] for side in sides] == [oracle, oracle]
+    assert told[sides[0]] == told[sides[1]]
+
+
+def test_text_that_somebody_replaces_is_written_where_it_is_now(document: Document) -> None:
+    document.create_block(HEADER, "begun")
+    document.append(BLOCK, " here")
+    other: Doc[Any] = Doc()
+    blocks = other.get("blocks", type=Map)
+    other.apply_update(document.update_since())
+    blocks[BLOCK]["content"] = Text("another")
+    document.apply_update(other.get_update(document.state_vector()))
+    document.append(BLOCK, " text")
+    other.apply_update(document.update_since())
+    assert str(blocks[BLOCK]["content"]) == "another text"
 
 
 def test_blocks_stand_in_the_order_of_their_keys_then_ids(document: Document) -> None:
@@ -231,18 +223,6 @@ def test_second_block_under_one_id_is_refused(document: Document) -> None:
     document.create_block(HEADER)
     with pytest.raises(ValueError, match="already"):
         document.create_block(HEADER)
-
-
-def test_document_with_many_blocks_at_once_keeps_their_order(document: Document) -> None:
-    rng = random.Random(1)
-    with document.transaction(None):
-        for number in range(500):
-            order = f"a{rng.choice('0123456789')}{rng.choice('VWXYZ')}"
-            document.create_block(HEADER._replace(id=f"{CONTEXT}.{AMY}.{number}", order=order))
-    replica = joined(document)
-    assert list(replica.block_ids()) == list(document.block_ids())
-    orders = [(replica.header(block).order, block) for block in replica.block_ids()]
-    assert orders == sorted(orders)
 
 
 def test_transaction_tells_which_ids_it_made_and_removed(document: Document) -> None:
@@ -289,22 +269,11 @@ def test_transaction_without_effect_has_no_update(document: Document) -> None:
     assert written.update is None
 
 
-def test_cost_of_an_append_does_not_grow_with_the_text() -> None:
-    import time
-
+def test_appended_text_is_in_items_that_stay_cheap_to_append_to() -> None:
     document = founded()
     document.create_block(HEADER)
-
-    def cost(appends: int) -> float:
-        best = float("inf")
-        for _ in range(5):
-            start = time.process_time()
-            for _ in range(appends):
-                document.append(BLOCK, "x" * 50)
-            best = min(best, time.process_time() - start)
-        return best
-
-    small = cost(40)
-    while len(document.text(BLOCK)) < 1_000_000:
-        document.append(BLOCK, "y" * 10_000)
-    assert cost(40) < small * 8
+    for _ in range(20):
+        document.append(BLOCK, "y" * 5_000)
+        document.append(BLOCK, "漢")
+    structs = decode_update(document.update_since()).structs
+    assert max(one.length for one in structs) <= RUN_BYTES + 5_000

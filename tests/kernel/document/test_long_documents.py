@@ -12,7 +12,7 @@ from antiphon_kernel.document.changes import REMOTE, DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from tests.kernel.document.structured import AMY, CONTEXT, HEADER, IDS, founded
+from tests.kernel.document.structured import AMY, CONTEXT, HEADER, IDS, founded, replica_of
 
 COUNT = 300
 TEXT = "a long text 😀 " * 30
@@ -74,8 +74,7 @@ def test_first_update_is_told_as_another_origin_is_told_it(document: Document) -
 
 
 def test_document_is_watched_after_its_first_update(document: Document) -> None:
-    replica = Document(IDS.client_id())
-    replica.apply_update(document.update_since())
+    replica = replica_of(document)
     (known,) = heard((replica,))
     forward(document, replica)
     document.append(block(1), "more")
@@ -107,8 +106,7 @@ def test_open_blocks_are_those_whose_headers_say_so(document: Document) -> None:
 
 
 def test_open_blocks_follow_their_status(document: Document) -> None:
-    replica = Document(IDS.client_id())
-    replica.apply_update(document.update_since())
+    replica = replica_of(document)
     forward(document, replica)
     first, *others = document.open_blocks()
     document.set_fields(first, status="done")
@@ -126,7 +124,6 @@ def test_metadata_are_found_by_their_text(document: Document) -> None:
 
 
 def test_opening_a_long_document_reads_no_header(document: Document) -> None:
-    replica = Document(IDS.client_id())
-    replica.apply_update(document.update_since())
+    replica = replica_of(document)
     replica.open_blocks()
     assert not replica._headers  # noqa: SLF001  what is in memory is what this is about

@@ -8,21 +8,15 @@ import pycrdt
 import pytest
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.records import BlockHeader
+from tests.kernel.document.structured import HEADER
 
 BLOCKS = ("c.p.1", "c.p.2", "c.p.3")
 WORDS = ("a", "bc ", "é", "漢字", "😀", "\n", "a longer word ", "x" * 3_000)
 
 
-def header(block: str) -> BlockHeader:
-    return BlockHeader(block, BlockKind.TEXT, Role.USER, Status.RUNNING, "a", "", "p")
-
-
-def document(client: int = 7) -> Document:
-    made = Document(client)
+def filled(made: Document) -> Document:
     for block in BLOCKS:
-        made.create_block(header(block))
+        made.create_block(HEADER._replace(id=block))
     return made
 
 
@@ -74,10 +68,7 @@ def write(chance: random.Random, one: Document, other: Document, remote: Documen
 @pytest.mark.parametrize("seed", range(20))
 def test_append_behind_known_end_writes_the_same_items(seed: int) -> None:
     chance = random.Random(seed)
-    one, remote = document(), Document(9)
-    other = Searching(7)
-    for block in BLOCKS:
-        other.create_block(header(block))
+    one, other, remote = filled(Document(7)), filled(Searching(7)), Document(9)
     for _ in range(200):
         write(chance, one, other, remote)
     assert one.update_since() == other.update_since()
@@ -96,7 +87,7 @@ def test_append_to_text_of_many_items_does_not_look_for_its_end(
         insert(self, index, *more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(pycrdt.Text, "insert", counted)
-    written = document()
+    written = filled(Document(7))
     for _ in range(500):
         for block in BLOCKS:
             written.append(block, "word ")

@@ -28,15 +28,6 @@ def three_updates() -> tuple[Doc[Any], list[bytes]]:
     return doc, updates
 
 
-def test_engine_updates_applied_in_order_twice_yield_equal_document() -> None:
-    doc, updates = three_updates()
-    other, text, _ = replica(2)
-    for update in (*updates, *updates):
-        other.apply_update(update)
-    assert str(text) == "abc"
-    assert other.get_state() == doc.get_state()
-
-
 def test_engine_update_applied_too_early_is_lost_until_fetched_by_state_vector() -> None:
     """If this fails, the engine has learnt to wait: `causal.py` and the gap rule can relax."""
     doc, updates = three_updates()
