@@ -7,7 +7,7 @@ import random
 import pytest
 from pycrdt import Text
 
-from antiphon_kernel.contexts import Context, apply_update
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
@@ -17,32 +17,14 @@ CLIENTS = (3, 77, 5_000, 2**40)
 TEXTS = ("state/title", "notes")
 
 
-class Honest:
-    """A client that writes into texts, and hears of the others now and then."""
-
-    def __init__(self, context: Context, block: str, client: int, rng: random.Random) -> None:
-        self._peer = Peer(context, client, keeps=rng.random() < 0.5)
-        self._block = block
-        self._rng = rng
-
-    def text(self, path: str) -> Text:
-        return self._peer.text(self._block, path)
-
-    def write(self) -> None:
-        text = self.text(self._rng.choice(TEXTS))
-        match self._rng.randrange(3):
-            case 0:
-                text.insert(0, self._rng.choice(("é", "😀", "line\n")))
-            case 1 if text:
-                text.insert(0, "bold", {"bold": True})
-            case _ if text:
-                del text[0 : len(str(text)[0].encode())]
-
-    async def send(self, context: Context, actor: Actor) -> None:
-        await apply_update(context, actor, self._peer.update(), self._peer)
-
-    def hear(self) -> None:
-        self._peer.hear()
+def write(rng: random.Random, text: Text) -> None:
+    match rng.randrange(3):
+        case 0:
+            text.insert(0, rng.choice(("é", "😀", "line\n")))
+        case 1 if text:
+            text.insert(0, "bold", {"bold": True})
+        case _ if text:
+            del text[0 : len(str(text)[0].encode())]
 
 
 async def call_a_tool(kernel: Kernel, actor: Actor, block: str, number: int) -> None:
@@ -60,22 +42,22 @@ async def test_texts_that_clients_and_parts_that_tools_write_at_the_same_time_ar
     kernel: Kernel, context: Context, amy: Actor, bo: Actor, block: str, seed: int
 ) -> None:
     rng = random.Random(seed)
-    clients = [Honest(context, block, one, rng) for one in CLIENTS]
+    clients = [Peer(context, one, keeps=rng.random() < 0.5) for one in CLIENTS]
     for number in range(150):
         client = rng.choice(clients)
         match rng.randrange(4):
             case 0:
-                await client.send(context, bo)
+                await client.send(bo)
             case 1:
                 client.hear()
             case 2:
-                client.write()
+                write(rng, client.text(block, rng.choice(TEXTS)))
             case _:
                 await call_a_tool(kernel, amy, block, number)
     for client in clients:
-        await client.send(context, bo)
+        await client.send(bo)
     assert not read_content(context.document, block).violations
     for client in clients:
         client.hear()
         for path in TEXTS:
-            assert str(client.text(path)) == value(context, block, path)
+            assert str(client.text(block, path)) == value(context, block, path)

@@ -17,23 +17,6 @@ from tests.kernel.kernel.calls import Make, OpenKernel
 from tests.kernel.validation.peers import Layout, Peer, refused
 
 
-async def test_raw_update_that_replaces_container_of_block_is_rejected(
-    context: Context, bo: Actor, block: str
-) -> None:
-    layout = Layout(context, block)
-    for path in ("state/title", "state/few", "state/count", "log", "things", "sealed", "state"):
-        above, _, name = path.rpartition("/")
-        for kind, content in ((ContentKind.ANY, (1.0,)), (ContentKind.DELETED, None)):
-            item = Struct(
-                77, 0, 1, kind, parent=layout.containers[above], key=name, content=content
-            )
-            error = await refused(context, bo, encode_update([item], ()))
-            assert error.code is ErrorCode.PERMISSION_DENIED
-            beside = Struct(77, 0, 1, kind, layout.containers[path], content=content)
-            error = await refused(context, bo, encode_update([beside], ()))
-            assert error.code is ErrorCode.PERMISSION_DENIED
-
-
 @pytest.mark.parametrize("path", ["state/title", "log", "things", "state/few", "sealed"])
 async def test_text_or_a_list_has_no_keys_and_a_map_has_nothing_else(
     context: Context, bo: Actor, block: str, path: str

@@ -13,13 +13,12 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from pycrdt import Map, Text
+from pycrdt import Text
 
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.item_index import Segment
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.text_order import TextOrder
 from antiphon_kernel.yjs.causal_order import in_causal_order
@@ -211,9 +210,7 @@ def segments() -> int:
 
 async def test_item_in_a_draft_of_the_same_update_is_checked(context: Context, bo: Actor) -> None:
     peer = Peer(context)
-    block = f"{context.id}.{bo.principal.id}.{DRAFT_SEQ_MIN}"
-    fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
-    peer.blocks[block] = Map({**fields, "content": Text("abc")})
+    block = peer.draft(bo, "abc")
     structs = decode_update(peer.update()).structs
     text = next(one for one in structs if one.content == "abc")
     a, c = ItemId(text.client, text.clock), ItemId(text.client, text.clock + 2)

@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pycrdt
 import pytest
-from pycrdt import Map, Text
 
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.id_set import IdRange
@@ -219,13 +217,11 @@ async def test_status_that_was_written_over_is_known_to_be_gone(
     kernel: Kernel, context: Context, bo: Actor
 ) -> None:
     """The kernel calls a draft running while its author calls it done."""
-    block = f"{context.id}.{bo.principal.id}.{DRAFT_SEQ_MIN}"
     peer = Peer(context)
-    fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
-    peer.blocks[block] = Map({**fields, "content": Text("mine")})
-    await apply_update(context, bo, peer.update(), "client")
+    block = peer.draft(bo, "mine")
+    await peer.send(bo)
     peer.blocks[block]["status"] = "done"
-    await apply_update(context, bo, peer.update(), "client")
+    await peer.send(bo)
     await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
     viewer = kernel.open_session(bo.principal, "test")
     before = context.document.state_vector()
