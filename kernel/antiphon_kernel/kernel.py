@@ -26,6 +26,7 @@ from antiphon_kernel.contexts.opening import (
     OpenContexts,
     Quarantine,
     SearchIndex,
+    stored_page,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
 from antiphon_kernel.layout import PathError, is_path, parse_path
@@ -312,7 +313,11 @@ class Kernel:
         Raises:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
-        return await self._open.stored_page(self.contexts.find(reference))
+        found = self.contexts.find(reference)
+        if found in self._open.ids():
+            return None
+        self.quarantine.raise_if_quarantined(found)
+        return await stored_page(self.journal, self.contexts[found])
 
     async def close_idle_contexts(self) -> None:
         """Close the contexts that nobody has used for long; done by itself every few seconds."""

@@ -123,9 +123,6 @@ class Members:
         Raises:
             AntiphonError: invalid_params if the name cannot be one.
         """
-        known = self._principals.get(username)
-        if known is not None:
-            return known
         return await run_uninterrupted(self._made(username, kind, AccessRole.AUTHOR))
 
     async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:

@@ -108,21 +108,6 @@ async def test_undo_of_typing_takes_back_one_run(typist: Typist, block: str, cas
     assert await typist.history(block) == expected
 
 
-async def test_undo_of_an_update_of_several_blocks_changes_the_one_that_is_named(
-    typist: Typist, context: Context, block: str, make: Make
-) -> None:
-    others = [await make("", status="done") for _ in range(2)]
-    typist.document.apply_update(context.document.update_since())
-    for one in (block, *others):
-        typist.document.splice(one, 0, 0, "typed offline")
-    await typist.send()
-    assert await typist.undo(block_id=others[0]) == others[0]
-    texts = [context.document.text(one) for one in (block, *others)]
-    assert texts == ["typed offline", "", "typed offline"]
-    await typist.kernel.call(typist.bo, "block.redo", {"block_id": others[0]})
-    assert context.document.text(others[0]) == "typed offline"
-
-
 async def test_undo_without_a_block_passes_over_the_callers_draft(
     kernel: Kernel, typist: Typist, context: Context, block: str
 ) -> None:

@@ -14,7 +14,6 @@ from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
 from antiphon_kernel.contexts.opening.loader import open_document, open_recent
-from antiphon_kernel.contexts.opening.page import ContextPage, stored_page
 from antiphon_kernel.contexts.opening.quarantine import Quarantine
 from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
@@ -94,17 +93,6 @@ class OpenContexts:
                 found = await self._load(self._directory[context], is_partial=is_partial)
             found.users.add_current()
             return found
-
-    async def stored_page(self, context: ContextId) -> ContextPage | None:
-        """The last page of a context that is not open; None if it is, or has changed since.
-
-        Raises:
-            CorruptContextError: if the context is known to be damaged.
-        """
-        if context in self._open:
-            return None
-        self._quarantine.raise_if_quarantined(context)
-        return await stored_page(self._journal, self._directory[context])
 
     async def _load(self, row: ContextRow, *, is_partial: bool) -> Context:
         found = await self._read(row, open_recent) if is_partial else None

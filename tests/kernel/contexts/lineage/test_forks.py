@@ -17,7 +17,6 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import Actor
-from tests.clocks import ManualClock
 from tests.errors import raises
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 
@@ -108,32 +107,6 @@ async def test_fork_at_any_version_is_what_the_context_was_then(
             copied = await authors(kernel, amy, in_fork(block, fork))
             if seq == seen[-1][0]:
                 assert copied == blames[block]
-
-
-async def test_blame_goes_along_through_forks_of_forks_and_restarts(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make, clock: ManualClock, open_kernel: Any
-) -> None:
-    block = await make("amy wrote this", status="done")
-    clock.ms += 5_000
-    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 4, "insert": "(bo 😀) "})
-    original = await authors(kernel, amy, block)
-    assert [run[1] for run in original] == ["amy", "bo", "amy"]
-    clock.ms += 5_000
-    fork = await fork_of(kernel, bo, label="one")
-    copied = in_fork(block, fork)
-    assert await authors(kernel, amy, copied) == original
-    await kernel.call(amy, "block.splice", {"block_id": copied, "offset": 6, "insert": "AMY"})
-    changed = await authors(kernel, amy, copied)
-    assert [run[1] for run in changed] == ["amy", "bo", "amy", "bo", "amy"]
-    second = await fork_of(kernel, bo, context="one", label="two")
-    twice = in_fork(block, second)
-    assert await authors(kernel, amy, twice) == changed
-    assert second.document.header(twice).source_block == copied
-    await kernel.close()
-    again = await open_kernel()
-    amy = again.open_session(again.owner, "test")
-    assert await authors(again, amy, twice) == changed
-    assert await authors(again, amy, copied) == changed
 
 
 async def test_fork_begins_with_nothing_to_undo_and_counts_on(
