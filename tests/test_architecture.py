@@ -118,6 +118,10 @@ def test_shared_types_are_reached_by_modules_of_the_document_package_only() -> N
         ("import antiphon_kernel.client.replica", {"textual", "rich", "uvicorn", "aiosqlite"}),
         ("import antiphon.cli.commands", {"textual", "rich", "pycrdt", "uvicorn"} | SERVICES),
         ("import antiphon.app", SERVICES),
+        (
+            "import antiphon.render.cell_renderer, antiphon.render.markdown, antiphon.themes",
+            {"markdown_it", "pygments"},
+        ),
         ("import antiphon_kernel.daemon.run", {"textual", "rich"} | SERVICES),
         ("import antiphon_kernel.providers.opening", SERVICES),
     ],

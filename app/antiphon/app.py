@@ -41,7 +41,6 @@ from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
 from antiphon.terminal_title import PROGRAM
-from antiphon.textual_patches.dismissal import LaidOutPalette
 from antiphon.textual_patches.driver import (
     LONGEST_PASTE,
     BackgroundReported,
@@ -51,7 +50,7 @@ from antiphon.textual_patches.driver import (
     TerminalLost,
     is_linux_console,
 )
-from antiphon.textual_patches.screens import forget_first_screen, move_covers
+from antiphon.textual_patches.screens import LaidOutPalette, forget_first_screen, move_covers
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.toml_files import FileProblem

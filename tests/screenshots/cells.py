@@ -45,7 +45,7 @@ from antiphon.widgets.block_list import (
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK
 from antiphon.widgets.sidebar import ContextName, participant_rows
-from antiphon.widgets.status import HintLog, LiveText
+from antiphon.widgets.status import HintLog, LiveText, surroundings
 from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import (
@@ -330,7 +330,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     finder = TextFinder(source)
     finder.search("between")
     finder.step(60)
-    cells.show_hits(finder, finder.next(HitPlace(question, -1)))
+    cells.show_hits(finder, finder.beside(HitPlace(question, -1), 1))
     frame.find.set_query("between")
     frame.find.open("this context")
     frame.find.show_count(f"1 of {finder.count}")
@@ -342,7 +342,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     frame.find.hide()
     app.write_message("!make test | tail\nprintf done")
     app.sample.add("I wonder whether the", author=BEN, status=Status.PENDING)
-    around = LiveText.around(text, end, name="aria", colour=3, others=2, unread=14)
+    around = LiveText("aria", 3, *surroundings(text, end), others=2, unread=14)
     frame.live.show(around)
     frame.composer.editor.focus()
     app.show_mode(Mode.WRITE, stoppable="aria", writer="aria", composing=True)

@@ -13,9 +13,9 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme, CodeTheme
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import RenderedCell, RenderedLine
+from antiphon.render.lines import RenderedCell
 from antiphon.render.plain import PlainCutter
-from antiphon.render.segments import SegmentStart, TextStream
+from antiphon.render.segments import Renderer, SegmentStart
 from antiphon.render.wrap import Canvas, WrapPiece, expand_tabs, wrap
 
 if TYPE_CHECKING:
@@ -165,27 +165,15 @@ def file_cell(text: str, language: str, width: int, theme: CellTheme) -> Rendere
     for parts, start in zip(lines, source.starts, strict=False):
         for row in code_rows(parts, start, width, theme.code):
             canvas.row(row, fill=theme.code.plain)
-    rendered: list[RenderedLine] = canvas.lines
-    return RenderedCell.of_lines(rendered)
-
-
-class CodeStream:
-    """Renderer of a part of a file that is too long to be coloured."""
-
-    def __init__(self, width: int, theme: CellTheme) -> None:
-        self._width = width
-        self._theme = theme
-
-    def update(self, text: str) -> RenderedCell:
-        return file_cell(text, "", self._width, self._theme)
+    return RenderedCell.of_lines(canvas.lines)
 
 
 class CodeCutter(PlainCutter):
-    """Cuts a file behind a line."""
+    """Cuts a file that is too long to be coloured behind a line."""
 
     def __init__(self, width: int, theme: CellTheme) -> None:
         super().__init__(width, theme.text)
         self._theme = theme
 
-    def stream(self, start: SegmentStart) -> TextStream:
-        return CodeStream(self._width, self._theme)
+    def renderer(self, start: SegmentStart) -> Renderer:
+        return lambda text: file_cell(text, "", self.text_width, self._theme)

@@ -35,7 +35,7 @@ class SourceLines:
     end and not shown.
     """
 
-    __slots__ = ("lines", "starts", "total")
+    __slots__ = ("lines", "starts")
 
     def __init__(self, text: str, offset: int = 0) -> None:
         """`offset` is where `text` starts in the block's text."""
@@ -46,7 +46,6 @@ class SourceLines:
             self.starts.append(at)
             at += len(line) + 1
             self.lines.append(sanitize_for_display(line.removesuffix("\r")))
-        self.total = at - 1
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -83,7 +83,7 @@ class Headings:
                 fence = "" if closes else fence
             elif mark.fence:
                 fence = mark.fence[: len(mark.fence) - len(mark.fence.lstrip(mark.fence[0]))]
-            elif title := _shown(mark.title):
+            elif title := without_marks(_CLOSING.sub("", mark.title[:_LONGEST_TITLE])):
                 headings.append(Heading(mark.offset, mark.level, title))
         return headings
 
@@ -116,7 +116,3 @@ def without_marks(text: str) -> str:
 def first_line(text: str) -> str:
     """Return the first line of a Markdown text, as a row can show it."""
     return displayable_in_a_row(without_marks(text.strip().partition("\n")[0][:_LONGEST_LINE]))
-
-
-def _shown(title: str) -> str:
-    return without_marks(_CLOSING.sub("", title[:_LONGEST_TITLE]))

@@ -8,11 +8,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from copy import copy
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from rich.style import Style
 from textual.strip import Strip
 
 FOLD_MARKS: Final = ("▸", "▾")
+
+
+class StyleSpan(NamedTuple):
+    """From `start` to `end` (exclusive, columns or code points) in a style."""
+
+    start: int
+    end: int
+    style: Style
 
 
 class SourceRun(NamedTuple):
@@ -122,13 +131,9 @@ class LineChunk:
                 (number, run) for number, line in enumerate(self.lines) for run in line.runs
             ]
             # Output that is written over does not show its text in order.
-            self._places.sort(key=_offset_of)
+            self._places.sort(key=lambda place: place[1].offset)
             self._run_offsets = [run.offset for _, run in self._places]
         return self._run_offsets
-
-
-def _offset_of(place: tuple[int, SourceRun]) -> int:
-    return place[1].offset
 
 
 class RenderedCell:
@@ -325,24 +330,42 @@ class RenderedCell:
         return bisect_right(sections, line, 1, key=lambda at: self._section(at).first_line) - 1
 
 
-class CellChunk:
-    """Lines of a part of a text that is drawn when it is looked at."""
+class TextPart(Protocol):
+    """A part of a text that has a picture if it is looked at."""
 
-    def __init__(self, start: int, first_line: int, line_count: int, length: int) -> None:
-        """`line_count` is guessed while there is no cell; `length` is that of the text."""
+    @property
+    def cell(self) -> RenderedCell | None: ...
+
+    @property
+    def line_count(self) -> int:
+        """Return the number of lines, which is guessed while there is no cell."""
+
+    def draw(self) -> RenderedCell: ...
+
+    def release(self) -> None: ...
+
+
+class CellChunk:
+    """Lines of a part of a text as it was when the cell was made."""
+
+    def __init__(self, part: TextPart, start: int, first_line: int, length: int) -> None:
+        """`length` is that of the text."""
         self.start = start
         self.first_line = first_line
-        self.cell: RenderedCell | None = None
-        self._line_count = line_count
+        self.cell = part.cell
+        self._part = part
+        self._line_count = part.line_count
         self._length = length
 
     def drawn(self) -> CellChunk:
         """Return the same part with its cell."""
-        raise NotImplementedError
+        self._part.draw()
+        return CellChunk(self._part, self.start, self.first_line, self._length)
 
     def released(self) -> CellChunk:
         """Return the same part without its cell."""
-        raise NotImplementedError
+        self._part.release()
+        return CellChunk(self._part, self.start, self.first_line, self._length)
 
     def moved(self, start: int, first_line: int) -> CellChunk:
         moved = copy(self)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 from urllib.parse import quote
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
+
+from antiphon.render.lines import StyleSpan
 
 LONGEST: Final = 2_000
 """Characters of an address; terminals know no links that are much longer."""
@@ -23,14 +25,6 @@ _BARE: Final = re.compile(r"(?<![\w/:.-])(?:https?://|mailto:)[^\s<>\"`*\\|{}^]{
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _CLOSING: Final = {")": "(", "]": "["}
 _PUNCTUATION: Final = ".,:;!?'_~"
-
-
-class BareAddress(NamedTuple):
-    """An address that stands in a text as it is, from `start` to `end` (exclusive)."""
-
-    start: int
-    end: int
-    style: Style
 
 
 def link_style(address: str) -> Style | None:
@@ -49,14 +43,11 @@ def link_style(address: str) -> Style | None:
     return Style(link=written)
 
 
-def bare_addresses(text: str) -> Sequence[BareAddress]:
+def bare_addresses(text: str) -> Sequence[StyleSpan]:
     """Return the addresses that stand in a text as they are, without the punctuation behind."""
     if "://" not in text and "mailto:" not in text.lower():
         return ()
-    return tuple(_bare_addresses(text))
-
-
-def _bare_addresses(text: str) -> Iterator[BareAddress]:
+    addresses: list[StyleSpan] = []
     for found in _BARE.finditer(text):
         address = found[0]
         if len(address) > LONGEST:
@@ -66,7 +57,8 @@ def _bare_addresses(text: str) -> Iterator[BareAddress]:
         address = _without_punctuation(address)
         style = link_style(address)
         if style is not None:
-            yield BareAddress(found.start(), found.start() + len(address), style)
+            addresses.append(StyleSpan(found.start(), found.start() + len(address), style))
+    return addresses
 
 
 def _without_punctuation(address: str) -> str:
@@ -88,10 +80,7 @@ class WithoutLinks(LineFilter):
         del background
         if not any(style is not None and style.link for _, style, _ in segments):
             return segments
-        return list(_without_links(segments))
-
-
-def _without_links(segments: Iterable[Segment]) -> Iterator[Segment]:
-    for text, style, control in segments:
-        has_link = style is not None and style.link
-        yield Segment(text, style.update_link(None) if style and has_link else style, control)
+        return [
+            Segment(text, style.update_link(None) if style and style.link else style, control)
+            for text, style, control in segments
+        ]

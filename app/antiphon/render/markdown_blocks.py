@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 from rich.style import Style
 
-from antiphon.render.cell_theme import CellTheme, CodeTheme
+from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_lines import CODE_TAB, code_rows, highlighted_lines
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import RenderedLine
-from antiphon.render.markdown_inline import DEEPEST, InlineSource, inline_rows
+from antiphon.render.markdown_inline import DEEPEST, InlineRenderer, InlineSource
 from antiphon.render.wrap import Canvas, WrapPiece, expand_tabs, wrap
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ def draw_table(
             start = source.starts[line] - base
             inline = InlineSource(token.content, [(at, start + place) for at, place in parts])
             head = theme.table_head if len(rows) == 1 else Style.null()
-            pieces = inline_rows(token.children or [], inline, style + head, theme)
+            pieces = InlineRenderer(inline, theme).rows(token.children or [], style + head)
             rows[-1].append([piece for row in pieces for piece in row])
-    widths = _fit([_width_of(column) for column in zip(*rows, strict=False)], canvas.wide_room)
+    needed = [max(map(_width_of, column)) for column in zip(*rows, strict=False)]
+    widths = _fit(needed, canvas.wide_room)
     for number, row in enumerate(rows):
         for drawn in _lines(row, widths, aligns, style, theme):
             canvas.row(drawn)
@@ -87,8 +88,8 @@ def _find(content: str, line: str, start: int) -> int:
     return found.start() if found else -1
 
 
-def _width_of(column: Sequence[Sequence[WrapPiece]]) -> int:
-    return max(sum(cell_len(piece.text) for piece in cell) for cell in column)
+def _width_of(cell: Sequence[WrapPiece]) -> int:
+    return sum(cell_len(piece.text) for piece in cell)
 
 
 def _fit(widths: list[int], room: int) -> list[int]:
@@ -124,7 +125,7 @@ def _lines(
         for number, (part, width, align) in enumerate(zip(parts, widths, aligns, strict=False)):
             if number:
                 line.append(WrapPiece(_SEPARATOR, theme.marker))
-            missing = width - sum(cell_len(piece.text) for piece in part)
+            missing = width - _width_of(part)
             left = missing if align == "right" else missing // 2 if align == "center" else 0
             line.append(WrapPiece(" " * left, style))
             line.extend(part)
@@ -157,25 +158,12 @@ class MarkdownUnit:
 def units_of(tokens: Sequence[Token], next_ordinal: int | None) -> list[MarkdownUnit]:
     """The document in units; an ordered list at its start goes on with `next_ordinal`."""
     units: list[MarkdownUnit] = []
-    at = 0
-    while at < len(tokens):
-        end = closing(tokens, at) + 1
-        token = tokens[at]
-        if token.type in ("bullet_list_open", "ordered_list_open"):
-            ordinal = None
-            if token.type == "ordered_list_open":
-                ordinal = int(token.attrGet("start") or 0) if token.attrs else 1
-                if at == 0 and next_ordinal is not None:
-                    ordinal = next_ordinal
-            inner = at + 1
-            while inner < end - 1:
-                item_end = closing(tokens, inner) + 1
-                units.append(_unit(tokens[inner:item_end], ordinal, inner > at + 1))
-                ordinal = None if ordinal is None else ordinal + 1
-                inner = item_end
+    for number, block in enumerate(_blocks_of(tokens)):
+        if block[0].type in ("bullet_list_open", "ordered_list_open"):
+            items = _items_of(block, None if number else next_ordinal)
+            units += [_unit(item, ordinal, at > 0) for at, (item, ordinal) in enumerate(items)]
         else:
-            units.append(_unit(tokens[at:end]))
-        at = end
+            units.append(_unit(block))
     return units
 
 
@@ -186,14 +174,28 @@ def _unit(
     return MarkdownUnit(tokens, first, behind, ordinal, follows_item)
 
 
-def closing(tokens: Sequence[Token], opening: int) -> int:
-    """Index of the token that closes the one at `opening`; itself if it opens nothing."""
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += tokens[index].nesting
-        if depth == 0:
-            return index
-    return len(tokens) - 1
+def _blocks_of(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """Yield the tokens of each of neighbouring blocks or items."""
+    start = depth = 0
+    for index, token in enumerate(tokens):
+        depth += token.nesting
+        if depth == 0 or index == len(tokens) - 1:
+            yield tokens[start : index + 1]
+            start = index + 1
+
+
+def _items_of(
+    tokens: Sequence[Token], ordinal: int | None = None
+) -> Iterator[tuple[Sequence[Token], int | None]]:
+    """Yield the items of a list, each with its number if it is ordered; `ordinal` is the first."""
+    opening = tokens[0]
+    if opening.type != "ordered_list_open":
+        ordinal = None
+    elif ordinal is None:
+        ordinal = int(opening.attrGet("start") or 0) if opening.attrs else 1
+    for item in _blocks_of(tokens[1:-1]):
+        yield item, ordinal
+        ordinal = None if ordinal is None else ordinal + 1
 
 
 def is_closed_fence(fence: Token, source: SourceLines) -> bool:
@@ -209,14 +211,6 @@ def is_closed_fence(fence: Token, source: SourceLines) -> bool:
 def fence_language(info: str) -> str:
     words = info.split()
     return words[0].strip("{}.").lower() if words else ""
-
-
-def open_fence_lines(
-    content: str, language: str, theme: CodeTheme
-) -> list[list[tuple[str, Style]]]:
-    """Lines of a fence that goes on: each coloured by itself, so that it never changes again."""
-    lines = content.removesuffix("\n").split("\n")
-    return [highlighted_lines(line, language, theme)[0] for line in lines]
 
 
 def draw_fence_line(
@@ -275,15 +269,10 @@ class _Drawing:
 
     def blocks(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
         """Neighbouring blocks, with a blank row where the source has one."""
-        at = 0
-        while at < len(tokens):
-            end = closing(tokens, at) + 1
-            block = tokens[at:end]
-            first = self._first_line(block)
-            if at and self._blank_before(first):
+        for number, block in enumerate(_blocks_of(tokens)):
+            if number and self._blank_before(self._first_line(block)):
                 self.canvas.row([])
             self._block(block, style, depth)
-            at = end
 
     def as_written(self, first: int, end: int) -> None:
         """Source lines as they are: what is nested too deep to be parsed."""
@@ -324,24 +313,18 @@ class _Drawing:
                 draw_table(tokens, self._source, self._base, self.canvas, style, self._theme)
             case "hr":
                 line = self._first_line(tokens)
-                offset, length = self._rest_of_line(line)
-                rule = "─" * self.canvas.room
+                taken = self._taken.get(line, 0)
+                length = len(self._source.lines[line]) - taken
+                rule, offset = "─" * self.canvas.room, self._offset(line, taken)
                 self.canvas.row([WrapPiece(rule, self._theme.marker, offset, length)])
             case _:
                 self.as_written(*(opening.map or (0, 0)))
 
     def _list(self, tokens: Sequence[Token], depth: int) -> None:
-        ordinal = None
-        if tokens[0].type == "ordered_list_open":
-            ordinal = int(tokens[0].attrGet("start") or 0) if tokens[0].attrs else 1
-        at = 1
-        while at < len(tokens) - 1:
-            end = closing(tokens, at) + 1
-            if at > 1 and self._blank_before(self._first_line(tokens[at:end])):
+        for number, (item, ordinal) in enumerate(_items_of(tokens)):
+            if number and self._blank_before(self._first_line(item)):
                 self.canvas.row([])
-            self.item(tokens[at:end], ordinal, depth)
-            ordinal = None if ordinal is None else ordinal + 1
-            at = end
+            self.item(item, ordinal, depth)
 
     def _heading(self, tokens: Sequence[Token]) -> None:
         level = int(tokens[0].tag[1])
@@ -361,9 +344,8 @@ class _Drawing:
             at += len(line) + 1
         source = InlineSource(token.content, parts)
         start = [self._start_of(first)]
-        for row in inline_rows(
-            token.children or [], source, style, self._theme, newlines=self._newlines
-        ):
+        inline = InlineRenderer(source, self._theme, newlines=self._newlines)
+        for row in inline.rows(token.children or [], style):
             self.canvas.text([*start, *row])
             start = []
 
@@ -371,14 +353,14 @@ class _Drawing:
         theme = self._theme.code
         first, end = token.map or (0, 0)
         start = [self._start_of(first)]
-        lines = highlighted_lines(token.content, "", theme)
-        if token.type == "fence":
-            language = fence_language(token.info)
-            if is_closed_fence(token, self._source):
-                lines = highlighted_lines(token.content, language, theme)
-            else:
-                lines = open_fence_lines(token.content, language, theme)
-            first += 1
+        language, is_fence = fence_language(token.info), token.type == "fence"
+        if is_fence and not is_closed_fence(token, self._source):
+            # Each line is coloured by itself, so that it never changes again.
+            written = token.content.removesuffix("\n").split("\n")
+            lines = [highlighted_lines(line, language, theme)[0] for line in written]
+        else:
+            lines = highlighted_lines(token.content, language, theme)
+        first += is_fence
         for number, parts in enumerate(lines, first):
             lead, offset = self._code_origin(number, "".join(text for text, _ in parts), end)
             for row in code_rows(parts, offset, self.canvas.wide_room, theme, lead):
@@ -418,11 +400,6 @@ class _Drawing:
         lead = 0 if written.endswith(text) else len(text) - len(text.lstrip(" "))
         column = max(len(written) - len(text) + lead, 0)
         return lead, self._offset(line, column)
-
-    def _rest_of_line(self, line: int) -> tuple[int, int]:
-        taken = self._taken.get(line, 0)
-        length = len(self._source.lines[line]) - taken
-        return self._offset(line, taken), length
 
     def _blank_before(self, line: int) -> bool:
         return line > 0 and not self._source.lines[line - 1].strip(" \t>")

@@ -13,7 +13,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.links import BareAddress, bare_addresses, link_style
+from antiphon.render.links import bare_addresses, link_style
 from antiphon.render.wrap import WrapPiece
 
 if TYPE_CHECKING:
@@ -64,23 +64,11 @@ class InlineSource:
             yield WrapPiece.shown(text[low - at :], style, self.offset(low))
 
 
-def inline_rows(
-    tokens: Sequence[Token],
-    source: InlineSource,
-    style: Style,
-    theme: CellTheme,
-    *,
-    newlines: bool = False,
-) -> list[list[WrapPiece]]:
-    """The rows that hard line breaks make of inline tokens, each to be wrapped by itself.
+class InlineRenderer:
+    """Draws inline tokens: the rows that hard line breaks make, each to be wrapped by itself."""
 
-    `newlines`: every newline in the text is a line break, as its writer sees it.
-    """
-    return _InlineRenderer(source, theme, newlines).rows(tokens, style, 0)
-
-
-class _InlineRenderer:
-    def __init__(self, source: InlineSource, theme: CellTheme, newlines: bool) -> None:
+    def __init__(self, source: InlineSource, theme: CellTheme, *, newlines: bool = False) -> None:
+        """With `newlines`, every newline in the text is a line break, as its writer sees it."""
         self._source = source
         self._theme = theme
         self._newlines = newlines
@@ -92,7 +80,7 @@ class _InlineRenderer:
             "link_open": theme.link,
         }
 
-    def rows(self, tokens: Sequence[Token], style: Style, shift: int) -> list[list[WrapPiece]]:
+    def rows(self, tokens: Sequence[Token], style: Style, shift: int = 0) -> list[list[WrapPiece]]:
         """`shift` is where the tokens' own content starts in the whole content."""
         rows: list[list[WrapPiece]] = [[]]
         styles = [style]
@@ -109,7 +97,8 @@ class _InlineRenderer:
                 if len(styles) > 1:
                     styles.pop()
                 if token.type == "link_close" and link is not None:
-                    row.extend(self._target(link, token, styles[-1], shift))
+                    label = self._source.content[link.meta[AT] + shift : at]
+                    row.extend(self._address(token, styles[-1], shift, label))
                     link = None
             elif token.type == "hardbreak" or (token.type == "softbreak" and self._newlines):
                 row.append(WrapPiece("", styles[-1], self._newline(at), 1))
@@ -135,7 +124,7 @@ class _InlineRenderer:
     def _text(self, text: str, at: int, style: Style) -> Iterator[WrapPiece]:
         """Yield text in which addresses that stand there as they are become links."""
         end, done = at + len(text), at
-        for bare in self._bare[bisect_right(self._bare, at, key=_end_of) :]:
+        for bare in self._bare[bisect_right(self._bare, at, key=lambda bare: bare.end) :]:
             if bare.start >= end:
                 break
             start, stop = max(bare.start, at), min(bare.end, end)
@@ -183,10 +172,6 @@ class _InlineRenderer:
             yield from row
         yield from self._address(token, style, shift)
 
-    def _target(self, link: Token, closing: Token, style: Style, shift: int) -> Iterator[WrapPiece]:
-        start, end = link.meta[AT] + shift, closing.meta[AT] + shift
-        yield from self._address(closing, style, shift, self._source.content[start:end])
-
     def _address(
         self, token: Token, style: Style, shift: int, label: str = ""
     ) -> Iterator[WrapPiece]:
@@ -214,7 +199,3 @@ def _closing_tokens(tokens: Sequence[Token]) -> dict[int, Token]:
         elif token.type == "link_open" and end is not None:
             found[id(token)] = end
     return found
-
-
-def _end_of(bare: BareAddress) -> int:
-    return bare.end

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import START, TEXT_WIDTH, Checkpoint, Fence, MarkdownStream
 from antiphon.render.markdown_blocks import fence_language
-from antiphon.render.segments import SEGMENT, SegmentStart, end_of_long_line, guess_rows
+from antiphon.render.segments import SEGMENT, Renderer, SegmentStart, end_of_long_line
 
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 _APART: Final = re.compile(r"\n[ \t]*\n(?=\S)")
@@ -44,6 +44,7 @@ class MarkdownCutter:
     ) -> None:
         """`newlines` as of `MarkdownStream`; `size`: code points from which a segment ends."""
         self._width = width
+        self.text_width = min(width, TEXT_WIDTH)
         self._theme = theme
         self._newlines = newlines
         self._size = size
@@ -107,7 +108,10 @@ class MarkdownCutter:
         for pattern, size in zip((_APART, _AT_MARGIN, _LINE), sizes, strict=True):
             first = max(low - 1, offset + size - 1)
             found = pattern.search(text, first, min(high + 1, end))
-            if found is None or found.end() > high or (best and found.end() >= best.offset):
+            # What follows the cut tells how it is drawn: it has to be there.
+            if found is None or found.end() > min(high, len(text) - 1):
+                continue
+            if best is not None and found.end() >= best.offset:
                 continue
             cut = found.end()
             is_blank = not text[text.rfind("\n", 0, cut - 1) + 1 : cut].strip(" \t\n")
@@ -116,7 +120,7 @@ class MarkdownCutter:
         limit = high if best is None else best.offset
         return self._within_line(text, max(low, offset), limit, None) or best
 
-    def stream(self, start: SegmentStart) -> MarkdownStream:
+    def renderer(self, start: SegmentStart) -> Renderer:
         state = start.state
         assert isinstance(state, MarkdownState)
         checkpoint = START
@@ -130,7 +134,4 @@ class MarkdownCutter:
             self._theme,
             newlines=self._newlines or state.has_rows,
             start=checkpoint,
-        )
-
-    def guess(self, text: str, start: int, end: int) -> int:
-        return guess_rows(text, start, end, min(self._width, TEXT_WIDTH))
+        ).update

@@ -11,6 +11,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_lines import highlighted_lines
+from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_blocks import fence_language
 from antiphon.render.markdown_inline import AT, TARGET
 
@@ -35,14 +36,6 @@ _SET: Final = {
 }
 
 
-class SourceSpan(NamedTuple):
-    """Columns `start` to `end` (exclusive, code points) of a line in a style."""
-
-    start: int
-    end: int
-    style: Style
-
-
 class _FencedLines(NamedTuple):
     """A fence from its first line to its last, which may be the last of the text."""
 
@@ -60,7 +53,7 @@ class MarkdownSource:
         self._marked = [at for at, line in enumerate(lines) if _may_be_fence(line)]
         """Lines that may open or close a fence."""
         self._fences: list[_FencedLines] | None = None
-        self._styled: dict[tuple[str, str | None], tuple[SourceSpan, ...]] = {}
+        self._styled: dict[tuple[str, str | None], tuple[StyleSpan, ...]] = {}
         """By a line and the language of its fence."""
         self._theme: CellTheme | None = None
 
@@ -75,14 +68,14 @@ class MarkdownSource:
         self._marked[low:] = [*came, *((at + grown for at in behind) if grown else behind)]
         self._fences = None
 
-    def spans(self, line: int, theme: CellTheme) -> tuple[SourceSpan, ...]:
+    def spans(self, line: int, theme: CellTheme) -> tuple[StyleSpan, ...]:
         """The styled parts of a line, in order and apart."""
         text = self._lines[line]
         fence = self._fence_at(line)
         if fence is not None and (
             line == fence.first or (line == fence.last and _FENCE.fullmatch(text))
         ):
-            return (SourceSpan(0, len(text), theme.marker),)
+            return (StyleSpan(0, len(text), theme.marker),)
         if theme is not self._theme or len(self._styled) >= _REMEMBERED:
             self._theme = theme
             self._styled.clear()
@@ -145,20 +138,20 @@ def _may_be_fence(line: str) -> bool:
     return "```" in line or "~~~" in line
 
 
-def _code_spans(line: str, language: str, theme: CellTheme) -> tuple[SourceSpan, ...]:
+def _code_spans(line: str, language: str, theme: CellTheme) -> tuple[StyleSpan, ...]:
     if len(line) > _LONGEST:
-        return (SourceSpan(0, len(line), _text_of(theme.code.plain)),)
-    spans: list[SourceSpan] = []
+        return (StyleSpan(0, len(line), _text_of(theme.code.plain)),)
+    spans: list[StyleSpan] = []
     at = 0
     for text, style in highlighted_lines(line, language, theme.code)[0]:
-        spans.append(SourceSpan(at, at + len(text), _text_of(style)))
+        spans.append(StyleSpan(at, at + len(text), _text_of(style)))
         at += len(text)
     return tuple(spans)
 
 
-def _text_spans(line: str, theme: CellTheme) -> tuple[SourceSpan, ...]:
+def _text_spans(line: str, theme: CellTheme) -> tuple[StyleSpan, ...]:
     if _MARKS_ONLY.fullmatch(line):
-        return (SourceSpan(0, len(line), theme.marker),)
+        return (StyleSpan(0, len(line), theme.marker),)
     prefix = _PREFIX.match(line)
     start = prefix.end() if prefix else 0
     style = theme.quote if ">" in line[:start] else theme.text
@@ -167,7 +160,7 @@ def _text_spans(line: str, theme: CellTheme) -> tuple[SourceSpan, ...]:
         style = styles[min(len(heading[1]), 3) - 1]
         start = heading.end()
     if len(line) > _LONGEST:
-        return (SourceSpan(0, start, theme.marker),)
+        return (StyleSpan(0, start, theme.marker),)
     styles_of = [theme.marker] * start + _inline_styles(line[start:], style, theme)
     return tuple(_joined(styles_of))
 
@@ -209,11 +202,11 @@ def _fill(styles: list[Style], start: int, end: int, style: Style) -> None:
         styles[start:end] = [style] * (end - start)
 
 
-def _joined(styles: Sequence[Style]) -> Iterator[SourceSpan]:
+def _joined(styles: Sequence[Style]) -> Iterator[StyleSpan]:
     start = 0
     for at in range(1, len(styles) + 1):
         if at == len(styles) or styles[at] != styles[start]:
-            yield SourceSpan(start, at, styles[start])
+            yield StyleSpan(start, at, styles[start])
             start = at
 
 

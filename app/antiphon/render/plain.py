@@ -13,10 +13,9 @@ from antiphon.render.lines import LineChunk, RenderedCell, RenderedLine
 from antiphon.render.segments import (
     NEWLINE,
     SEGMENT,
+    Renderer,
     SegmentStart,
-    TextStream,
     end_of_long_line,
-    guess_rows,
 )
 from antiphon.render.terminal_output import (
     PLAIN,
@@ -135,7 +134,7 @@ class PlainCutter:
         styles: those of output, which is read as a terminal does; None for other text.
         size: code points from which a segment ends.
         """
-        self._width = width
+        self.text_width = width
         self._style = style
         self._lead = lead
         self._styles = styles
@@ -153,13 +152,12 @@ class PlainCutter:
             state = states_after(text, state, start.offset, offset)
         return SegmentStart(offset, min(offset + SEGMENT, len(text)) if long else offset, state)
 
-    def stream(self, start: SegmentStart) -> TextStream:
+    def renderer(self, start: SegmentStart) -> Renderer:
         lead = self._lead
         if lead is not None and start.offset:
             lead = WrapPiece(" " * len(lead.text), self._style)
         decoder = None if self._styles is None else TerminalDecoder(self._styles)
         state = start.state if isinstance(start.state, SgrState) else PLAIN
-        return PlainStream(self._width, self._style, lead=lead, decoder=decoder, state=state)
-
-    def guess(self, text: str, start: int, end: int) -> int:
-        return guess_rows(text, start, end, self._width)
+        return PlainStream(
+            self.text_width, self._style, lead=lead, decoder=decoder, state=state
+        ).update

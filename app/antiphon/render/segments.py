@@ -8,7 +8,7 @@ has a guessed number of lines; `RenderedCell.settled` draws what a view needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple, Protocol
 
 from antiphon.render.lines import CellChunk, RenderedCell
@@ -36,11 +36,8 @@ class SegmentStart(NamedTuple):
     """All that has to be known of the text before it."""
 
 
-class TextStream(Protocol):
-    """Renderer of a text that grows and is edited."""
-
-    def update(self, text: str) -> RenderedCell:
-        """Draw the text."""
+Renderer = Callable[[str], RenderedCell]
+"""Draws a text again and again as it grows and is edited."""
 
 
 class Cutter(Protocol):
@@ -53,11 +50,12 @@ class Cutter(Protocol):
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
         """Return the start of the following segment; None while that is not known for certain."""
 
-    def stream(self, start: SegmentStart) -> TextStream:
+    def renderer(self, start: SegmentStart) -> Renderer:
         """Return a renderer of a segment's text, which counts offsets from its start."""
 
-    def guess(self, text: str, start: int, end: int) -> int:
-        """Guess how many lines a part of the text takes."""
+    @property
+    def text_width(self) -> int:
+        """Columns of a row of text, from which the lines that a part takes are guessed."""
 
 
 def end_of_long_line(
@@ -82,11 +80,6 @@ def end_of_long_line(
     return None
 
 
-def guess_rows(text: str, start: int, end: int, width: int) -> int:
-    lines = text.count("\n", start, end)
-    return lines + max(0, end - start - lines * width // 2) // width
-
-
 class TextSegment:
     """A part of a text and, if it is looked at, its picture."""
 
@@ -95,7 +88,7 @@ class TextSegment:
         self.start = start
         self.end: int | None = None
         """Behind the last code point; None for the last segment, which grows."""
-        self._stream: TextStream | None = None
+        self._renderer: Renderer | None = None
         self.cell: RenderedCell | None = None
         self.line_count = 0
         """Guessed, unless it was drawn before."""
@@ -104,16 +97,16 @@ class TextSegment:
     def draw(self) -> RenderedCell:
         """Draw it, if it is not drawn."""
         if self.cell is None:
-            if self._stream is None:
-                self._stream = self._text.cutter.stream(self.start)
-            self.cell = self._stream.update(self._text.part(self))
+            if self._renderer is None:
+                self._renderer = self._text.cutter.renderer(self.start)
+            self.cell = self._renderer(self._text.part(self))
             self._text.lines_drawn += self.cell.line_count
             self.line_count, self._is_known = self.cell.line_count, True
         return self.cell
 
     def release(self) -> None:
         """Let go of the picture; its height stays known."""
-        self.cell = self._stream = None
+        self.cell = self._renderer = None
 
     def changed(self) -> None:
         """The text is another: a picture that is looked at is drawn again."""
@@ -199,7 +192,8 @@ class SegmentedText:
         chunks: list[CellChunk] = []
         line = 0
         for segment in self._segments:
-            chunks.append(SegmentChunk(segment, self._end(segment) - segment.start.offset, line))
+            start = segment.start.offset
+            chunks.append(CellChunk(segment, start, line, self._end(segment) - start))
             line = chunks[-1].end_line
         return RenderedCell(chunks)
 
@@ -207,25 +201,9 @@ class SegmentedText:
         return self._content[segment.start.offset : segment.end]
 
     def guess(self, segment: TextSegment) -> int:
-        start, end = segment.start.offset, self._end(segment)
-        return max(1, self.cutter.guess(self._content, start, end))
+        start, end, width = segment.start.offset, self._end(segment), self.cutter.text_width
+        lines = self._content.count("\n", start, end)
+        return max(1, lines + max(0, end - start - lines * width // 2) // width)
 
     def _end(self, segment: TextSegment) -> int:
         return len(self._content) if segment.end is None else segment.end
-
-
-class SegmentChunk(CellChunk):
-    """A segment as it was when the cell was made."""
-
-    def __init__(self, segment: TextSegment, length: int, first_line: int) -> None:
-        super().__init__(segment.start.offset, first_line, segment.line_count, length)
-        self.cell = segment.cell
-        self._segment = segment
-
-    def drawn(self) -> CellChunk:
-        self._segment.draw()
-        return SegmentChunk(self._segment, self._length, self.first_line)
-
-    def released(self) -> CellChunk:
-        self._segment.release()
-        return SegmentChunk(self._segment, self._length, self.first_line)

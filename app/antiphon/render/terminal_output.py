@@ -71,7 +71,7 @@ _FLAGS: Final[dict[int, tuple[str, bool]]] = {
 @lru_cache(4096)
 def after_sgr(state: SgrState, parameters: str) -> SgrState:
     """Return the state after a sequence; what is unknown or out of range changes nothing."""
-    groups = [_numbers(group) for group in parameters.split(";")]
+    groups = [[int(part or 0) for part in group.split(":")] for group in parameters.split(";")]
     at = 0
     while at < len(groups):
         number, *rest = groups[at]
@@ -93,10 +93,6 @@ def after_sgr(state: SgrState, parameters: str) -> SgrState:
         else:
             state = _after_number(state, number, rest)
     return state
-
-
-def _numbers(group: str) -> list[int]:
-    return [int(part) if part else 0 for part in group.split(":")]
 
 
 def _after_number(state: SgrState, number: int, rest: list[int]) -> SgrState:
@@ -153,7 +149,7 @@ class SgrStyles:
         """`style` is that of text in the plain state."""
         self._plain = style
         self._named = theme.ansi
-        self._is_grey = all(_is_grey(colour) for colour in theme.ansi)
+        self._is_grey = all(one.r == one.g == one.b for one in theme.ansi)
         self._ground = _colour_of(theme.panel.bgcolor, Color(0, 0, 0))
         self._text = _colour_of(style.color, Color(255, 255, 255))
         self._styles: dict[SgrState, Style] = {PLAIN: style}
@@ -206,10 +202,6 @@ def _of_256(number: int) -> Rgb:
     return _CUBE[number // 36], _CUBE[number // 6 % 6], _CUBE[number % 6]
 
 
-def _is_grey(colour: Color) -> bool:
-    return colour.r == colour.g == colour.b
-
-
 def _colour_of(colour: RichColor | None, default: Color) -> Color:
     return default if colour is None or colour.is_default else Color.from_rich_color(colour)
 
@@ -238,17 +230,7 @@ def _towards_readable(colour: Color, ground: Color) -> Iterator[Color]:
 TAB: Final = 8
 """Columns from one tab stop to the next in plain text, as terminals have it."""
 
-_STYLE_ONLY: Final = re.compile(SGR)
 _TOKEN: Final = re.compile(SGR + r"|\x1b\[([0-2]?)K|\r|\x08")
-
-
-class _Column(NamedTuple):
-    """A picture in the line; a wide one is followed by None for its other column."""
-
-    text: str
-    style: Style
-    offset: int = DECORATION
-    length: int = 0
 
 
 class TerminalLine:
@@ -258,7 +240,8 @@ class TerminalLine:
         self._styles = styles
         self.state = state
         self._column = 0
-        self._cells: list[_Column | None] = []
+        self._cells: list[WrapPiece | None] = []
+        """A picture in each column; a wide one is followed by None for its other column."""
 
     def copy(self) -> TerminalLine:
         other = TerminalLine(self._styles, self.state)
@@ -312,19 +295,19 @@ class TerminalLine:
         if not text:
             return
         style = self._styles.style(self.state)
-        cells: list[_Column | None] = []
+        cells: list[WrapPiece | None] = []
         for part in expand_tabs(text, style, offset, TAB, self._column):
             if part.length != len(part.text) or not is_one_cell_each(part.text):
                 cells += _wide_cells(part)
             else:
                 cells += [
-                    _Column(one, style, at, 1) for at, one in enumerate(part.text, part.offset)
+                    WrapPiece(one, style, at, 1) for at, one in enumerate(part.text, part.offset)
                 ]
         start, end = self._column, self._column + len(cells)
         self._break_wide(start)
         self._break_wide(end)
         if start > len(self._cells):
-            self._cells += [_Column(" ", self._styles.style(self.state))] * (
+            self._cells += [WrapPiece(" ", self._styles.style(self.state))] * (
                 start - len(self._cells)
             )
         self._cells[start:end] = cells
@@ -334,7 +317,7 @@ class TerminalLine:
         if how == "2":
             self._cells.clear()
         elif how == "1":
-            blank = _Column(" ", self._styles.style(self.state))
+            blank = WrapPiece(" ", self._styles.style(self.state))
             count = min(self._column + 1, len(self._cells))
             self._break_wide(count)
             self._cells[:count] = [blank] * count
@@ -353,20 +336,20 @@ class TerminalLine:
                 end += 1
             whole = self._cells[first]
             assert whole is not None
-            self._cells[first:end] = [_Column(" ", whole.style)] * (end - first)
+            self._cells[first:end] = [WrapPiece(" ", whole.style)] * (end - first)
 
 
-def _wide_cells(piece: WrapPiece) -> Iterator[_Column | None]:
+def _wide_cells(piece: WrapPiece) -> Iterator[WrapPiece | None]:
     """The cells of a tab, or of text with pictures of several columns or code points."""
     text, style, offset, length = piece
     if length != len(text):
-        yield _Column(text, style, offset, length)
+        yield piece
         yield from [None] * (len(text) - 1)
         return
     for start, end, width in graphemes(text):
         if not width and start == end:
             continue
-        yield _Column(text[start:end], style, offset + start, end - start)
+        yield WrapPiece(text[start:end], style, offset + start, end - start)
         yield from [None] * (width - 1)
 
 
@@ -428,7 +411,7 @@ def coloured_pieces(
     """A line that is only coloured, and the state at its end."""
     pieces: list[WrapPiece] = []
     at = column = 0
-    for found in _STYLE_ONLY.finditer(raw):
+    for found in _SEQUENCE.finditer(raw):
         part = expand_tabs(shown[at : found.start()], styles.style(state), offset + at, TAB, column)
         if at < found.start():
             pieces += part

@@ -109,12 +109,10 @@ def _lines(text: str | None) -> Sequence[str]:
 
 
 def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    if max(len(old), len(new)) > _COMPARED:
-        yield from (DiffLine("-", line) for line in old)
-        yield from (DiffLine("+", line) for line in new)
-        return
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+    codes: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
+    if max(len(old), len(new)) <= _COMPARED:
+        codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for tag, start, end, new_start, new_end in codes:
         if tag == "equal":
             yield from (DiffLine(" ", line) for line in old[start:end])
         else:
@@ -272,7 +270,3 @@ def thinking_head(view: CellView, width: int, theme: CellTheme) -> RenderedLine:
     if view.collapsed:
         pieces.append(WrapPiece("", theme.fold, 0, len(view.text)))
     return compose(pieces)
-
-
-def folded_thinking(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
-    return RenderedCell.of_lines([thinking_head(view, width, theme)])

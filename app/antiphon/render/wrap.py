@@ -103,13 +103,9 @@ def graphemes(text: str) -> list[Grapheme]:
 
 
 def _is_second_half_of_flag(text: str, before: Grapheme, start: int) -> bool:
-    if before.end - before.start != 1:
-        return False
-    return _is_regional(text[before.start]) and _is_regional(text[start])
-
-
-def _is_regional(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
+    halves = text[before.start], text[start]
+    is_single = before.end - before.start == 1
+    return is_single and all("\U0001f1e6" <= half <= "\U0001f1ff" for half in halves)
 
 
 def expand_tabs(text: str, style: Style, offset: int, tab: int, column: int = 0) -> list[WrapPiece]:

@@ -210,7 +210,7 @@ class FindView:
             return
         start = self._origin.start if self._origin is not None else None
         if self.place is None and start is not None and self._cells.has_cell(start.block):
-            first = self.finder.next(start)
+            first = self.finder.beside(start, 1)
             if first is not None:
                 self._go_to(first)
         self._cells.show_hits(self.finder, self.place)
@@ -247,7 +247,7 @@ class FindView:
             start = next((HitPlace(block, -1) for block, _ in self.finder), None)
         if start is None:
             return False
-        found = self.finder.next(start) if direction > 0 else self.finder.previous(start)
+        found = self.finder.beside(start, direction)
         if found is None:
             return False
         self._go_to(found)

@@ -7,7 +7,7 @@ from typing import Final
 
 from antiphon.widgets.block_list import BlockList, CellChange, CellModel, Writer
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
-from antiphon.widgets.status import HintBar, LiveStrip, LiveText
+from antiphon.widgets.status import HintBar, LiveStrip, LiveText, surroundings
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.presence import TextPlace
@@ -116,12 +116,7 @@ class LiveWriters:
 
     def _around(self, writer: Writer, others: int) -> LiveText:
         cursor = writer.cursor
-        return LiveText.around(
-            self._source.text(writer.block),
-            cursor.offset,
-            name=cursor.username,
-            colour=cursor.colour,
-            others=others,
-            unread=self._cells.unread_lines,
-            is_markdown=self._source.header(writer.block).kind == BlockKind.TEXT,
-        )
+        text, unread = self._source.text(writer.block), self._cells.unread_lines
+        is_markdown = self._source.header(writer.block).kind == BlockKind.TEXT
+        around = surroundings(text, cursor.offset, is_markdown=is_markdown)
+        return LiveText(cursor.username, cursor.colour, *around, others, unread, is_markdown)

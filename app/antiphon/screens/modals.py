@@ -22,7 +22,7 @@ from antiphon.keymap import KeyMap
 from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
-from antiphon.textual_patches.dismissal import DismissOnceMixin
+from antiphon.textual_patches.screens import DismissOnceMixin
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import HintBar, HintLog, KeyLines, Keys, StatusSpan, fit
 from antiphon.widgets.status.line import wrap_words

@@ -9,7 +9,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import Headings, first_line
 from antiphon.widgets.block_list import Anchor, CellChange, CellModel, DocumentView
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
-from antiphon.widgets.outline import Outline, OutlineEntry, Prompt
+from antiphon.widgets.outline import Outline, OutlineEntry, OutlineState, Prompt
 from antiphon_kernel.types.enums import BlockKind, Role
 
 FRAME: Final = 1 / 5
@@ -63,7 +63,7 @@ class OutlineView:
         if not cells.has_cell(block) or self._source.is_hidden(block):
             return
         offset = min(entry.offset, len(self._source.text(block)))
-        line = cells.shown.line_of(block, offset).line
+        line = cells.shown.line_of(block, offset)
         cells.restore_view(Anchor(block, line, 1, offset))
 
     def _changed(self, change: CellChange) -> None:
@@ -81,7 +81,7 @@ class OutlineView:
         cells = self._cells
         places = [place for place in cells.viewport.places if place is not None]
         if not self._outline.display or not places:
-            self._outline.show((), frozenset(), None, None)
+            self._outline.show(OutlineState())
             return
         first, last = places[0], places[-1]
         seen = list(dict.fromkeys(place.block for place in places))
@@ -107,10 +107,12 @@ class OutlineView:
                 shown.add(index)
         cut = max(0, min(current - room // 3, len(entries) - room))
         self._outline.show(
-            entries[cut : cut + room],
-            frozenset(index - cut for index in shown),
-            current - cut if current >= 0 else None,
-            self._prompt(reading.block),
+            OutlineState(
+                tuple(entries[cut : cut + room]),
+                frozenset(index - cut for index in shown),
+                current - cut if current >= 0 else None,
+                self._prompt(reading.block),
+            )
         )
         self._forget(seen)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -47,13 +46,14 @@ class Prompt(NamedTuple):
     text: str
 
 
-class _OutlineState(NamedTuple):
+class OutlineState(NamedTuple):
     """All that the column shows."""
 
     entries: tuple[OutlineEntry, ...] = ()
     seen: frozenset[int] = frozenset()
     """Indexes of the entries on the screen."""
     current: int | None = None
+    """The entry where the person reads."""
     prompt: Prompt | None = None
 
 
@@ -73,21 +73,13 @@ class Outline(StatusRows):
 
     def __init__(self) -> None:
         super().__init__()
-        self._state = _OutlineState()
+        self._state = OutlineState()
 
     @property
     def room(self) -> int:
         return max(0, self.size.height - 1 - _FOOT)
 
-    def show(
-        self,
-        entries: Sequence[OutlineEntry],
-        seen: frozenset[int],
-        current: int | None,
-        prompt: Prompt | None,
-    ) -> None:
-        """Show entries, of which some are on the screen, and one is where the person reads."""
-        state = _OutlineState(tuple(entries), seen, current, prompt)
+    def show(self, state: OutlineState) -> None:
         if state != self._state:
             self._state = state
             self._layout_rows()

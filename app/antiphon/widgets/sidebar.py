@@ -152,14 +152,6 @@ class Sidebar(StatusRows, can_focus=True):
             self.chosen = here
         self._layout_rows()
 
-    def choose(self, step: int) -> None:
-        """The context so many rows further down."""
-        ids = [one.context.id for one in self._contexts]
-        if ids:
-            at = ids.index(self.chosen) if self.chosen in ids else 0
-            self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
-        self._layout_rows()
-
     def action_next_context(self) -> None:
         self._step(1)
 
@@ -167,8 +159,11 @@ class Sidebar(StatusRows, can_focus=True):
         self._step(-1)
 
     def _step(self, step: int) -> None:
-        before = self.chosen
-        self.choose(step)
+        before, ids = self.chosen, [one.context.id for one in self._contexts]
+        if ids:
+            at = ids.index(before) if before in ids else 0
+            self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
+        self._layout_rows()
         if self.chosen == before:
             end = "last" if step > 0 else "first"
             self.post_message(self.EndReached(f"This is the {end} context."))

@@ -13,7 +13,8 @@ _BODIES = [
     "|:-|-:|", "[l](u)", "[l](<u v> 't')", "![i](u)", "\\*", "&amp;", "&#27;", "~~s~~", "~~~",
     "~~~x", "```", "````", "```py", "```a`b", "x = 1 # c", "---", "===", "\u5b57\u5b57\u5b57",
     "\U0001f469\u200d\U0001f469\u200d\U0001f467", "e\u0301", "\u200d", "\x1b[31m", "\u202e",
-    "<http://a.b>", "<b>", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "[r]: /url", "[r]", "line  ",
+    "<http://a.b>", "https://a.b/x,", "mailto:a@b", "<b>", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "[r]: /url", "[r]", "line  ",
     "line\\", "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", "\x00", "\r", "\u2028",
 ]  # fmt: skip
 _ENDS = [

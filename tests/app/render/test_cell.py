@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ from antiphon.render.status_label import permission_question
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
-from tests.app.render.notation import THEME, plain, render_cell, written
+from tests.app.render.notation import THEME, plain, render_cell
 
 
 def view(kind: BlockKind | str, text: str, **fields: Any) -> CellView:
@@ -42,36 +40,6 @@ def test_model_writes_markdown_and_a_person_too_with_newlines() -> None:
     assert lines("text", "a *b*\nc", role="user") == ["a b", "c"]
 
 
-def test_call_that_was_not_allowed_is_labelled_denied() -> None:
-    assert shell("rm x", status="error", permission="denied")[0].endswith("denied")
-
-
-def test_interrupted_text_says_who_stopped_it() -> None:
-    assert lines("text", "so", status="error", stopped_by="amy") == ["so", "■ stopped by amy"]
-    interrupted: dict[str, Any] = {"status": "error", "stop_reason": "interrupted"}
-    assert lines("text", "so", **interrupted) == ["so", "■ interrupted"]
-    copied = lines("text", "so", **interrupted, source_block="b")
-    assert copied == ["so", "■ unfinished when copied"]
-
-
-@pytest.mark.parametrize(
-    ("reason", "said"), [("max_tokens", "cut"), ("truncated", "cut"), ("refusal", "refused")]
-)
-def test_answer_that_is_not_whole_says_so(reason: str, said: str) -> None:
-    text, label = lines("text", "so", width=80, stop_reason=reason)
-    assert text == "so"
-    assert label.startswith(f"■ {said}: ")
-    assert lines("text", "so", status="running", stop_reason=reason) == ["so"]
-    assert lines("text", "so", stop_reason="end_turn") == ["so"]
-
-
-def test_thinking_folds_to_its_length() -> None:
-    text = "first\nsecond\n"
-    assert lines("thinking", text, collapsed=True) == ["▸ thinking · 2 lines"]
-    assert lines("thinking", "", collapsed=True, status="running") == ["▸ thinking…"]
-    assert lines("thinking", text) == ["▾ thinking · 2 lines", "  first", "  second"]
-
-
 @pytest.mark.parametrize("kind", ["thinking", "tool_result"])
 def test_open_text_that_a_fold_shortens_ends_with_a_line_that_folds(kind: str) -> None:
     cell = render_cell(view(kind, "1\n2\n3\n4\n5\n6\n"), 40, THEME)
@@ -80,12 +48,14 @@ def test_open_text_that_a_fold_shortens_ends_with_a_line_that_folds(kind: str) -
     assert lines(kind, "1\n2\n3\n4\n5\n")[-1] == "  5"
 
 
-def test_thinking_is_dim_and_slanted() -> None:
-    cell = render_cell(view("thinking", "hm"), 40, THEME)
-    assert written(cell) == "{d:▾ thinking · 1 line}\n{id:  hm}"
+def test_text_that_was_unfinished_when_it_was_copied_says_so() -> None:
+    interrupted: dict[str, Any] = {"status": "error", "stop_reason": "interrupted"}
+    copied = lines("text", "so", **interrupted, source_block="b")
+    assert copied == ["so", "■ unfinished when copied"]
 
 
 def test_folded_text_has_the_place_of_the_fold() -> None:
+    assert lines("thinking", "", collapsed=True, status="running") == ["▸ thinking…"]
     cell = render_cell(view("thinking", "first\nsecond", collapsed=True), 40, THEME)
     assert {cell.place_of(offset)[0] for offset in range(13)} == {0}
     assert cell.offset_at(0, 3) == 0
@@ -156,23 +126,6 @@ def test_call_that_waits_shows_what_would_run_and_asks_below() -> None:
     assert " ".join(" ".join(shown[2:]).split()) == " ".join(question.split())
 
 
-def test_question_for_others_names_who_decides() -> None:
-    asked = permission_question("bo", is_own=False, may_decide=False)
-    assert asked == "Waits until bo or an owner decides; it would have the rights of bo."
-
-
-def test_result_folds_to_its_first_lines_and_its_last() -> None:
-    text = "".join(f"line {number}\n" for number in range(8))
-    assert lines("tool_result", text, collapsed=True) == [
-        "  line 0",
-        "  line 1",
-        "  line 2",
-        "  ▸ 4 more lines",
-        "  line 7",
-    ]
-    assert len(lines("tool_result", text)) == 9
-
-
 @pytest.mark.parametrize(
     "fields", [{"status": "running"}, {"status": "error"}, {"exit_code": 3}, {"is_error": True}]
 )
@@ -207,19 +160,6 @@ def test_results_are_shown_as_they_are() -> None:
         "  a",
         "  (more follows when the command ends)",
     ]
-
-
-def test_cell_of_error_drift_and_file_has_own_style() -> None:
-    assert lines("error", "no such\nmodel") == ["✗ no such", "  model"]
-    assert lines("drift", "# T", source_context="notes", drift_kind="push") == [
-        "⇢ from notes · push",
-        "T",
-    ]
-    assert lines("file", "x = 1\n", path="a.py") == ["▤ a.py", " x = 1"]
-
-
-def test_unknown_kind_is_named_and_shown_as_plain_text() -> None:
-    assert lines("sonnet", "*rose*") == ["? block of kind sonnet", "*rose*"]
 
 
 def test_collapsed_cell_shows_first_line_as_rendered() -> None:
@@ -276,17 +216,6 @@ def test_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> No
         assert picture(stream.update(view), view.text) == picture(fresh, view.text)
 
 
-def test_importing_the_renderers_loads_neither_markdown_nor_pygments() -> None:
-    code = (
-        "import sys, antiphon.render.cell_renderer, antiphon.render.markdown, antiphon.themes;"
-        "print([name for name in sys.modules if name.split('.')[0] in ('markdown_it', 'pygments')])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == "[]"
-
-
 def edit_call(**fields: Any) -> dict[str, Any]:
     return {"tool_name": "block_edit", "tool_kind": "builtin", "input": json.dumps(fields)}
 
@@ -298,18 +227,6 @@ REPLACEMENT = {
     "expected_text": "same\nold",
     "content": "same\nnew\nmore",
 }
-
-
-def test_call_that_edits_shows_removed_and_added_lines() -> None:
-    call = edit_call(block_id="brave-fox", operations=[REPLACEMENT])
-    assert lines("tool_call", "the arguments", **call) == [
-        "▪ block_edit brave-fox · −1 +2         ✓",
-        "  @ line 1",
-        "    same",
-        "  - old",
-        "  + new",
-        "  + more",
-    ]
 
 
 def test_folded_call_that_edits_shows_its_counts_in_one_line() -> None:

@@ -58,12 +58,6 @@ def test_decoration_frames_a_cell_without_taking_part_in_the_map() -> None:
     assert cell.offset_at(3, 0) == 7
 
 
-def test_lines_can_be_sliced_and_counted_from_the_end() -> None:
-    cell = drawn("a\nb\nc")
-    assert [line.text for line in cell.lines[1:]] == ["b", "c"]
-    assert cell.lines[-1].text == "c"
-
-
 @given(text=texts, width=st.integers(4, 30))
 def test_places_never_go_back_and_lead_to_their_text(text: str, width: int) -> None:
     cell = drawn(text, width)

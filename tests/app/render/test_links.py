@@ -86,18 +86,8 @@ def test_every_link_is_plain_ascii_with_a_known_scheme(text: str) -> None:
         assert len(address) <= LONGEST
 
 
-@given(markdown_texts)
-def test_links_do_not_change_the_text_or_its_places(text: str) -> None:
-    source = f"{text}\n\nhttps://a.b/{text}"
-    cell = MarkdownStream(40, THEME).update(source)
-    for line in cell.lines:
-        assert line.strip.cell_length <= 40
-        for run in line.runs:
-            assert 0 <= run.offset <= run.offset + run.length <= len(source)
-
-
 def test_many_brackets_behind_an_address_are_cut_in_bounded_steps() -> None:
-    assert bare_addresses("https://a.b" + ")" * 1_000_000) == ()
+    assert not bare_addresses("https://a.b" + ")" * 1_000_000)
     (found,) = bare_addresses("https://a.b" + ")" * 1_900)
     assert found.end == len("https://a.b")
 

@@ -22,10 +22,6 @@ def styles(text: str, line: int = 0) -> dict[str, Style]:
     }
 
 
-def test_heading_is_bold_and_its_mark_dim() -> None:
-    assert styles("## Title") == {"## ": THEME.marker, "Title": THEME.heading_2}
-
-
 def test_emphasis_and_its_marks() -> None:
     found = styles("a *b* **c** ~~d~~ `e`")
     assert found["b"].italic

@@ -45,13 +45,6 @@ def style_of(text: str, word: str) -> Style:
 # What is coloured
 
 
-def test_sgr_colours_text_until_it_is_reset() -> None:
-    text = "a \x1b[31mred\x1b[0m b"
-    assert rows(text) == ["a red b"]
-    assert style_of(text, "red").color != THEME.dim.color
-    assert style_of(text, "b") == THEME.dim
-
-
 def test_sgr_state_goes_on_over_lines() -> None:
     assert style_of("\x1b[1mone\ntwo", "one").bold
     cell = drawn("\x1b[1mone\ntwo")
@@ -77,14 +70,11 @@ def test_sgr_state_goes_on_over_lines() -> None:
         ("1;2;3;4;7;9;22;23;24;27;29", PLAIN),
         ("31;39;41;49", PLAIN),
         ("4;4:0", PLAIN),
+        ("1;2;3;4;7;9;31;42;0", PLAIN),
     ],
 )
 def test_parameters_of_sgr(parameters: str, state: SgrState) -> None:
     assert after_sgr(PLAIN, parameters) == state
-
-
-def test_reset_ends_everything() -> None:
-    assert after_sgr(SgrState(1, 2, True, True, True, True, True, True), "0") == PLAIN
 
 
 @pytest.mark.parametrize("name", THEMES)
@@ -188,18 +178,6 @@ def test_nothing_but_styles_reaches_the_terminal(text: str) -> None:
     for cell in (drawn(text), drawn(f"a\r{text}b\n{text}"), drawn(f"\x1b[1m{text}\x1b[31mz")):
         for line in cell.lines:
             assert not [one for one in line.text if unicodedata.category(one) in ("Cc", "Cf")]
-
-
-def test_sequence_that_is_no_style_is_shown() -> None:
-    assert rows("\x1b[2J\x1b]0;t\x07") == ["␛[2J␛]0;t␇"]
-    assert rows("\x1b[31") == ["␛[31"]
-
-
-def test_hundreds_of_sequences_show_one_letter() -> None:
-    text = "\x1b[31m\x1b[1;38;5;7m" * 500 + "x"
-    cell = drawn(text)
-    assert plain(cell) == ["  x"]
-    assert cell.place_of(len(text) - 1) == (0, 2)
 
 
 def test_flood_of_sequences_is_drawn_by_parts() -> None:

@@ -16,7 +16,7 @@ from antiphon.render.terminal_output import SgrStyles, TerminalDecoder
 from antiphon.render.view import CellView
 from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.markdown_texts import markdown_texts
-from tests.app.render.notation import THEME, plain, written
+from tests.app.render.notation import THEME, written
 
 WIDTH = 60
 ROWS = 40
@@ -149,12 +149,10 @@ def test_markdown_that_changes_looks_as_drawn_afresh(data: st.DataObject, size: 
         assert list(whole(cell).lines) == list(fresh.lines)
 
 
-@given(text=markdown_texts, size=st.integers(10, 80))
-def test_markdown_that_grows_is_cut_as_drawn_afresh(text: str, size: int) -> None:
-    cutter = MarkdownCutter(30, THEME, size=size)
-    stream = SegmentedText(cutter)
-    for end in range(0, len(text) + 1, 7):
-        assert plain(whole(stream.update(text[:end]))) == plain(cold(cutter, text[:end]))
+def test_markdown_that_ends_where_it_could_be_cut_is_drawn() -> None:
+    text = "1. two words\n- https://a.b/x,word\n|a|b|\n"
+    cell = cold(MarkdownCutter(30, THEME, size=10), text)
+    assert written(cell) == written(MarkdownStream(30, THEME).update(text))
 
 
 outputs = st.lists(

@@ -70,12 +70,6 @@ def test_lines_of_a_version_begin_at_those_around_its_change() -> None:
     assert (first.above, first.changed, len(first.lines)) == (0, 0, LINES_AROUND + 1)
 
 
-def test_lines_of_a_text_without_change_are_all_of_a_short_one() -> None:
-    timeline = Timeline((TimelineText("one\n\ntwo", "amy", 1), TimelineText("!", "bo", 5)), 5)
-    shown = ["".join(piece.text for piece in line) for line in timeline.lines(4).lines]
-    assert shown == ["one", "", "two"]
-
-
 @given(
     st.lists(
         st.tuples(st.integers(0, 30), st.integers(0, 4), st.text("ab\n", max_size=4)), max_size=12

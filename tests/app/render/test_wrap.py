@@ -14,7 +14,6 @@ from antiphon.render.wrap import (
     clipped,
     closed,
     compose,
-    expand_tabs,
     graphemes,
     line_ranges,
     wrap,
@@ -116,19 +115,6 @@ def test_pieces_keep_their_offsets(parts: list[tuple[str, bool]], width: int) ->
         for piece in row:
             if piece.offset >= 0:
                 assert text[piece.offset : piece.offset + piece.length] == piece.text
-
-
-def test_tabs_reach_the_next_stop() -> None:
-    pieces = expand_tabs("a\tbc\t\td", PLAIN, 10, 4)
-    assert "".join(piece.text for piece in pieces) == "a   bc      d"
-    assert [(piece.offset, piece.length) for piece in pieces] == [
-        (10, 1),
-        (11, 1),
-        (12, 2),
-        (14, 1),
-        (15, 1),
-        (16, 1),
-    ]
 
 
 @given(text=st.one_of(words, wide), width=st.integers(1, 20))

@@ -10,7 +10,7 @@ from textual import events
 
 from antiphon.palette import PaletteCommands, PaletteEntry
 from antiphon.screens.picker import PickerEntry, PickerModal
-from antiphon.textual_patches.dismissal import LaidOutPalette
+from antiphon.textual_patches.screens import LaidOutPalette
 from tests.app.opened import Opened
 from tests.waiting import screen_updated, until
 

@@ -55,7 +55,7 @@ async def test_click_on_an_entry_shows_its_place_at_the_top(here: World) -> None
         cells = there.screen.cells
         offset = there.screen.source.text(block).index("## Further")
         await until(lambda: cells.shown.is_shown(block, offset), "the place")
-        assert cells.viewport.row_of(block, cells.shown.line_of(block, offset).line) == 1
+        assert cells.viewport.row_of(block, cells.shown.line_of(block, offset)) == 1
         await until(lambda: "┃     Further" in rows_of(there), "marked")
 
 

@@ -21,7 +21,6 @@ from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.editor_placement import EditorPlacement
 from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
 from antiphon.widgets.block_list.frame_scheduler import CellTimers, FrameScheduler
-from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.height_index import (
     GUESSED_ROWS,
     CellOrder,
@@ -33,7 +32,7 @@ from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor, ShownText
 from antiphon.widgets.block_list.scroll_map import MAP_SECONDS, MapRender, ScrollMap
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.unread import Unread
-from antiphon.widgets.block_list.viewport import Anchor, LineRef, Viewport
+from antiphon.widgets.block_list.viewport import Anchor, LineRef, Viewport, first_seen
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.enums import BlockKind
@@ -88,12 +87,12 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         """Values that the map was computed from."""
         self._mapping: Timer | None = None
         """Runs for a moment after each change of the map."""
-        self.looks = CellPresenter(source, self._heights)
-        self.viewport = Viewport(self._heights, self.looks.measure, self.looks.settle)
         self.order = CellOrder(self._heights, source.is_hidden)
+        self.looks = CellPresenter(source, self.order)
+        self.viewport = Viewport(self._heights, self.looks.measure, self.looks.settle)
         self.shown = ShownText(self.looks, self.viewport)
-        self.editing = EditorPlacement(self.looks, self.viewport)
-        self.anchoring = ScrollAnchor(source, self.looks, self.viewport)
+        self.editing = EditorPlacement(source.ink, self.looks, self.viewport)
+        self.anchoring = ScrollAnchor(source, self.looks, self.viewport, self.shown)
         self._unread = Unread(self._heights, self.viewport)
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
@@ -122,11 +121,6 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
 
     # The picture
 
-    @on(events.Focus)
-    @on(events.Blur)
-    def _focus_changed(self) -> None:
-        self._request_frame()
-
     def theme_changed(self) -> None:
         self.looks.set_page(self._page.width, self.cell_theme)
         self._request_frame()
@@ -149,7 +143,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self.looks.shows_focus = self.has_focus
         self.show_position(max(0, self.viewport.first_row), self._heights.total, self._page)
         # The editor first: names that it has no room for stand in the row above it.
-        self.editing.place(height, self.source.ink.of, self.call_after_refresh)
+        self.editing.place(height, self.call_after_refresh)
         for run in self._rows.compose_frame(
             self.viewport.places, self.looks, self.viewport.head_rows
         ):
@@ -209,6 +203,8 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
 
     # When to draw
 
+    @on(events.Focus)
+    @on(events.Blur)
     def _request_frame(self) -> None:
         if self.is_mounted:
             self.clock.request()
@@ -228,8 +224,9 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self.anchoring.follow_texts(change.texts)
         if len(change.added) <= BULK:
             self._unread.mark(change, self._rows.is_shown, self.source.is_hidden)
-        if change.drafts or len(change.added) > BULK:
-            self._start_preloading()
+        has_unread = change.drafts or len(change.added) > BULK
+        if has_unread and self.is_mounted and not self._is_preloading:
+            self._preload()
         self._request_frame_for(change)
 
     def _request_frame_for(self, change: CellChange) -> None:
@@ -244,10 +241,6 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
             self.clock.request_throttled(_CROWD_FRAME if crowd else STREAM_FRAME)
         else:
             self.clock.request_throttled(_UNSEEN_FRAME)
-
-    def _start_preloading(self) -> None:
-        if self.is_mounted and not self._is_preloading:
-            self._preload()
 
     def _preload(self) -> None:
         self._is_preloading = self.source.preload()
@@ -281,7 +274,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self.layout_now()
         if block not in self._heights or self.source.is_hidden(block):
             return
-        line = None if offset is None else self.shown.line_of(block, offset).line
+        line = None if offset is None else self.shown.line_of(block, offset)
         measured = self.viewport.measured(block)
         first, last = -measured.head, measured.body - 1
         if line is not None:
@@ -378,8 +371,8 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
     @property
     def cells_above(self) -> int:
         """Return the number of cells above the view."""
-        seen = next((place for place in self.viewport.places if place is not None), None)
-        return len(self._heights) if seen is None else self._heights.index(seen.block)
+        seen = first_seen(self.viewport.places)
+        return len(self._heights) if seen is None else self._heights.index(seen[1].block)
 
     def first_cell(self) -> None:
         self.viewport.scroll_home()
@@ -433,10 +426,6 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         """Tint text by author (blame), by block, in order and apart; an empty mapping ends it."""
         self.looks.tints = {block: tuple(ranges) for block, ranges in tints.items()}
         self._request_frame()
-
-    @property
-    def columns(self) -> Columns:
-        return self.looks.columns
 
     def show_hits(self, finder: TextFinder | None, hit: HitPlace | None = None) -> None:
         """Mark hits, one of them as the one that the person has gone to; None ends it."""

@@ -97,7 +97,8 @@ class CellModel:
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
-        self._folds: dict[str, bool] = {}
+        self.folds: dict[str, bool] = {}
+        """Cells that the person has folded (True) and opened."""
         self._came_collapsed: dict[str, bool] = {}
         self._drafts: set[str] = set()
         self._summaries: set[str] = set()
@@ -206,7 +207,7 @@ class CellModel:
 
     def is_folded(self, block: str) -> bool:
         """Return the person's choice, else True for thinking and long results, else as it came."""
-        chosen = self._folds.get(block)
+        chosen = self.folds.get(block)
         if chosen is not None:
             return chosen
         header = self.document.header(block)
@@ -216,19 +217,14 @@ class CellModel:
             return line_count(self.text(block)) > FOLDED_RESULT_LINES
         return self._came_collapsed.setdefault(block, header.collapsed)
 
-    @property
-    def folds(self) -> Mapping[str, bool]:
-        """Cells that the person has folded (True) and opened."""
-        return self._folds
-
     def take_folds(self, folds: Mapping[str, bool]) -> None:
         """Fold and open cells as the person has on another screen."""
-        self._folds |= folds
+        self.folds |= folds
         self._redraw(block for block in folds if block in self.document)
 
     def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
         folds = dict.fromkeys(blocks, folded)
-        self._folds |= folds
+        self.folds |= folds
         self._redraw(folds)
 
     def lacks_editors(self, block: str) -> bool:
@@ -449,8 +445,8 @@ class CellModel:
     def _redraw(
         self,
         blocks: Iterable[str],
-        *,
         moved: tuple[str, ...] = (),
+        *,
         drafts: bool = False,
         streamed: bool = False,
     ) -> None:

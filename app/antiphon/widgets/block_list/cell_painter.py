@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from antiphon.render.lines import RenderedCell, RenderedLine
+from antiphon.render.lines import RenderedCell, RenderedLine, StyleSpan
 from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import HEADER_LINE
@@ -19,7 +19,6 @@ from antiphon.widgets.editor import (
     CursorLabel,
     InkRange,
     RemoteCursor,
-    StyleSpan,
     ink_style,
     labelled,
     styled,
@@ -37,25 +36,17 @@ class AuthorRange(NamedTuple):
     """Stands for the author in the gutter, where it changes."""
 
 
-class Highlight(NamedTuple):
-    """Text from `start` to `end` (exclusive, code points) in a style of its own."""
-
-    start: int
-    end: int
-    style: Style
-
-
 class Highlights:
     """Ranges that do not overlap, in order. A line costs what is in it, not what is in the cell."""
 
-    def __init__(self, ranges: Iterable[Highlight]) -> None:
+    def __init__(self, ranges: Iterable[StyleSpan]) -> None:
         self._ranges = [one for one in ranges if one.start < one.end]
         self._ends = [one.end for one in self._ranges]
 
     def __bool__(self) -> bool:
         return bool(self._ranges)
 
-    def between(self, low: int, high: int) -> Iterator[Highlight]:
+    def between(self, low: int, high: int) -> Iterator[StyleSpan]:
         """The ranges with text from `low` to `high` (exclusive)."""
         for at in range(bisect_right(self._ends, low), len(self._ranges)):
             if self._ranges[at].start >= high:
@@ -132,7 +123,7 @@ class CellPainter:
         self._labels: dict[int, list[CursorLabel]] = {}
         self._flags: dict[int, tuple[CursorLabel, ...]] = {}
         self._ink = Highlights(
-            Highlight(one.start, one.end, ink_style(one, look.gutters.theme)) for one in look.ink
+            StyleSpan(one.start, one.end, ink_style(one, look.gutters.theme)) for one in look.ink
         )
         self._inked = set(self._lines_of(look.ink))
         self._marks_of_ink: dict[int, tuple[StyleSpan, ...]] = {}
@@ -271,15 +262,15 @@ def _layers(look: CellStyle) -> list[Highlights]:
     blame, selections = theme.blame, theme.selections
     layers = [
         Highlights(
-            Highlight(tint.start, tint.end, blame[tint.colour % len(blame)]) for tint in look.tints
+            StyleSpan(tint.start, tint.end, blame[tint.colour % len(blame)]) for tint in look.tints
         ),
-        Highlights(Highlight(*span, theme.hit) for span in look.hits),
+        Highlights(StyleSpan(*span, theme.hit) for span in look.hits),
     ]
     if look.hit is not None:
-        layers.append(Highlights([Highlight(*look.hit, theme.hit_current)]))
+        layers.append(Highlights([StyleSpan(*look.hit, theme.hit_current)]))
     for cursor in look.cursors:
         if cursor.anchor is not None:
             low, high = sorted((cursor.anchor, cursor.offset))
             style = selections[cursor.colour % len(selections)]
-            layers.append(Highlights([Highlight(low, high, style)]))
+            layers.append(Highlights([StyleSpan(low, high, style)]))
     return layers

@@ -15,7 +15,7 @@ from antiphon.render.tool_call import command_of
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange, CellStyle
 from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle
-from antiphon.widgets.block_list.height_index import HeightIndex
+from antiphon.widgets.block_list.height_index import CellOrder
 from antiphon.widgets.block_list.render_cache import RenderCache
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import LineRef, Measured
@@ -37,9 +37,9 @@ class CellPresenter:
     theme: CellTheme
     gutters: GutterPainter
 
-    def __init__(self, source: CellModel, heights: HeightIndex) -> None:
+    def __init__(self, source: CellModel, order: CellOrder) -> None:
         self._source = source
-        self._heights = heights
+        self._order = order
         self.columns = Columns.of(80)
         self.pictures = RenderCache(source)
         self.editor: CellEditor | None = None
@@ -179,7 +179,7 @@ class CellPresenter:
 
     def _has_gap(self, block: str) -> bool:
         """There is a blank row above: thinking and calls of one author stand together."""
-        if self._shown_before(block) is None:
+        if self._order.neighbour(block, -1) is None:
             return False
         kind = self._source.header(block).kind
         if kind == BlockKind.TOOL_RESULT:
@@ -203,17 +203,11 @@ class CellPresenter:
         header = self._source.header(block)
         if header.kind == BlockKind.TOOL_RESULT:
             return False
-        above = self._shown_before(block)
+        above = self._order.neighbour(block, -1)
         while above is not None:
             other = self._source.header(above)
             if other.kind != BlockKind.TOOL_RESULT:
                 is_next_answer = header.role == Role.MODEL and other.parent != header.parent
                 return other.author != header.author or is_next_answer
-            above = self._shown_before(above)
+            above = self._order.neighbour(above, -1)
         return True
-
-    def _shown_before(self, block: str) -> str | None:
-        above = self._heights.previous(block)
-        while above is not None and self._source.is_hidden(above):
-            above = self._heights.previous(above)
-        return above

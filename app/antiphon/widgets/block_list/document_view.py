@@ -129,7 +129,7 @@ class DocumentView(Widget):
     def _row_for(self, block: str, offset: int) -> int:
         """The screen row that shows a place now, else the one nearest to where it is."""
         cells = self.cells
-        line = cells.shown.line_of(block, offset).line
+        line = cells.shown.line_of(block, offset)
         row = cells.viewport.row_of(block, line)
         if row is None:
             cells.reveal(block, offset)

@@ -8,14 +8,16 @@ from functools import partial
 from textual.geometry import Region
 
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
+from antiphon.widgets.block_list.ink import Ink
 from antiphon.widgets.block_list.viewport import Viewport
-from antiphon.widgets.editor import CellEditor, InkRange
+from antiphon.widgets.editor import CellEditor
 
 
 class EditorPlacement:
     """Keeps the editor, if there is one, over what the view shows of its cell."""
 
-    def __init__(self, looks: CellPresenter, viewport: Viewport) -> None:
+    def __init__(self, ink: Ink, looks: CellPresenter, viewport: Viewport) -> None:
+        self._ink = ink
         self._looks = looks
         self._viewport = viewport
         self._region: Region | None = None
@@ -32,19 +34,12 @@ class EditorPlacement:
         """Mark in the editor the hits of the search that the list shows."""
         editor, finder = self._looks.editor, self._looks.finder
         if editor is not None:
-            editor.mark(tuple if finder is None else partial(finder.of, editor.block))
+            editor.hits = tuple if finder is None else partial(finder.of, editor.block)
 
-    def place(
-        self,
-        height: int,
-        ink_of: Callable[[str], tuple[InkRange, ...]],
-        after_layout: Callable[[Callable[[], None]], object],
-    ) -> None:
+    def place(self, height: int, after_layout: Callable[[Callable[[], None]], object]) -> None:
         """Put the editor over the rows of its cell that are seen in a view of so many rows.
 
-        Args:
-            ink_of: returns the new text of a block.
-            after_layout: calls back when the screen has been laid out.
+        `after_layout` calls back when the screen has been laid out.
         """
         editor = self._looks.editor
         if editor is None:
@@ -69,7 +64,7 @@ class EditorPlacement:
             styles.width, styles.height = region.width, region.height
             # A layout that only moves the editor is no event for it.
             after_layout(editor.place_terminal_cursor)
-        editor.ink = ink_of(editor.block)
+        editor.ink = self._ink.of(editor.block)
         editor.show_rows(
             first.line if first is not None else 0,
             len(rows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from antiphon.render.status_label import queue_label, sibling_label
 from antiphon_kernel.document.document import Document
@@ -12,14 +12,12 @@ from antiphon_kernel.types.enums import Activity, Role
 from antiphon_kernel.types.presence import PresenceState
 
 
-class _Redraw(Protocol):
-    def __call__(self, blocks: Iterable[str], *, moved: tuple[str, ...]) -> None: ...
-
-
 class Deliveries:
     """States of messages until they are answered."""
 
-    def __init__(self, document: Document, redraw: _Redraw) -> None:
+    def __init__(
+        self, document: Document, redraw: Callable[[Iterable[str], tuple[str, ...]], None]
+    ) -> None:
         self._document = document
         self._redraw = redraw
         self.sending: dict[str, None] = {}
@@ -30,13 +28,13 @@ class Deliveries:
     def begin(self, block: str) -> None:
         """Show a draft of one's own as a message on its way, until it is submitted."""
         self.sending[block] = None
-        self._redraw([block], moved=(block,))
+        self._redraw([block], (block,))
 
     def cancel(self, block: str) -> None:
         """Show the message as a draft again: the kernel has not accepted it."""
         if block in self.sending:
             del self.sending[block]
-            self._redraw([block], moved=(block,))
+            self._redraw([block], (block,))
 
     def finish(self, block: str) -> bool:
         """Let go of a message that has been submitted; return whether it was on its way."""

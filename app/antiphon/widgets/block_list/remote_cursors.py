@@ -10,7 +10,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.block_list.ink import SOONEST
 from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.text.transform import shift_through
-from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.records import TextSplice
@@ -34,8 +34,8 @@ class Writer(NamedTuple):
 class RemoteCursors:
     """Cursors by block. A person's stays left of text that others insert at it, a model's right."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._moved_at: dict[int, float] = {}
         """Of the cursors that have moved a moment ago."""
         self._reported: dict[int, PresenceState] = {}

@@ -104,9 +104,6 @@ class RenderCache:
         self._lines -= before.picture.drawn_count if before else 0
         self._kept[block] = rendering
         self._kept.move_to_end(block)
-        self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
         while self._lines > _MAX_LINES and len(self._kept) > 1:
             block, kept = self._kept.popitem(last=False)
             self._lines -= kept.picture.drawn_count

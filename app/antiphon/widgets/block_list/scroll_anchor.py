@@ -26,10 +26,11 @@ class ShownText:
         """Return the picture of a cell as it is now. Raises KeyError."""
         return self._looks.pictures.rendering(block)
 
-    def line_of(self, block: str, offset: int) -> LineRef:
+    def line_of(self, block: str, offset: int) -> int:
         """Return the line of a cell that shows a place of its text."""
-        pictures = self._looks.pictures
-        return LineRef(block, pictures.line_at(block, offset, self._viewport.margin))
+        if (editor := self._looks.editor_over(block)) is not None:
+            return editor.row_of(offset)
+        return self._looks.pictures.line_at(block, offset, self._viewport.margin)
 
     def is_shown(self, block: str, offset: int) -> bool:
         """Return whether the last frame shows a place of a cell's text."""
@@ -77,10 +78,13 @@ HELD_ROW: Final = 3
 class ScrollAnchor:
     """Chooses the anchor after each frame, and finds its line again before the next."""
 
-    def __init__(self, source: CellModel, looks: CellPresenter, viewport: Viewport) -> None:
+    def __init__(
+        self, source: CellModel, looks: CellPresenter, viewport: Viewport, shown: ShownText
+    ) -> None:
         self._source = source
         self._looks = looks
         self._viewport = viewport
+        self._shown = shown
         self._is_on_cursor = False
         self._held: Anchor | None = None
         """A place that the view does not follow the tail away from."""
@@ -119,7 +123,7 @@ class ScrollAnchor:
             return
         if anchor.block not in self._source.document or self._source.is_hidden(anchor.block):
             return
-        line = self._line_of(anchor.block, anchor.offset)
+        line = self._shown.line_of(anchor.block, anchor.offset)
         self._viewport.anchor = replace(anchor, line=line)
 
     def choose(self, focused: str | None) -> None:
@@ -130,7 +134,8 @@ class ScrollAnchor:
         if self._viewport.following:
             self._is_on_cursor = False
             return
-        row = self._cursor_row()
+        editor = self._looks.editor
+        row = None if editor is None else self._viewport.row_of(editor.block, editor.cursor_row)
         self._is_on_cursor = row is not None
         if row is None and focused is not None:
             row = self._row_to_hold(focused)
@@ -150,7 +155,7 @@ class ScrollAnchor:
 
     def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
-        self._viewport.anchor_on(block, self._line_of(block, offset), row, offset)
+        self._viewport.anchor_on(block, self._shown.line_of(block, offset), row, offset)
         self._is_on_cursor = self._looks.editor_over(block) is not None
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
@@ -177,17 +182,6 @@ class ScrollAnchor:
             if place is not None and (place.line < 0 or self._offset_of(place) is not None):
                 return row
         return next(iter(rows), None)
-
-    def _cursor_row(self) -> int | None:
-        editor = self._looks.editor
-        if editor is None:
-            return None
-        return self._viewport.row_of(editor.block, editor.cursor_row)
-
-    def _line_of(self, block: str, offset: int) -> int:
-        if (editor := self._looks.editor_over(block)) is not None:
-            return editor.row_of(offset)
-        return self._looks.pictures.line_at(block, offset, self._viewport.margin)
 
     def _offset_of(self, place: LineRef) -> int | None:
         """A code point that the line shows; None for one that shows no text."""

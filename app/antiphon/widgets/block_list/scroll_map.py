@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment, Segments
@@ -30,13 +30,6 @@ _MOST_UNREAD: Final = 500
 """Cells with something new that are marked at most."""
 
 
-class MapMark(NamedTuple):
-    """A sign in a row of the map."""
-
-    glyph: str
-    style: Style
-
-
 class ScrollMap:
     """Marks for each row of a scroll bar; computing them costs its rows, not the document's."""
 
@@ -45,7 +38,8 @@ class ScrollMap:
         self._heights = heights
         self._hits: tuple[tuple[object, ...], frozenset[int]] = ((), frozenset())
         """Rows with hits, and what they were computed from."""
-        self.marks: Mapping[int, MapMark] = {}
+        self.marks: Mapping[int, Segment] = {}
+        """The sign in each row of the bar that has one."""
 
     def update(
         self,
@@ -65,10 +59,10 @@ class ScrollMap:
         if rows and self._heights.total > rows:
             marks = self._authors(rows, theme)
             new = Style(color=theme.map_unread.color)
-            marks |= {row: MapMark(UNREAD, new) for row in self._unread(rows, unread, start)}
+            marks |= {row: Segment(UNREAD, new) for row in self._unread(rows, unread, start)}
             found = Style(color=theme.map_hit.color)
             marks |= {
-                row: MapMark(HIT, found) for row in self._found(rows, hits, hit_count=hit_count)
+                row: Segment(HIT, found) for row in self._found(rows, hits, hit_count=hit_count)
             }
             self.marks = marks | self._people(rows, theme)
         return self.marks != before
@@ -79,13 +73,13 @@ class ScrollMap:
         line = self._heights.prefix(block) + share * self._heights[block]
         return min(int(line * rows / self._heights.total), rows - 1)
 
-    def _authors(self, rows: int, theme: CellTheme) -> dict[int, MapMark]:
+    def _authors(self, rows: int, theme: CellTheme) -> dict[int, Segment]:
         marks = {}
         for row in range(rows):
             found = self._heights.find(int((row + 0.5) * self._heights.total / rows))
             if found is not None:
                 _, colour = self._source.name(self._source.header(found[0]).author)
-                marks[row] = MapMark(AUTHOR, Style(color=theme.author(colour).color))
+                marks[row] = Segment(AUTHOR, Style(color=theme.author(colour).color))
         return marks
 
     def _unread(self, rows: int, unread: Sequence[str], start: LineRef | None) -> Iterator[int]:
@@ -116,13 +110,13 @@ class ScrollMap:
         length = max(1, self._source.document.length(block))
         return {min(1.0, round(hit.start / length, _DIGITS)) for hit in hits}
 
-    def _people(self, rows: int, theme: CellTheme) -> dict[int, MapMark]:
+    def _people(self, rows: int, theme: CellTheme) -> dict[int, Segment]:
         marks = {}
         for block, offset, colour in self._source.places():
             length = self._source.document.length(block) if block in self._source.document else 0
             row = self._row(block, min(1.0, offset / length) if length else 0.0, rows)
             if row is not None:
-                marks[row] = MapMark(PERSON, Style(color=theme.author(colour).color))
+                marks[row] = Segment(PERSON, Style(color=theme.author(colour).color))
         return marks
 
 
@@ -141,9 +135,9 @@ class MapRender(ScrollBarRender):
     def _marked(self, segments: Iterable[Segment]) -> Iterator[Segment]:
         for row, segment in enumerate(segments):
             mark, own = self._map.marks.get(row), segment.style
-            if mark is None or own is None:
+            if mark is None or mark.style is None or own is None:
                 yield segment
             else:
                 ground = own.color if own.reverse else own.bgcolor
                 style = Style(color=mark.style.color, bgcolor=ground, meta=own.meta)
-                yield Segment(mark.glyph, style)
+                yield Segment(mark.text, style)

@@ -200,23 +200,15 @@ class TextFinder:
         at = bisect_left(hits, place.offset, key=lambda hit: hit.start)
         return hits[at] if at < len(hits) and hits[at].start == place.offset else None
 
-    def next(self, place: HitPlace) -> HitPlace | None:
-        """Return the next hit behind a place, after the last one the first."""
-        hits = self._seen(place.block)
-        at = bisect_right(hits, place.offset, key=lambda hit: hit.start)
-        if at < len(hits):
-            return HitPlace(place.block, hits[at].start)
-        block = self._beside(place.block, 1)
-        return None if block is None else HitPlace(block, self.of(block)[0].start)
-
-    def previous(self, place: HitPlace) -> HitPlace | None:
-        """Return the next hit before a place, before the first one the last."""
-        hits = self._seen(place.block)
-        at = bisect_left(hits, place.offset, key=lambda hit: hit.start) - 1
-        if at >= 0:
-            return HitPlace(place.block, hits[at].start)
-        block = self._beside(place.block, -1)
-        return None if block is None else HitPlace(block, self.of(block)[-1].start)
+    def beside(self, place: HitPlace, direction: int) -> HitPlace | None:
+        """Return the next hit behind (1) or before (-1) a place, around the ends."""
+        hits, bisect = self._seen(place.block), bisect_right if direction > 0 else bisect_left
+        at = bisect(hits, place.offset, key=lambda hit: hit.start)
+        rest = hits[at:] if direction > 0 else hits[:at]
+        block = place.block if rest else self._beside(place.block, direction)
+        if block is None:
+            return None
+        return HitPlace(block, (rest or self.of(block))[0 if direction > 0 else -1].start)
 
     def _seen(self, block: str) -> tuple[Hit, ...]:
         hits = self.of(block)

@@ -52,7 +52,7 @@ class Unread:
         viewport = self._viewport
         for block in {place.block for place in viewport.places if place is not None}:
             self.blocks.pop(block, None)
-        last = next((place for place in reversed(viewport.places) if place is not None), None)
+        last = viewport.last_seen
         if viewport.following or viewport.is_at_tail or last is None:
             self._seen = self.start = None
             return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, NamedTuple
 
 from antiphon.widgets.block_list.height_index import HeightIndex
@@ -63,6 +64,11 @@ class Measured(NamedTuple):
     @property
     def rows(self) -> int:
         return self.head + self.body
+
+
+def first_seen(places: Iterable[LineRef | None]) -> tuple[int, LineRef] | None:
+    """Return the first row with a line, and that line."""
+    return next(((row, place) for row, place in enumerate(places) if place is not None), None)
 
 
 class Viewport:
@@ -158,10 +164,10 @@ class Viewport:
 
     def _filled(self, places: list[LineRef | None]) -> list[LineRef | None]:
         """Pull text up over blank first rows, and down over blank last ones."""
-        first = next((row for row, place in enumerate(places) if place is not None), None)
-        top = None if first is None else places[first]
-        if first and top is not None:
-            places = [place for _, place in zip(range(self.height), self._down(*top), strict=False)]
+        first = first_seen(places)
+        if first is not None and first[0]:
+            below = self._down(*first[1])
+            places = [place for _, place in zip(range(self.height), below, strict=False)]
             places += [None] * (self.height - len(places))
         return places if places[-1] is not None else self._from_tail()
 
@@ -219,34 +225,30 @@ class Viewport:
                 self._settle(below, 0, self.margin)
 
     def _take_first_as_anchor(self) -> None:
-        for row, place in enumerate(self.places):
-            if place is not None:
-                self.anchor = Anchor(place.block, place.line, row)
-                return
+        if (first := first_seen(self.places)) is not None:
+            row, place = first
+            self.anchor = Anchor(*place, row)
 
     # What is seen
 
     @property
     def first_row(self) -> int:
         """Rows above the view, partly guessed; negative if the view begins above the first cell."""
-        for row, place in enumerate(self.places):
-            if place is not None:
-                return self._row_in_document(place) - row
-        return 0
+        if (first := first_seen(self.places)) is None:
+            return 0
+        row, (block, line) = first
+        return self._heights.prefix(block) + line + self.measured(block).head - row
 
-    def _row_in_document(self, place: LineRef) -> int:
-        return self._heights.prefix(place.block) + place.line + self.measured(place.block).head
+    @property
+    def last_seen(self) -> LineRef | None:
+        """Return the last line on the screen."""
+        return next(filter(None, reversed(self.places)), None)
 
     @property
     def is_at_tail(self) -> bool:
         """The last line of the last cell is seen, or there is none."""
-        last = next((place for place in reversed(self.places) if place is not None), None)
-        return last is None or next(self._after(last), None) is None
-
-    def _after(self, place: LineRef) -> Iterator[LineRef]:
-        steps = self._down(place.block, place.line)
-        next(steps)
-        return steps
+        last = self.last_seen
+        return last is None or next(islice(self._down(*last), 1, None), None) is None
 
     def row_of(self, block: str, line: int) -> int | None:
         """The screen row of a line, if it is seen."""
@@ -269,7 +271,7 @@ class Viewport:
 
     def scroll(self, rows: int) -> None:
         """Move down by so many rows (up if negative), not past the ends."""
-        first = next(((row, p) for row, p in enumerate(self.places) if p is not None), None)
+        first = first_seen(self.places)
         if first is None or not rows:
             return
         row, place = first
@@ -320,9 +322,10 @@ class Viewport:
         if row is not None and row >= head and self.row_of(block, last) is not None:
             return
         size = last - first + 1
-        top = next((place for place in self.places if place is not None), None)
+        top = first_seen(self.places)
         is_above = top is not None and (
-            (self._heights.index(block), first) < (self._heights.index(top.block), top.line + head)
+            (self._heights.index(block), first)
+            < (self._heights.index(top[1].block), top[1].line + head)
         )
         if is_above or size >= self.height - head:
             self.anchor_on(block, first, head)

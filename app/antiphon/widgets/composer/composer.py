@@ -87,19 +87,15 @@ class ComposerEditor(CellEditor):
 
     async def _on_key(self, event: events.Key) -> None:
         if self._complete_by(event.key):
-            event.stop()
-            event.prevent_default()
+            pass
         elif event.key == "enter" and not self._at_backslash():
-            event.stop()
-            event.prevent_default()
             self.post_message(self.SendRequested(self))
         elif event.key in ("enter", "ctrl+j", "shift+enter"):
-            event.stop()
-            event.prevent_default()
             self.new_line()
-        elif event.key in ("tab", "shift+tab"):
-            event.stop()
-            event.prevent_default()
+        elif event.key not in ("tab", "shift+tab"):
+            return
+        event.stop()
+        event.prevent_default()
 
     # Completion
 

@@ -12,8 +12,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from antiphon.widgets.composer.draft_undo import DraftUndo
-from antiphon.widgets.composer.private_draft import PrivateDraftFile
+from antiphon.widgets.composer.private_draft import DraftUndo, PrivateDraftFile
 from antiphon.widgets.editor import ORIGIN as TYPED
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
@@ -59,7 +58,12 @@ class DraftSync:
         self._clock = clock or SystemClock()
         self._new_seq = new_seq
         self._principal: PrincipalId | None = None
-        self._typed_here = True
+        self.is_typed_here = True
+        """All of the message was typed or pasted in this window since it was empty.
+
+        Everything else changes that: a draft of an earlier session, an undo, a change that came
+        with the shared document, and a copied command until it is edited here.
+        """
         self._is_copy = False
         self._former: str | None = None
         self._carried = ""
@@ -80,15 +84,6 @@ class DraftSync:
     @property
     def text(self) -> str:
         return self.local.text(LOCAL_BLOCK)
-
-    @property
-    def is_typed_here(self) -> bool:
-        """Return whether all of the message was typed or pasted in this window since it was empty.
-
-        Everything else changes that: a draft of an earlier session, an undo, a change that came
-        with the shared document, and a copied command until it is edited here.
-        """
-        return self._typed_here
 
     @property
     def is_private(self) -> bool:
@@ -235,8 +230,8 @@ class DraftSync:
         with self.local.transaction(None):
             self.clear()
             self.local.append(LOCAL_BLOCK, text)
-        self._typed_here = typed_here or not text
-        self._is_copy = not self._typed_here
+        self.is_typed_here = typed_here or not text
+        self._is_copy = not self.is_typed_here
 
     def put_back(self, text: str, *, typed_here: bool = False) -> None:
         """Write a text that was not accepted before what has come since."""
@@ -346,9 +341,9 @@ class DraftSync:
 
     def _typed(self, change: DocumentChange) -> None:
         if not self.text or (self._is_copy and change.origin == TYPED):
-            self._typed_here = True
+            self.is_typed_here = True
         elif change.origin != TYPED:
-            self._typed_here = False
+            self.is_typed_here = False
         self._is_copy = False
         if self._undo is not None:
             if change.origin == ORIGIN:

@@ -7,7 +7,6 @@ from antiphon.widgets.editor.overlays import (
     InkRange,
     LabelledLine,
     RemoteCursor,
-    StyleSpan,
     flagged,
     ink_style,
     labelled,

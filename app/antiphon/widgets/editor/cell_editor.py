@@ -260,20 +260,18 @@ class CellEditor(PlainTextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "escape":
-            event.stop()
-            event.prevent_default()
             if self.selection.is_empty:
                 self.post_message(self.Left(self))
             else:
                 self.move_cursor(self.selection.end)
         elif event.key in ("tab", "shift+tab"):
-            event.stop()
-            event.prevent_default()
             self._tab(backwards=event.key == "shift+tab")
         elif event.character is not None and is_text_input(event.character):
-            event.stop()
-            event.prevent_default()
             self._replace_via_keyboard(event.character, *self.selection)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
         return key == "tab" or (character is not None and is_text_input(character))

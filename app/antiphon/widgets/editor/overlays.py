@@ -12,6 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.lines import StyleSpan
 from antiphon.render.wrap import graphemes, is_one_cell_each
 
 END_CURSOR = "▌"
@@ -55,14 +56,6 @@ def ink_style(ink: InkRange, theme: CellTheme) -> Style:
     return steps[min(ink.step, len(steps) - 1)]
 
 
-class StyleSpan(NamedTuple):
-    """Columns `start` to `end` (exclusive) of a line get a style on top of their own."""
-
-    start: int
-    end: int
-    style: Style
-
-
 class CursorLabel(NamedTuple):
     """A cursor at a column and the name of whose it is.
 
@@ -95,7 +88,7 @@ class LabelledLine(NamedTuple):
 
 
 def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
-    """The line with the marks on it, later ones above earlier ones; columns outside are ignored.
+    """The line with marks, by column, on top of its styles; columns outside are ignored.
 
     A character of two cells is marked whole. `Strip.crop` cuts characters that are joined from
     several in two, so this goes by graphemes.

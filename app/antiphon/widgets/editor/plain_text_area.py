@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.document._document import Location, Selection
@@ -13,12 +15,22 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
 
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.textual_patches.screens import remove_watchers
 from antiphon.textual_patches.text_area import HostedTextArea
 from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
-from antiphon.widgets.editor.overlays import CursorLabel, InkRange, RemoteCursor
-from antiphon.widgets.editor.row_cache import RowCache
+from antiphon.widgets.editor.overlays import (
+    CursorLabel,
+    InkRange,
+    LabelledLine,
+    RemoteCursor,
+    flagged,
+    ink_style,
+    labelled,
+    styled,
+)
 from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.records import TextSplice
@@ -50,14 +62,16 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
     def __init__(self, text: str, *, is_markdown: bool = False) -> None:
         """With `is_markdown`, what is written looks like what it means."""
         self.is_markdown = is_markdown
-        self._source: MarkdownSource | None = None
+        self.source: MarkdownSource | None = None
+        """Tells the styles of the lines."""
         self._text_columns = 0
         self.others: Sequence[RemoteCursor] = ()
         """Cursors of others in this block; whoever sets them carries them along."""
-        self._hits: Callable[[], Sequence[tuple[int, int]]] = tuple
+        self.hits: Callable[[], Sequence[tuple[int, int]]] = tuple
+        """Returns the ranges to mark, in order, whenever rows are drawn."""
         self.ink: Sequence[InkRange] = ()
         """Text that others have just written in this block."""
-        self._rows = RowCache()
+        self._rows = RowCache(self)
         # Textual would wrap the text it is made with, in its own way.
         super().__init__("", tab_behavior="indent", highlight_cursor_line=False)
         self._set_document(text, None)
@@ -111,10 +125,6 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
     def theme_changed(self) -> None:
         self._changed(by_person=True)
 
-    def mark(self, hits: Callable[[], Sequence[tuple[int, int]]]) -> None:
-        """Mark ranges of the text, in order, which are asked for whenever rows are drawn."""
-        self._hits = hits
-
     def select(self, start: int, end: int) -> None:
         """Select a range of the text, and show it."""
         self.unfold(start, end)
@@ -165,21 +175,9 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
             has_row_above: whether somebody else shows `flags_above`.
         """
         width = max(width, self._text_columns + 1)
-        if self._rows.layout(
-            self,
-            self.cell_theme,
-            top,
-            count,
-            width,
-            self.others,
-            self._hits(),
-            self.ink,
-            source=self._source,
-            ground=self.ground,
-            has_row_above=has_row_above,
-        ):
-            regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.pop_changed()]
-            self.refresh(*regions)
+        changed = self._rows.layout(top, count, width, has_row_above=has_row_above)
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width or width, 1) for y in changed))
         self.place_terminal_cursor()
 
     def on_focus(self) -> None:
@@ -200,7 +198,7 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
 
     def _set_document(self, text: str, language: str | None) -> None:
         self.document = CellDocument(text)
-        self._source = MarkdownSource(self.document.lines) if self.is_markdown else None
+        self.source = MarkdownSource(self.document.lines) if self.is_markdown else None
         self.wrapped_document = CellWrappedDocument(
             self.document, self._text_columns, self.indent_width
         )
@@ -229,8 +227,8 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
 
     def _replaced(self, done: Replaced) -> None:
         self.wrapped_document.wrap_range(*done)
-        if self._source is not None:
-            self._source.replaced(done.start[0], done.old_end[0], done.new_end[0])
+        if self.source is not None:
+            self.source.replaced(done.start[0], done.old_end[0], done.new_end[0])
 
     def _offsets(self) -> list[int]:
         return [self.document.offset_of(end) for end in self.selection]
@@ -327,3 +325,230 @@ def _dedented(line: str, width: int) -> str:
         return line[1:]
     spaces = len(line) - len(line.lstrip(" "))
     return line[min(spaces, width) :]
+
+
+_REMEMBERED = 512
+
+_SELECTED_CURSOR = Style(underline=True)
+"""Tells the cursor on a selected character from one without a selection."""
+
+
+class RowCache:
+    """Draws rows, and keeps those drawn to know what changed."""
+
+    _theme: CellTheme
+
+    def __init__(self, area: PlainTextArea) -> None:
+        self._area = area
+        self._drawn: dict[tuple[object, ...], LabelledLine] = {}
+        self._strips: list[Strip] = []
+        self.top = 0
+        self.flags_above: tuple[CursorLabel, ...] = ()
+        """Names that have no room in the first row and stand in the one above the editor."""
+
+    @property
+    def count(self) -> int:
+        return len(self._strips)
+
+    def strip(self, y: int) -> Strip | None:
+        return self._strips[y] if 0 <= y < len(self._strips) else None
+
+    def layout(self, top: int, count: int, width: int, *, has_row_above: bool) -> list[int]:
+        """Show the rows from `top` on; return those that look different on the screen."""
+        area, theme = self._area, self._area.cell_theme
+        wrap = area.wrapped_document
+        if self._drawn and theme is not self._theme:
+            self._drawn.clear()
+        self._theme, self.top = theme, top
+        low, high = sorted(area.selection)
+        cursor = area.selection.end if area.has_focus else None
+        places = [
+            (
+                other,
+                wrap.document.location_of(other.offset),
+                None if other.anchor is None else wrap.document.location_of(other.anchor),
+            )
+            for other in area.others
+        ]
+        fresh = [
+            (
+                wrap.document.location_of(one.start),
+                wrap.document.location_of(one.end),
+                ink_style(one, theme),
+            )
+            for one in (area.ink if theme.ink else ())
+        ]
+        hits, source = area.hits(), area.source
+        lines: list[LabelledLine] = []
+        own_place = None
+        for row in range(top, min(top + count, wrap.height)):
+            line, section = wrap.section_at(row)
+            span = _CachedSpan(wrap, line, section)
+            marks = [mark for new in fresh for mark in span.marks(*new)]
+            selected, tags = self._others(span, places, width)
+            marks = [*marks, *self._hits(span, wrap, hits), *selected]
+            marks += span.marks(low, high, self._theme.own_selection)
+            least = 0
+            if span.holds_line_end(low, high):
+                least = min(span.column(span.ends[1]), width - 1) + 1
+                marks.append(StyleSpan(least - 1, least, self._theme.own_selection))
+            own = None
+            if cursor is not None and span.holds(cursor):
+                own = min(span.column(cursor), width - 1)
+                own_place = Offset(own, row - top)
+                least = max(least, own + 1)
+                if cursor == low < high:
+                    marks.append(StyleSpan(own, own + 1, _SELECTED_CURSOR))
+            folds = FOLDED.finditer(wrap.document[line]) if wrap.document.labels else ()
+            styles = tuple(StyleSpan(*fold.span(), theme.fold) for fold in folds)
+            if not styles and source is not None:
+                styles = source.spans(line, theme)
+            shown = _shown(span.text, least, theme.text, span.styles(styles))
+            lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
+        self.flags_above = lines[0].flags if lines and has_row_above else ()
+        strips = self._with_flags(lines, width, own_place)
+        before, self._strips = self._strips, strips
+        return [
+            y
+            for y in range(max(len(before), len(strips)))
+            if before[y : y + 1] != strips[y : y + 1]
+        ]
+
+    def _hits(
+        self, span: _CachedSpan, wrap: CellWrappedDocument, hits: Sequence[tuple[int, int]]
+    ) -> Iterator[StyleSpan]:
+        """Yield the parts of ranges that are in a row."""
+        if not hits:
+            return
+        low, high = (wrap.document.offset_of(place) for place in span.ends)
+        for at in range(bisect_right(hits, low, key=lambda hit: hit[1]), len(hits)):
+            start, end = hits[at]
+            if start >= high:
+                return
+            low_place, high_place = wrap.document.location_of(start), wrap.document.location_of(end)
+            yield from span.marks(low_place, high_place, self._theme.hit)
+
+    def _others(
+        self,
+        span: _CachedSpan,
+        places: Sequence[tuple[RemoteCursor, Location, Location | None]],
+        width: int,
+    ) -> tuple[list[StyleSpan], list[CursorLabel]]:
+        """Return what others have selected in a row, and their cursors in it."""
+        marks: list[StyleSpan] = []
+        tags: list[CursorLabel] = []
+        for other, place, anchor in places:
+            if anchor is not None:
+                style = self._theme.selections[other.colour % len(self._theme.selections)]
+                marks += span.marks(min(place, anchor), max(place, anchor), style)
+            if span.holds(place):
+                column = min(span.column(place), width - 1)
+                tags.append(CursorLabel.of(other, column, self._theme))
+        return marks, tags
+
+    def _row(
+        self,
+        line: Strip,
+        marks: tuple[StyleSpan, ...],
+        tags: tuple[CursorLabel, ...],
+        own: int | None,
+        width: int,
+    ) -> LabelledLine:
+        key = (tuple(line), marks, tags, own, width)
+        drawn = self._drawn.get(key)
+        if drawn is None:
+            if len(self._drawn) >= _REMEMBERED:
+                self._drawn.clear()
+            taken = 0 if own is None else own + 1
+            strip, flags = labelled(styled(line, marks), tags, width, taken=taken)
+            if own is not None:
+                strip = styled(strip, [StyleSpan(own, own + 1, self._theme.own_cursor)])
+            strip = strip.adjust_cell_length(width).apply_style(self._area.ground)
+            drawn = self._drawn[key] = LabelledLine(strip, flags)
+        return drawn
+
+    def _with_flags(
+        self, lines: Sequence[LabelledLine], width: int, own: Offset | None
+    ) -> list[Strip]:
+        """Write flags over the rows above theirs, else below.
+
+        They go over the row of the person's `own` cursor, or over their own, only if there is no
+        other, and never over that cursor. Those of the first row are somebody else's to show, if
+        `flags_above` has them.
+        """
+        strips = [line.strip for line in lines]
+        flags: dict[int, tuple[CursorLabel, ...]] = {}
+        for y, line in enumerate(lines):
+            if not line.flags or (not y and self.flags_above):
+                continue
+            last = len(lines) - 1
+            is_above = y and (own is None or y - 1 != own.y or y == last)
+            row = y - 1 if is_above else min(y + 1, last)
+            flags[row] = (*flags.get(row, ()), *line.flags)
+        for row, names in flags.items():
+            drawn = flagged(strips[row], names, width)
+            if own is None or row != own.y or _is_same(drawn, strips[row], own.x):
+                strips[row] = drawn
+        return strips
+
+
+def _is_same(strip: Strip, other: Strip, column: int) -> bool:
+    return strip.crop(column, column + 1) == other.crop(column, column + 1)
+
+
+def _shown(text: str, least: int, style: Style, parts: Iterable[StyleSpan]) -> Strip:
+    """Return a row of `least` columns or more; `parts` have a style on top of `style`."""
+    segments: list[Segment] = []
+    at = 0
+    for start, end, own_style in parts:
+        segments += [Segment(text[at:start], style), Segment(text[start:end], style + own_style)]
+        at = end
+    segments.append(Segment(text[at:], style))
+    strip = Strip([one for one in segments if one.text])
+    return strip.extend_cell_length(least) if least else strip
+
+
+class _CachedSpan:
+    """The part of a line that one row shows."""
+
+    def __init__(self, wrap: CellWrappedDocument, line: int, section: int) -> None:
+        self._line = line
+        self._start, self._end = wrap.section_span(line, section)
+        self._is_last = self._end == len(wrap.document[line])
+        self._cells = wrap.cells(line, section)
+        self.text = self._cells.shown
+
+    @property
+    def ends(self) -> tuple[Location, Location]:
+        """The first place of the row and the one behind its last."""
+        return (self._line, self._start), (self._line, self._end)
+
+    def holds(self, place: Location) -> bool:
+        line, column = place
+        if line != self._line or column < self._start:
+            return False
+        return column < self._end or (self._is_last and column == self._end)
+
+    def holds_line_end(self, low: Location, high: Location) -> bool:
+        """Return whether a range has the end of the line in it, and this row too."""
+        return self._is_last and low <= self.ends[1] < high
+
+    def column(self, place: Location) -> int:
+        return self._cells.left(place[1] - self._start)
+
+    def styles(self, spans: Sequence[StyleSpan]) -> Iterator[StyleSpan]:
+        """Yield the parts of the row's text that have a style of their own."""
+        for at in range(bisect_right(spans, self._start, key=lambda one: one.end), len(spans)):
+            start, end, style = spans[at]
+            if start >= self._end:
+                return
+            low = self._cells.start(max(start, self._start) - self._start)
+            high = self._cells.start(min(end, self._end) - self._start)
+            yield StyleSpan(low, high, style)
+
+    def marks(self, low: Location, high: Location, style: Style) -> Iterator[StyleSpan]:
+        """The part of a selection that is in this row."""
+        start = max(low, (self._line, self._start))
+        end = min(high, (self._line, self._end))
+        if start < end:
+            yield StyleSpan(self.column(start), self.column(end), style)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -54,13 +54,6 @@ class LineCells(NamedTuple):
         return bisect_left(self.lefts, self.lefts[found])
 
 
-def line_cells(line: str, tab: int, labels: Mapping[str, str] | None = None) -> LineCells:
-    """Return the cells of a line without its end, or of a section; `labels` stand for folds."""
-    return _line_cells(
-        line, tab, tuple(map(labels.__getitem__, FOLDED.findall(line))) if labels else ()
-    )
-
-
 @lru_cache(256)
 def _line_cells(line: str, tab: int, labels: tuple[str, ...]) -> LineCells:
     shown = sanitize_for_display(line)
@@ -101,36 +94,6 @@ def _lefts(shown: str) -> list[int]:
     return lefts
 
 
-def breaks(
-    line: str, start: int, width: int, tab: int, labels: Mapping[str, str] | None = None
-) -> Iterator[int]:
-    """Columns of a line at which new rows begin, for a row that begins at `start`.
-
-    Where a row ends depends on nothing but the text that it could hold.
-    """
-    size = max(_ROWS_AT_ONCE * width, _LEAST_AT_ONCE)
-    while True:
-        piece = line[start : start + size]
-        is_end = start + size >= len(line)
-        cells = line_cells(piece, tab, labels)
-        rows = [row for row, _ in line_ranges(cells.shown, width)][1:]
-        if cells.starts is not None:
-            # Tab stops count from the start of a row: only the first one is right.
-            rows = [at for row in rows[:1] if (at := _first_of_row(piece, cells.starts, row))]
-            is_end = is_end and not rows
-            rows = [at for at in rows if start + at < len(line)]
-        elif not is_end:
-            rows = rows[:-1]
-        for row in rows:
-            yield start + row
-        if is_end or (cells.starts is not None and not rows and size >= len(line)):
-            return
-        if rows:
-            start += rows[-1]
-        else:
-            size *= 2
-
-
 def _first_of_row(piece: str, starts: tuple[int, ...], row: int) -> int:
     """Return the column with which a row begins that is drawn from index `row` on.
 
@@ -139,41 +102,6 @@ def _first_of_row(piece: str, starts: tuple[int, ...], row: int) -> int:
     at = bisect_left(starts, row)
     is_cut = at > 1 and starts[at] > row and FOLDED.match(piece, at - 1) is not None
     return at - 1 if is_cut else at
-
-
-def wrap_columns(
-    line: str, width: int, tab: int, labels: Mapping[str, str] | None = None
-) -> list[int]:
-    """Columns of a line at which a new row begins."""
-    if not width or (len(line) <= width and is_one_cell_each(line)):
-        return _UNWRAPPED
-    return list(breaks(line, 0, width, tab, labels)) or _UNWRAPPED
-
-
-def wrap_again(
-    line: str,
-    old: list[int],
-    edit: tuple[int, int, int],
-    width: int,
-    tab: int,
-    labels: Mapping[str, str] | None = None,
-) -> list[int]:
-    """The same after an edit: from column `edit[0]`, up to `[1]` before and `[2]` now."""
-    start, old_end, new_end = edit
-    if not old or not width:
-        return wrap_columns(line, width, tab, labels)
-    # A joiner at the end of the row before may belong to the row before that from now on.
-    kept = max(0, bisect_right(old, start) - 2)
-    grown = new_end - old_end
-    wrapped = old[:kept]
-    for at in breaks(line, old[kept - 1] if kept else 0, width, tab, labels):
-        if at >= new_end:
-            met = bisect_left(old, at - grown)
-            if met < len(old) and old[met] == at - grown:
-                wrapped += [column + grown for column in old[met:]]
-                break
-        wrapped.append(at)
-    return wrapped
 
 
 class CellWrappedDocument(WrappedDocument):
@@ -193,12 +121,12 @@ class CellWrappedDocument(WrappedDocument):
             return
         self._wrapped_at = width, tab_width
         self._width, self._tab_width = width, tab_width
-        lines, labels = self.document.lines, self.document.labels
+        lines = self.document.lines
         self._wrap_offsets = (
             [
                 _UNWRAPPED
                 if len(line) <= width and line.isascii() and line.isprintable()
-                else wrap_columns(line, width, tab_width, labels)
+                else self._wrap_columns(line)
                 for line in lines
             ]
             if width
@@ -208,23 +136,75 @@ class CellWrappedDocument(WrappedDocument):
 
     def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
         """Follow an edit of the document; the locations are in order."""
-        first, labels = start[0], self.document.labels
+        first = start[0]
         if first == old_end[0] == new_end[0]:
-            edit = (start[1], old_end[1], new_end[1])
             old = self._wrap_offsets[first]
-            offsets = wrap_again(
-                self.document[first], old, edit, self._width, self._tab_width, labels
-            )
+            offsets = self._wrap_again(first, start[1], old_end[1], new_end[1])
             self._wrap_offsets[first] = offsets
             if len(offsets) != len(old):
                 self._rows.splice(first, first + 1, [len(offsets) + 1])
             return
-        changed = [
-            wrap_columns(line, self._width, self._tab_width, labels)
-            for line in self.document[first : new_end[0] + 1]
-        ]
+        changed = [self._wrap_columns(line) for line in self.document[first : new_end[0] + 1]]
         self._wrap_offsets[first : old_end[0] + 1] = changed
         self._rows.splice(first, old_end[0] + 1, [len(offsets) + 1 for offsets in changed])
+
+    def _wrap_columns(self, line: str) -> list[int]:
+        """Return the columns of a line at which a new row begins."""
+        width = self._width
+        if not width or (len(line) <= width and is_one_cell_each(line)):
+            return _UNWRAPPED
+        return list(self._breaks(line, 0)) or _UNWRAPPED
+
+    def _wrap_again(self, number: int, start: int, old_end: int, new_end: int) -> list[int]:
+        """Return the same for a line that is another from `start` to `new_end`, once `old_end`."""
+        line, old = self.document[number], self._wrap_offsets[number]
+        if not old or not self._width:
+            return self._wrap_columns(line)
+        # A joiner at the end of the row before may belong to the row before that from now on.
+        kept = max(0, bisect_right(old, start) - 2)
+        grown = new_end - old_end
+        wrapped = old[:kept]
+        for at in self._breaks(line, old[kept - 1] if kept else 0):
+            if at >= new_end:
+                met = bisect_left(old, at - grown)
+                if met < len(old) and old[met] == at - grown:
+                    wrapped += [column + grown for column in old[met:]]
+                    break
+            wrapped.append(at)
+        return wrapped
+
+    def _breaks(self, line: str, start: int) -> Iterator[int]:
+        """Yield the columns at which new rows begin, for a row that begins at `start`.
+
+        Where a row ends depends on nothing but the text that it could hold.
+        """
+        size = max(_ROWS_AT_ONCE * self._width, _LEAST_AT_ONCE)
+        while True:
+            piece = line[start : start + size]
+            is_end = start + size >= len(line)
+            cells = self._cells_of(piece)
+            rows = [row for row, _ in line_ranges(cells.shown, self._width)][1:]
+            if cells.starts is not None:
+                # Tab stops count from the start of a row: only the first one is right.
+                rows = [at for row in rows[:1] if (at := _first_of_row(piece, cells.starts, row))]
+                is_end = is_end and not rows
+                rows = [at for at in rows if start + at < len(line)]
+            elif not is_end:
+                rows = rows[:-1]
+            for row in rows:
+                yield start + row
+            if is_end or (cells.starts is not None and not rows and size >= len(line)):
+                return
+            if rows:
+                start += rows[-1]
+            else:
+                size *= 2
+
+    def _cells_of(self, text: str) -> LineCells:
+        """Return the cells of a line without its end, or of a part of one."""
+        labels = self.document.labels
+        folded = tuple(map(labels.__getitem__, FOLDED.findall(text))) if labels else ()
+        return _line_cells(text, self._tab_width, folded)
 
     @property
     def height(self) -> int:
@@ -237,7 +217,7 @@ class CellWrappedDocument(WrappedDocument):
     def cells(self, line: int, section: int) -> LineCells:
         """Return the cells of a section; columns count from its start."""
         start, end = self.section_span(line, section)
-        return line_cells(self.document[line][start:end], self._tab_width, self.document.labels)
+        return self._cells_of(self.document[line][start:end])
 
     def section_at(self, row: int) -> tuple[int, int]:
         """Line and section of a row; the nearest row for one that is outside."""

@@ -5,4 +5,4 @@ from antiphon.widgets.status.header_line import HeaderLine, Participant
 from antiphon.widgets.status.hint_bar import HintBar, HintLog
 from antiphon.widgets.status.key_lines import FooterLine, KeyLines, Keys, key_rows
 from antiphon.widgets.status.line import Row, StatusLine, StatusRows, StatusSpan, cut_to, fit
-from antiphon.widgets.status.live_strip import DraftPreview, LiveStrip, LiveText
+from antiphon.widgets.status.live_strip import DraftPreview, LiveStrip, LiveText, surroundings

@@ -9,11 +9,10 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from antiphon.render.display import displayable_in_a_row, sanitize_for_display
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
 from antiphon.session import ConnectionStatus, SessionStatus
-from antiphon.time_format import format_absolute
-from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to
+from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to, in_one_line
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.roles import AccessRole
@@ -58,15 +57,12 @@ def participants(
         found[me.principal] = _person(me, is_me=True)
     for state in others:
         known = found.get(state.principal)
-        if known is None or (not known.is_me and not known.streaming and _does_more(state, known)):
+        does_more = known and (state.activity == Activity.STREAMING or not known.doing)
+        if known is None or (not known.is_me and not known.streaming and does_more):
             found[state.principal] = _person(state, is_me=False)
     for one in found.keys() & waiting.keys():
         found[one] = replace(found[one], doing=waiting[one], streaming=False)
     return sorted(found.values(), key=lambda one: (not one.is_me, not one.is_model, one.name))
-
-
-def _does_more(state: PresenceState, known: Participant) -> bool:
-    return state.activity == Activity.STREAMING or not known.doing
 
 
 def _person(state: PresenceState, *, is_me: bool) -> Participant:
@@ -93,7 +89,7 @@ class HeaderLine(StatusLine):
     def __init__(self, place: str) -> None:
         super().__init__()
         self._place = place
-        self._label = ""
+        self.context = ""
         self._people: Sequence[Participant] = ()
         self._standing = SessionStatus(ConnectionStatus.CONNECTING)
         self._use = ""
@@ -101,10 +97,6 @@ class HeaderLine(StatusLine):
     def name_place(self, place: str) -> None:
         """Call the kernel so from now on."""
         self._place = place
-
-    @property
-    def context(self) -> str:
-        return self._label
 
     def show(
         self,
@@ -114,7 +106,7 @@ class HeaderLine(StatusLine):
         use: str = "",
     ) -> None:
         """Show this from now on; `use` is what the model here has used of tokens and money."""
-        self._label, self._people, self._standing = context, people, standing
+        self.context, self._people, self._standing = context, people, standing
         self._use = use
         self.update_spans((self._place, context, tuple(people), standing, use))
 
@@ -124,7 +116,7 @@ class HeaderLine(StatusLine):
         place = [StatusSpan(self._place, theme.strong), StatusSpan(" · ", theme.dim)]
         left = [
             *(place if width >= WITH_PLACE else ()),
-            StatusSpan(self._label, theme.text),
+            StatusSpan(self.context, theme.text),
             StatusSpan("   ", theme.dim),
         ]
         room = width - 4 - sum(cell_len(piece.text) for piece in [*left, *right])
@@ -174,14 +166,10 @@ class HeaderLine(StatusLine):
             return StatusSpan(str(standing.connection), theme.status_done)
         words = str(standing.connection)
         if standing.reason is not None:
-            reason = _in_one_line(standing.reason)
+            reason = in_one_line(standing.reason)
             return StatusSpan(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
         if standing.connection is ConnectionStatus.OFFLINE:
             words += unsaved
         if standing.connection in (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP):
             return StatusSpan(words, theme.dim)
         return StatusSpan(words if width >= 60 else str(standing.connection), theme.status_failed)
-
-
-def _in_one_line(reason: str) -> str:
-    return sanitize_for_display(format_absolute(" ".join(reason.split())))

@@ -17,9 +17,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.timer import Timer
 
-from antiphon.render.display import sanitize_for_display
-from antiphon.time_format import format_absolute
-from antiphon.widgets.status.line import StatusLine, StatusSpan, fit, wrap_words
+from antiphon.widgets.status.line import StatusLine, StatusSpan, fit, in_one_line, wrap_words
 
 HINT_SECONDS: Final = 6.0
 
@@ -86,23 +84,19 @@ class HintBar(StatusLine):
         super().__init__()
         self._log = log or HintLog()
         self._tail_key = tail_key
-        self._hint: str | None = None
+        self.hint: str | None = None
         self._attempt: str | None = None
         self._label = ""
         self._timer: Timer | None = None
         self._is_weighty = False
         self._weighty: deque[str] = deque()
 
-    @property
-    def hint(self) -> str | None:
-        return self._hint
-
     def show_hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence for a few seconds.
 
         What is weighty is said for longer, one after the other, and nothing else meanwhile.
         """
-        text = sanitize_for_display(format_absolute(" ".join(text.split())))
+        text = in_one_line(text)
         self._log.add(text)
         self._show(text, weighty)
 
@@ -115,14 +109,14 @@ class HintBar(StatusLine):
             self._timer.stop()
         self._is_weighty = weighty
         self._timer = self.set_timer(WEIGHTY_SECONDS if weighty else HINT_SECONDS, self.clear_hint)
-        self._hint = text
+        self.hint = text
         self._say()
 
     def clear_hint(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        self._hint = None
+        self.hint = None
         self._is_weighty = False
         self._say()
         if self._weighty:
@@ -135,7 +129,7 @@ class HintBar(StatusLine):
         self._say()
 
     def _say(self) -> None:
-        self.update_spans((self._hint, self._label, self._attempt))
+        self.update_spans((self.hint, self._label, self._attempt))
         if self.is_attached and self.get_content_height(Size(), Size(), self.size.width) != (
             self.size.height
         ):
@@ -145,7 +139,7 @@ class HintBar(StatusLine):
         return len(self._rows(width)) + (self._attempt is not None) or 1
 
     def _rows(self, width: int) -> list[str]:
-        rows = wrap_words(self._hint or "", max(width - self.indent - 1, 1))
+        rows = wrap_words(self.hint or "", max(width - self.indent - 1, 1))
         return [*rows[: MAX_ROWS - 1], " ".join(rows[MAX_ROWS - 1 :])] if rows[MAX_ROWS:] else rows
 
     def render_line(self, y: int) -> Strip:

@@ -24,11 +24,9 @@ _GAP: Final = "  "
 _MARGINS: Final = 2
 
 
-def key_rows(
-    keys: Keys, width: int, theme: CellTheme, lead: Sequence[StatusSpan] = ()
-) -> list[list[StatusSpan]]:
-    """Return rows with the keys behind `lead`; a key and its words stand in one row."""
-    rows = [list(lead)]
+def key_rows(keys: Keys, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """Return rows with the keys; a key and its words stand in one row."""
+    rows: list[list[StatusSpan]] = [[]]
     for key, words in keys:
         taken = sum(cell_len(one.text) for one in rows[-1])
         if taken and taken + cell_len(f"{_GAP}{key} {words}") > width:

@@ -12,7 +12,9 @@ from textual.geometry import Region
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
+from antiphon.time_format import format_absolute
 from antiphon.widgets.themed import ThemedWidget
 
 
@@ -46,6 +48,11 @@ def wrap_words(text: str, width: int) -> list[str]:
     """Break a sentence between words, and words that are longer than a row anywhere."""
     text = " ".join(text.split())
     return [text[start:end] for start, end in line_ranges(text, width)] if text else []
+
+
+def in_one_line(text: str) -> str:
+    """Return a sentence as a row can show it, with the times in it as they are here."""
+    return sanitize_for_display(format_absolute(" ".join(text.split())))
 
 
 def fit(

@@ -113,26 +113,15 @@ class LiveText:
     is_markdown: bool = False
     """The text is shown without its marks."""
 
-    @classmethod
-    def around(
-        cls,
-        text: str,
-        offset: int,
-        *,
-        name: str,
-        colour: int,
-        others: int,
-        unread: int,
-        is_markdown: bool = False,
-    ) -> LiveText:
-        """Return the surroundings of an offset of a text."""
-        # A start that stays where it is for a while: rows break where they did before.
-        start = max(0, offset // TAIL - 1) * TAIL
-        before = text[start:offset]
-        if is_markdown and f"\n{text[:start]}".count(f"\n{_FENCE}") % 2:
-            before = f"{_FENCE}\n{before}"
-        behind = text[offset : offset + TAIL].partition("\n")[0]
-        return cls(name, colour, before, behind, others, unread, is_markdown)
+
+def surroundings(text: str, offset: int, *, is_markdown: bool = False) -> tuple[str, str]:
+    """Return the end of a text before an offset, and the rest of the line behind it."""
+    # A start that stays where it is for a while: rows break where they did before.
+    start = max(0, offset // TAIL - 1) * TAIL
+    before = text[start:offset]
+    if is_markdown and f"\n{text[:start]}".count(f"\n{_FENCE}") % 2:
+        before = f"{_FENCE}\n{before}"
+    return before, text[offset : offset + TAIL].partition("\n")[0]
 
 
 def last_rows(text: str, width: int, count: int, *, is_markdown: bool = False) -> list[str]:

@@ -9,14 +9,11 @@ from textual import events
 
 from antiphon.widgets.block_list import CellModel
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
-from antiphon_kernel.types.records import Member
+from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import (
     AMY,
     BEN,
     Sample,
-    aria_writing,
-    ben_at,
     on_screen,
 )
 from tests.waiting import until
@@ -29,16 +26,6 @@ def test_cell_from_another_context_tells_its_label() -> None:
     before = source.view(block).source_context
     source.show_labels({"c0ffee": "notes"})
     assert (before, source.view(block).source_context) == ("c0ffee", "notes")
-
-
-async def test_block_list_at_tail_follows_streamed_text(sample: Sample) -> None:
-    sample.add_turns(4)
-    async with on_screen(sample) as (app, _):
-        block = sample.add("start", status=Status.RUNNING)
-        for number in range(60):
-            sample.peer.append(block, f"\n\nparagraph {number}")
-        await until(lambda: "│ paragraph 59" in app.screen_text()[-1], "the last line is seen")
-        assert app.cells.following and app.cells.unread_lines == 0
 
 
 async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted(sample: Sample) -> None:
@@ -58,18 +45,6 @@ async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted(sample
         assert app.screen_text()[-1] == " │ c"
         sample.peer.append(last, "\n\nd")
         await until(lambda: app.screen_text()[-1] == " │ d", "the tail is followed")
-
-
-async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move_it() -> None:
-    sample = Sample()
-    block = sample.add("\n\n".join(f"paragraph {number}" for number in range(60)))
-    async with on_screen(sample) as (app, pilot):
-        app.cells.scroll_rows(-40)
-        await pilot.pause()
-        before = app.screen_text()
-        sample.peer.splice(block, 0, 0, "new\n\nnewer\n\nnewest\n\n")
-        await pilot.pause(0.1)
-        assert app.screen_text() == before
 
 
 async def test_text_above_does_not_move_the_focused_cell_that_is_read_from_a_blank_line() -> None:
@@ -146,31 +121,6 @@ async def test_list_that_is_mounted_finds_old_drafts_by_itself(sample: Sample) -
         await until(lambda: bool(app.source.drafts()), "the draft is found")
 
 
-async def test_cursors_of_others_are_drawn_with_their_names_and_go_along_with_the_text() -> None:
-    sample = Sample()
-    done = sample.add("One two three.")
-    block = sample.add("I would start", status=Status.RUNNING)
-    async with on_screen(sample) as (app, pilot):
-        app.set_present(5, aria_writing(block, 13))
-        app.set_present(6, ben_at(done, 4, 7))
-        await pilot.pause()
-        assert app.screen_text()[:2] == [" aria  ben", " │ One two three."]
-        assert " │ I would start▌aria" in app.screen_text()
-        sample.peer.append(block, " with the journal")
-        sample.peer.splice(done, 4, 0, "and ")
-        await until(
-            lambda: " │ I would start with the journal▌aria" in app.screen_text(),
-            "the model's cursor is at its append point",
-        )
-        (cursor,) = app.source.cursors(done)
-        assert (cursor.offset, cursor.anchor) == (4, 11)
-        app.set_present(5, None)
-        await until(
-            lambda: " │ I would start with the journal" in app.screen_text(),
-            "the cursor is gone",
-        )
-
-
 async def test_fold_opens_and_closes_where_it_is(sample: Sample) -> None:
     sample.add_turns(6)
     async with on_screen(sample) as (app, pilot):
@@ -227,21 +177,6 @@ async def test_next_unread_goes_to_cells_that_changed_unseen(sample: Sample) -> 
         assert app.cells.focus_unread(1) and app.cells.focused_cell == blocks[21]
         await pilot.pause()
         assert not app.cells.focus_unread(1)
-
-
-async def test_wide_views_name_authors_in_the_gutter(sample: Sample) -> None:
-    with sample.peer.transaction(None):
-        sample.peer.set_member(Member("e" * 32, "system", PrincipalKind.SYSTEM, 7))
-    sample.add("What is in this project?", author=AMY)
-    sample.add("A journal.")
-    sample.add("Be brief.", author="e" * 32)
-    async with on_screen(sample, size=(120, 40)) as (app, _):
-        rows = [row for row in app.screen_text() if row]
-        assert rows == [
-            "you    │ What is in this project?",
-            "aria   │ A journal.",
-            "system │ Be brief.",
-        ]
 
 
 async def test_resizing_keeps_the_first_line_that_one_reads(sample: Sample) -> None:

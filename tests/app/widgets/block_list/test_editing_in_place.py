@@ -8,59 +8,9 @@ from antiphon_kernel.types.enums import Status
 from tests.app.widgets.block_list.sample import (
     AMY,
     Sample,
-    aria_writing,
-    ben_at,
     on_screen,
 )
 from tests.waiting import until
-
-
-async def test_typing_into_what_a_model_is_writing_never_jumps(sample: Sample) -> None:
-    sample.add_turns(3)
-    block = sample.add("The queer strat of a journal.\n\n", status=Status.RUNNING)
-    async with on_screen(sample) as (app, pilot):
-        app.set_present(5, aria_writing(block, len(sample.peer.text(block))))
-        await pilot.pause()
-        assert app.area.edit(block, 11)
-        await pilot.pause()
-        row = app.row_with("The queer")
-        streamed = []
-        for number, key in enumerate((*["delete"] * 4, *"tart", *" of off", *["delete"] * 3)):
-            token = f"token {number} and more of it, " + ("\n\n" if number % 3 == 2 else "")
-            sample.peer.append(block, token)
-            streamed.append(token)
-            await pilot.press("space" if key == " " else key)
-            sample.peer.append(block, "x")
-            streamed.append("x")
-            await pilot.pause()
-            assert app.row_with("The queer") == row
-            assert app.area.editor is not None
-            assert app.area.editor.text == sample.here.text(block)
-        expected = "The queer start of off a journal.\n\n" + "".join(streamed)
-        assert sample.here.text(block) == expected
-        sample.sync()
-        assert sample.peer.text(block) == sample.here.text(block)
-        await until(lambda: app.cells.unread_lines, "the frame of the streamed text")
-        assert not app.cells.following
-
-
-async def test_text_that_others_insert_above_the_cursor_leaves_its_line_on_its_row() -> None:
-    sample = Sample()
-    above = sample.add("above\n\n" * 20)
-    block = sample.add("\n".join(f"line {number}" for number in range(30)))
-    async with on_screen(sample) as (app, pilot):
-        app.area.edit(block, sample.here.text(block).index("line 20") + 3)
-        await pilot.pause()
-        row = app.row_with("line 20")
-        sample.peer.splice(block, 0, 0, "several\nnew\nlines\nat the top\n")
-        sample.peer.splice(above, 0, 0, "more\n\nabove\n\n")
-        await pilot.pause(0.1)
-        assert app.row_with("line 20") == row
-        sample.peer.splice(block, 0, 4 + len("several\nnew\nlines"), "")
-        await pilot.pause(0.1)
-        assert app.row_with("line 20") == row
-        await pilot.press("X")
-        assert "\nlinXe 20\n" in sample.here.text(block)
 
 
 async def test_entering_and_leaving_keep_the_line_of_the_cursor_on_its_row(sample: Sample) -> None:
@@ -107,20 +57,6 @@ async def test_editor_without_remembered_place_starts_on_first_finished_visible_
         assert app.area.editor.cursor_offset == text.index(first + "\n")
         app.area.edit(short)
         assert app.area.editor.block == short and app.area.editor.cursor_offset == 0
-
-
-async def test_editor_shows_cursors_of_others(sample: Sample) -> None:
-    block = sample.add("One two three.\nFour.")
-    async with on_screen(sample) as (app, pilot):
-        app.area.edit(block, 15)
-        app.set_present(6, ben_at(block, 4, 7))
-        await until(lambda: app.screen_text()[0] == " aria  ben", "the flag")
-        app.set_present(6, ben_at(block, 14))
-        await until(lambda: " ┃ One two three.▌ben" in app.screen_text(), "at the end")
-        await pilot.press("home", "Y")
-        sample.sync()
-        sample.peer.splice(block, 14, 0, "!!")
-        await until(lambda: " ┃ One two three.▌ben" not in app.screen_text(), "moved")
 
 
 async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back() -> None:

@@ -1,14 +1,20 @@
-"""Cost of a key, a token and a scrolled frame, whatever there is beside them."""
+"""Cost of a key, a token and a frame, whatever there is beside them, and of one long cell.
+
+A long cell costs what is seen of it: counted in lines that are drawn.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
+from textual.pilot import Pilot
 
-from antiphon_kernel.types.enums import Status
-from tests.app.widgets.block_list.sample import Sample, on_screen
+from antiphon.widgets.block_list import BlockList
+from antiphon_kernel.types.enums import BlockKind, Status
+from tests.app.widgets.block_list.sample import Sample, SampleApp, on_screen
 
 FEW, MANY = 34, 1_700
 """Turns of three blocks: about 100 and 5,000 blocks."""
@@ -59,3 +65,116 @@ async def test_frames_cost_the_same_at_a_hundred_and_at_thousands_of_blocks() ->
     assert few_drawn == many_drawn
     slower = {name: many[name] / few[name] for name in few}
     assert max(slower.values()) < 3, slower
+
+
+LONG = {
+    "prose": (BlockKind.TEXT, "A *paragraph* of words to read.\n\n" * 30_000),
+    "file": (BlockKind.FILE, "".join(f"value_{n} = {n}\n" for n in range(35_000))),
+    "output": (BlockKind.TOOL_RESULT, "".join(f"line {n} of it\n" for n in range(35_000))),
+    "one line": (BlockKind.TEXT, "words and words " * 62_500),
+}
+MOST = 1_500
+"""Lines that one act may draw: of the few parts of the text around the view."""
+
+
+@asynccontextmanager
+async def opened(name: str) -> AsyncIterator[tuple[SampleApp, Pilot[None], str]]:
+    kind, text = LONG[name]
+    sample = Sample()
+    sample.add("before")
+    block = sample.add(text, kind=kind)
+    sample.add("after")
+    async with on_screen(sample, size=(100, 30)) as (app, pilot):
+        app.source.set_folded([block], False)
+        app.cells.focus_cell(block)
+        app.cells.draw()
+        yield app, pilot, block
+
+
+def shown(cells: BlockList) -> list[str]:
+    return [cells.render_line(y).text.rstrip() for y in range(cells.size.height)]
+
+
+@pytest.mark.parametrize("name", LONG)
+async def test_long_cell_draws_what_is_seen(name: str) -> None:
+    async with opened(name) as (app, pilot, block):
+        cells, source = app.cells, app.source
+        length = len(source.text(block))
+        drawn = [cells.looks.pictures.lines_drawn]
+
+        async def settle(what: str) -> None:
+            cells.draw()
+            await pilot.pause()
+            drawn.append(cells.looks.pictures.lines_drawn)
+            assert drawn[-1] - drawn[-2] <= MOST, what
+
+        await settle("opening")
+        for _ in range(3):
+            cells.page(1)
+            await settle("paging down")
+        cells.toggle_fold(block)
+        await settle("folding")
+        cells.toggle_fold(block)
+        await settle("opening again")
+        cells.reveal(block, length // 2)
+        await settle("going to a place")
+        cells.page(-1)
+        await settle("paging up")
+        if name != "output":
+            assert app.area.edit(block, length // 2)
+            await settle("entering EDIT")
+            assert app.area.editor is not None
+            app.area.editor.insert("typed")
+            await settle("typing")
+            app.area.leave()
+            await settle("leaving EDIT")
+        app.theme = "textual-light"
+        await settle("another theme")
+        await pilot.resize_terminal(80, 30)
+        await settle("another width")
+        cells.to_tail()
+        await settle("going to the end")
+        assert any("after" in row for row in shown(cells))
+
+
+@pytest.mark.parametrize("name", LONG)
+async def test_scrolling_through_a_long_cell_shows_each_row_once(name: str) -> None:
+    async with opened(name) as (app, _, block):
+        cells = app.cells
+        cells.reveal(block, len(app.source.text(block)) // 2)
+        cells.draw()
+        for direction in (1, -1):
+            for _ in range(20):
+                before = shown(cells)
+                cells.scroll_rows(7 * direction)
+                cells.draw()
+                after = shown(cells)
+                # The first row is a running head.
+                if direction > 0:
+                    assert after[1:-7] == before[8:]
+                else:
+                    assert after[8:] == before[1:-7]
+
+
+async def test_view_in_a_long_cell_stays_while_others_write_above_it_in_the_cell() -> None:
+    async with opened("prose") as (app, pilot, block):
+        cells = app.cells
+        offset = len(app.source.text(block)) // 2
+        cells.reveal(block, offset)
+        cells.draw()
+        before = shown(cells)
+        for number in range(20):
+            app.sample.peer.splice(block, 100 * number, 0, f"New {number}.\n\n")
+            cells.draw()
+        await pilot.pause()
+        assert [row[2:] for row in shown(cells)] == [row[2:] for row in before]
+
+
+async def test_place_far_down_a_long_cell_is_revealed() -> None:
+    async with opened("file") as (app, _, block):
+        cells = app.cells
+        text = app.source.text(block)
+        for number in (34_000, 12_345, 20_001):
+            cells.reveal(block, text.index(f"value_{number} "))
+            cells.draw()
+            assert any(f"value_{number} " in row for row in shown(cells))

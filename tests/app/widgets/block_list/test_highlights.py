@@ -9,17 +9,16 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from antiphon.render.lines import SourceRun
+from antiphon.render.lines import SourceRun, StyleSpan
 from antiphon.render.view import CellView
 from antiphon.render.wrap import graphemes
-from antiphon.widgets.block_list.cell_painter import AuthorRange, Highlight, Highlights
+from antiphon.widgets.block_list.cell_painter import Highlights
 from antiphon.widgets.block_list.gutter import Columns, author_labels
-from antiphon.widgets.editor import StyleSpan, styled
+from antiphon.widgets.editor import styled
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.app.render.notation import render_cell
-from tests.app.rows import terminal_rows
-from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp, on_screen
+from tests.app.widgets.block_list.sample import ANSWER, THEME
 
 TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
 
@@ -46,32 +45,13 @@ def test_range_is_marked_where_the_cell_shows_it(start: int, size: int, width: i
         for run in picture.line(number).runs
         for column in columns_of(run, range(start, end))
     }
-    highlights = Highlights([Highlight(start, end, Style())])
+    highlights = Highlights([StyleSpan(start, end, Style())])
     assert expected == {
         (line, column)
         for line in range(picture.line_count)
         for mark in highlights.marks(picture.line(line))
         for column in range(mark.start, mark.end)
     }
-
-
-def styles_of(app: SampleApp, text: str) -> set[Style | None]:
-    segments = (segment for row in terminal_rows(app) for segment in row if segment.text == text)
-    return {segment.style and segment.style.clear_meta_and_links() for segment in segments}
-
-
-async def test_blame_tints_text_and_names_its_author_in_the_gutter(sample: Sample) -> None:
-    block = sample.add("mine and yours", author=AMY)
-    async with on_screen(sample) as (app, pilot):
-        app.cells.set_author_ranges(
-            {block: (AuthorRange(0, 9, 0, "amy"), AuthorRange(9, 14, 5, "ben"))}
-        )
-        await pilot.pause()
-        assert app.screen_text()[1] == "am mine and yours"
-        assert styles_of(app, "mine and ") != styles_of(app, "yours")
-        app.cells.set_author_ranges({})
-        await pilot.pause()
-        assert app.screen_text()[1] == " │ mine and yours"
 
 
 @given(text=st.text("ab é中", max_size=20), start=st.integers(-2, 24), length=st.integers(0, 12))

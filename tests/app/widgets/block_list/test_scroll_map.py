@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from antiphon.widgets.block_list.height_index import HeightIndex
-from antiphon.widgets.block_list.scroll_map import AUTHOR, HIT, PERSON, UNREAD, ScrollMap
+from antiphon.widgets.block_list.scroll_map import AUTHOR, HIT, UNREAD, ScrollMap
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import LineRef
 from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import (
-    AMY,
-    ARIA,
     THEME,
     Sample,
     SampleApp,
-    aria_writing,
     ben_at,
+    on_screen,
 )
 from tests.waiting import until
 
@@ -24,28 +22,11 @@ def bar_of(app: SampleApp) -> str:
     return "".join(row.crop(79, 80).text for row in terminal_rows(app))
 
 
-async def test_map_shows_authors_and_everybody_in_their_place() -> None:
-    sample = Sample()
-    blocks = [sample.add(f"cell {n}", author=ARIA if n < 50 else AMY) for n in range(100)]
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
-        app.set_present(5, aria_writing(blocks[-1], 6))
-        app.set_present(6, ben_at(blocks[0], 1))
-        await until(lambda: bar_of(app).count(PERSON) == 2, "the people")
-        bar = bar_of(app)
-        assert bar[0] == bar[-1] == PERSON
-        assert set(bar[1:-1]) == {AUTHOR}
-        colours = [list(row.crop(79, 80))[0].style for row in terminal_rows(app)]  # noqa: RUF015
-        found = [style.color for style in colours if style is not None]
-        assert found[3] == THEME.authors[3].color and found[-3] == THEME.authors[0].color
-
-
 async def test_map_shows_what_is_unread() -> None:
     sample = Sample()
     for number in range(60):
         sample.add(f"cell {number}")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.viewport.scroll_home()
         await pilot.pause()
         for number in range(60):
@@ -56,8 +37,7 @@ async def test_map_shows_what_is_unread() -> None:
 
 async def test_map_shows_nothing_of_what_a_context_is_opened_with_as_unread() -> None:
     sample = Sample()
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
+    async with on_screen(sample) as (app, _):
         sample.add_turns(20)
         await until(lambda: AUTHOR in bar_of(app), "the cells")
         assert UNREAD not in bar_of(app)
@@ -66,8 +46,7 @@ async def test_map_shows_nothing_of_what_a_context_is_opened_with_as_unread() ->
 async def test_map_of_document_that_fits_is_empty() -> None:
     sample = Sample()
     block = sample.add("one cell")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.set_present(6, ben_at(block, 1))
         await pilot.pause()
         assert not bar_of(app).strip()
@@ -79,7 +58,7 @@ def test_hits_are_marked_where_they_are_in_a_long_cell() -> None:
     scroll_map = ScrollMap(SampleApp(sample).source, HeightIndex([(block, 100)]))
     hits = [(block, [Hit(0, 1), Hit(500, 510), Hit(999, 1_000)])]
     scroll_map.update(20, THEME, unread=(), start=None, hits=hits, hit_count=3)
-    assert [row for row, mark in scroll_map.marks.items() if mark.glyph == HIT] == [0, 10, 19]
+    assert [row for row, mark in scroll_map.marks.items() if mark.text == HIT] == [0, 10, 19]
 
 
 class CountedHeights(HeightIndex):
@@ -102,6 +81,6 @@ def test_map_costs_its_rows_not_those_of_the_document() -> None:
     start = LineRef(blocks[-1], 0)
     assert scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)
     assert heights.asked == 20
-    assert scroll_map.marks[0].glyph == HIT
-    assert scroll_map.marks[19].glyph == UNREAD
+    assert scroll_map.marks[0].text == HIT
+    assert scroll_map.marks[19].text == UNREAD
     assert not scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)

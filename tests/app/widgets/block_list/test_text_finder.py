@@ -64,7 +64,7 @@ def test_finder_next_and_previous_go_around() -> None:
     find(finder, "x")
     place, ways = HitPlace(block_id(1), 0), []
     for _ in range(3):
-        found = finder.next(place)
+        found = finder.beside(place, 1)
         assert found is not None
         place = found
         ways.append((place, finder.number(place)))
@@ -73,15 +73,15 @@ def test_finder_next_and_previous_go_around() -> None:
         (HitPlace(block_id(3), 0), 3),
         (HitPlace(block_id(1), 0), 1),
     ]
-    assert finder.previous(place) == HitPlace(block_id(3), 0)
-    assert finder.previous(HitPlace(block_id(3), 0)) == HitPlace(block_id(1), 6)
+    assert finder.beside(place, -1) == HitPlace(block_id(3), 0)
+    assert finder.beside(HitPlace(block_id(3), 0), -1) == HitPlace(block_id(1), 6)
 
 
 def test_finder_single_hit_is_next_to_itself() -> None:
     _, finder = finder_of("", "x")
     find(finder, "x")
     place = HitPlace(block_id(2), 0)
-    assert finder.next(place) == place == finder.previous(place)
+    assert finder.beside(place, 1) == place == finder.beside(place, -1)
 
 
 def test_finder_drafts_of_others_are_left_out() -> None:
@@ -97,7 +97,7 @@ def test_finder_begins_with_the_first_cell_it_is_told() -> None:
     finder.step(0)
     assert finder.is_searching
     assert found(finder)[0][0] == block_id(70) or found(finder)[0][0] == block_id(1)
-    assert finder.next(HitPlace(block_id(70), -1)) == HitPlace(block_id(70), 0)
+    assert finder.beside(HitPlace(block_id(70), -1), 1) == HitPlace(block_id(70), 0)
 
 
 def test_finder_long_text_is_shifted_until_it_is_searched_again() -> None:

@@ -127,6 +127,7 @@ async def test_three_writers_in_one_cell_lose_nothing_and_keep_their_places(seed
             app.cells.draw()
             assert editor.text == run.text
             assert screen_row(app, editor) == row, "the view does not move"
+            assert not app.cells.following
             cursors = {one.username: one.offset for one in app.source.cursors(block)}
             assert cursors["aria"] == len(run.text)
             assert cursors["ben"] == bens

@@ -164,10 +164,3 @@ def test_frame_measures_only_the_cells_it_shows() -> None:
             world.view.scroll(move)
             world.view.layout()
             assert len(set(world.measured)) <= 20
-
-
-def test_short_document_starts_at_the_top() -> None:
-    world = World([Measured(1, 1), Measured(1, 2)], 10)
-    assert world.view.places[:5] == world.flat()
-    assert world.view.places[5:] == [None] * 5
-    assert world.view.following

@@ -137,27 +137,6 @@ async def test_command_that_an_undo_brought_back_is_asked_about(here: World, the
     await did_not_run(here)
 
 
-async def test_command_typed_anew_after_another_came_from_elsewhere_runs(
-    here: World, there: Opened
-) -> None:
-    await there.type("x")
-    await put_before(here, there, "!touch other #")
-    await there.press("end", "ctrl+u")
-    await until(lambda: there.message == "", "an empty composer")
-    await there.type("!touch ran")
-    await there.sees("$ !touch ran")
-    await there.press("enter")
-    await runs(here)
-    assert not (here.folder / "other").exists()
-
-
-async def test_pasted_command_runs(here: World, there: Opened) -> None:
-    there.app.post_message(events.Paste("!touch ran\ntrue"))
-    await until(lambda: there.message == "!touch ran\ntrue", "it is pasted")
-    await there.press("enter")
-    await runs(here)
-
-
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
 async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
     here: World, size: tuple[int, int]
@@ -207,11 +186,3 @@ async def test_confirmed_command_that_fails_is_asked_about_again(here: World) ->
         assert there.message == "!touch ran"
         await there.press("enter")
         await asks(there)
-
-
-async def test_message_is_sent_whoever_has_written_in_it(here: World, there: Opened) -> None:
-    await there.type("you")
-    await put_before(here, there, "thank ")
-    await there.press("enter")
-    await until(lambda: there.message == "", "it is sent")
-    assert await here.texts(role="user") == ["thank you"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon.widgets.composer import PrivateDraftFile
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, DraftSync
+from antiphon.widgets.editor import ORIGIN as TYPED
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
@@ -163,6 +164,27 @@ def test_draft_that_was_submitted_all_the_same_is_let_go() -> None:
     assert (draft.text, draft.block) == ("", None)
     type_in(draft, "two")
     assert shared.text(sent) == "one"
+
+
+def test_message_is_typed_here_until_something_comes_from_elsewhere() -> None:
+    shared, draft = attached()
+
+    def typed(text: str) -> bool:
+        with draft.local.transaction(TYPED):
+            draft.local.append(LOCAL_BLOCK, text)
+        return draft.is_typed_here
+
+    assert typed("!ls")
+    shared.splice(str(draft.block), 0, 0, "an undo, or another window ")
+    assert not draft.is_typed_here
+    assert not typed(" -l")
+    draft.clear()
+    assert typed("!ls")
+    draft.write("!copied")
+    assert not draft.is_typed_here
+    assert typed(" and edited"), "the person has looked at it"
+    draft.write("!back", typed_here=True)
+    assert draft.is_typed_here
 
 
 pieces = st.text(st.sampled_from("ab\n é😀\r\u200be\u0301"), max_size=4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from antiphon.widgets.block_list import DocumentView
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind
 from tests.app.widgets.block_list.sample import (
@@ -14,16 +13,6 @@ from tests.app.widgets.block_list.sample import (
     Sample,
     on_screen,
 )
-
-
-async def test_tool_call_is_refused_with_a_reason(sample: Sample) -> None:
-    block = sample.add("ls", kind=BlockKind.TOOL_CALL, tool_kind="shell")
-    heard = Heard()
-    async with on_screen(sample, heard=heard) as (app, pilot):
-        assert not app.area.edit(block)
-        await pilot.pause()
-        (refused,) = heard.of(DocumentView.EditRefused)
-        assert "copy" in refused.reason
 
 
 async def test_keys_that_are_not_text_become_messages(sample: Sample) -> None:

@@ -69,18 +69,6 @@ async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: W
         assert all(work.node is not before for work in there.app.workers)
 
 
-async def test_esc_leaves_the_sidebar_and_f2_puts_it_away(here: World) -> None:
-    async with opened(here, size=(80, 24)) as there:
-        await there.press("f2")
-        await there.sees("contexts")
-        await there.press("escape")
-        await there.mode(Mode.WRITE)
-        assert there.shows("contexts")
-        await there.press("f2", "f2")
-        await until(lambda: not there.shows("contexts"), "put away")
-        await there.mode(Mode.WRITE)
-
-
 async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_is_open(
     here: World,
 ) -> None:
@@ -98,17 +86,6 @@ async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_i
         await there.live()
         await there.sees("▸ default")
         await until(lambda: not there.shows("dreams"), "gone")
-
-
-async def test_open_sidebar_follows_contexts_that_come_change_and_go_elsewhere(here: World) -> None:
-    async with opened(here, size=(120, 40)) as there:
-        await there.sees("▸ default")
-        notes = await a_context(here, "notes")
-        await there.sees("  notes")
-        await here.call("context.rename", context=notes, label="plans")
-        await there.sees("  plans")
-        await here.call("context.archive", context=notes)
-        await until(lambda: not there.shows("plans"), "archived")
 
 
 async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_with_the_number(
@@ -135,19 +112,6 @@ async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_wit
         await there.sees("●1")
     async with opened(here, size=(120, 40)) as there:
         await there.sees("●1")
-
-
-async def test_app_opens_where_it_was_left(here: World) -> None:
-    await a_context(here, "notes", *(f"Note {number}" for number in range(60)))
-    async with opened(here, size=(80, 24)) as there:
-        await open_second(there, "notes")
-        await there.press("up", "g")
-        await there.press(*["down"] * 30)
-        await there.sees("Note 30")
-        left = [line[:79].rstrip() for line in there.lines[1:-3]]
-    async with opened(here, size=(80, 24)) as there:
-        await until(lambda: [line[:79].rstrip() for line in there.lines[1:-3]] == left, "the view")
-        assert not there.screen.area.cells.following
 
 
 @pytest.mark.parametrize("content", ["", '{"places": {', '{"places": {"id": {"version": -1}}}'])
@@ -190,19 +154,6 @@ async def test_a_named_context_that_is_missing_ends_the_app_with_the_list(here: 
         assert there.app.return_code == 1
         [message] = there.app._exit_renderables  # noqa: SLF001  printed by `run` only
         assert "nope" in str(message) and "default" in str(message) and "notes" in str(message)
-
-
-async def test_fork_made_elsewhere_comes_to_stand_below_its_source(here: World) -> None:
-    async with opened(here, size=(120, 40)) as there:
-        await a_context(here, "notes")
-        await here.call("context.fork", context="default", label="left")
-        await here.call("context.fork", context="left", label="leaf")
-        await there.sees("⑂ leaf")
-        labels = ("▸ default", "⑂ left", "  ⑂ leaf", "notes")
-        at = [next(y for y, line in enumerate(there.lines) if one in line) for one in labels]
-        assert at == list(range(at[0], at[0] + 4))
-        await there.press("f2", "down", "down", "enter")
-        await until(lambda: there.app.session.document.label == "leaf", "leaf")
 
 
 def test_forks_stand_below_their_sources_whatever_is_listed() -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.widgets.composer.draft_undo import DraftUndo
+from antiphon.widgets.composer.private_draft import DraftUndo
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.types.typing_run import TYPING_PAUSE_MS, TYPING_UNITS
 
@@ -14,9 +17,12 @@ def applied(text: str, *splices: TextSplice) -> str:
     return text
 
 
-def typed(undo: DraftUndo, text: str, at: int = 0, *, now: int = 0) -> None:
-    for number, key in enumerate(text):
-        undo.record([TextSplice(at + number, 0, key)], now)
+Made = Sequence[tuple[int, TextSplice]]
+"""Changes and their times."""
+
+
+def typed(text: str, at: int = 0, *, now: int = 0) -> Made:
+    return [(now, TextSplice(at + number, 0, key)) for number, key in enumerate(text)]
 
 
 def steps_back(undo: DraftUndo, text: str) -> list[str]:
@@ -50,51 +56,29 @@ def test_undo_and_redo_go_through_the_same_texts(
     assert again == back[::-1]
 
 
-def test_typing_in_one_go_is_one_step_until_it_is_long() -> None:
-    undo = DraftUndo("")
-    typed(undo, "a" * (TYPING_UNITS + 5))
-    assert steps_back(undo, "a" * (TYPING_UNITS + 5)) == ["a" * TYPING_UNITS, ""]
-
-
-def test_pause_ends_a_step() -> None:
-    undo = DraftUndo("")
-    typed(undo, "one")
-    typed(undo, " two", 3, now=TYPING_PAUSE_MS)
-    assert steps_back(undo, "one two") == ["one", ""]
-
-
-def test_new_line_ends_a_step() -> None:
-    undo = DraftUndo("")
-    typed(undo, "one\ntwo")
-    assert steps_back(undo, "one\ntwo") == ["one\n", ""]
-
-
-def test_other_place_begins_a_step() -> None:
-    undo = DraftUndo("")
-    typed(undo, "one")
-    typed(undo, "x")
-    assert steps_back(undo, "xone") == ["one", ""]
-
-
-def test_deleting_is_a_step_of_its_own() -> None:
-    undo = DraftUndo("")
-    typed(undo, "one")
-    for at in (2, 1):
-        undo.record([TextSplice(at, 1, "")], 0)
-    assert steps_back(undo, "o") == ["one", ""]
-
-
-def test_replaced_selection_is_a_step_of_its_own() -> None:
-    undo = DraftUndo("")
-    typed(undo, "one")
-    undo.record([TextSplice(0, 3, "t")], 0)
-    typed(undo, "wo", 1)
-    assert steps_back(undo, "two") == ["t", "one", ""]
+@pytest.mark.parametrize(
+    ("made", "texts"),
+    [
+        (typed("a" * (TYPING_UNITS + 5)), ["a" * TYPING_UNITS, ""]),
+        ((*typed("one"), *typed(" two", 3, now=TYPING_PAUSE_MS)), ["one", ""]),
+        (typed("one\ntwo"), ["one\n", ""]),
+        ((*typed("one"), *typed("x")), ["one", ""]),
+        ((*typed("one"), (0, TextSplice(2, 1, "")), (0, TextSplice(1, 1, ""))), ["one", ""]),
+        ((*typed("one"), (0, TextSplice(0, 3, "t")), *typed("wo", 1)), ["t", "one", ""]),
+    ],
+    ids=["until it is long", "pause", "new line", "other place", "deleting", "replaced selection"],
+)
+def test_typing_in_one_go_is_one_step(made: Made, texts: list[str]) -> None:
+    undo, text = DraftUndo(""), ""
+    for now, splice in made:
+        undo.record([splice], now)
+        text = applied(text, splice)
+    assert steps_back(undo, text) == texts
 
 
 def test_typing_after_an_undo_leaves_nothing_to_redo() -> None:
     undo = DraftUndo("")
-    typed(undo, "one")
+    undo.record([TextSplice(0, 0, "one")], 0)
     undo.undo()
-    typed(undo, "two")
+    undo.record([TextSplice(0, 0, "two")], 0)
     assert not undo.redo()
