@@ -1,4 +1,4 @@
-"""Rendered lines as text that can be read in a test.
+"""Markdown-ish texts for property tests, and rendered lines as text that can be read in a test.
 
 Text in the theme's plain style stands for itself; other text stands in braces behind its marks:
 `b` bold, `i` italic, `u` underlined, `s` struck, then a letter for a colour that is not the
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from hypothesis import strategies as st
 from rich.style import Style
 from textual.theme import Theme
 
@@ -74,3 +75,35 @@ def _line(segments: Iterable[tuple[str, Style | None, object]]) -> str:
 
 def render_cell(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
     return CellRenderer(width, theme).update(view)
+
+
+_STARTS = [
+    "", "", "", "- ", "* ", "+ ", "1. ", "2) ", "10. ", "> ", "> - ", "- - ", "  - ", "   ",
+    "    ", "\t", " \t", "# ", "### ", "#", "-", "1", "1.", "=", "---", "--", "***", "- ---",
+]  # fmt: skip
+_BODIES = [
+    "", "", "word", "two words", "*em*", "**strong", "`code`", "``", "a|b", "|a|b|", "-|-",
+    "|:-|-:|", "[l](u)", "[l](<u v> 't')", "![i](u)", "\\*", "&amp;", "&#27;", "~~s~~", "~~~",
+    "~~~x", "```", "````", "```py", "```a`b", "x = 1 # c", "---", "===", "\u5b57\u5b57\u5b57",
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467", "e\u0301", "\u200d", "\x1b[31m", "\u202e",
+    "<http://a.b>", "https://a.b/x,", "mailto:a@b", "<b>", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "[r]: /url", "[r]", "line  ",
+    "line\\", "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", "\x00", "\r", "\u2028",
+]  # fmt: skip
+_ENDS = [
+    "\n", "\n", "\n", "\n\n", "\r\n", "\n \n", "", " ", "\n\n\n",
+]  # fmt: skip
+
+_fragments = st.one_of(st.sampled_from(_STARTS), st.sampled_from(_BODIES), st.sampled_from(_ENDS))
+_lines = st.builds(
+    lambda start, body, end: start + body + end,
+    st.sampled_from(_STARTS),
+    st.sampled_from(_BODIES),
+    st.sampled_from(_ENDS),
+)
+
+markdown_texts = st.lists(st.one_of(_lines, _lines, _fragments), max_size=14).map("".join)
+"""Texts in which each line may change what the lines around it mean."""
+
+snippets = st.one_of(_fragments, _lines, st.text(max_size=6))
+"""Text that somebody types or pastes in one go."""

@@ -15,8 +15,7 @@ from textual.strip import Strip
 
 from antiphon.render.links import LONGEST, WithoutLinks, bare_addresses, link_style
 from antiphon.render.markdown import MarkdownStream
-from tests.app.render.markdown_texts import markdown_texts
-from tests.app.render.notation import THEME
+from tests.app.render.notation import THEME, markdown_texts
 
 
 def linked(text: str, width: int = 60) -> list[tuple[str, str]]:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH, MarkdownStream
-from tests.app.render.markdown_texts import markdown_texts
-from tests.app.render.notation import THEME, plain, written
+from tests.app.render.notation import THEME, markdown_texts, plain, written
 
 
 def markdown(text: str, width: int = 40, *, newlines: bool = False) -> str:

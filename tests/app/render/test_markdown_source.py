@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from antiphon.render.markdown_source import MarkdownSource
-from tests.app.render.markdown_texts import markdown_texts
-from tests.app.render.notation import THEME
+from tests.app.render.notation import THEME, markdown_texts
 
 
 def styles(text: str, line: int = 0) -> dict[str, Style]:

@@ -16,8 +16,7 @@ from antiphon.render.markdown import MarkdownStream
 from antiphon.render.markdown_blocks import draw_unit, units_of
 from antiphon.render.markdown_tokens import parse
 from antiphon.render.wrap import WrapPiece, compose
-from tests.app.render.markdown_texts import markdown_texts, snippets
-from tests.app.render.notation import THEME
+from tests.app.render.notation import THEME, markdown_texts, snippets
 
 WIDTH = 24
 

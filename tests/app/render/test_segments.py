@@ -15,8 +15,7 @@ from antiphon.render.segments import LONGEST_LINE, Cutter, SegmentedText, Segmen
 from antiphon.render.terminal_output import SgrStyles, TerminalDecoder
 from antiphon.render.view import CellView
 from antiphon_kernel.types.records import BlockHeader
-from tests.app.render.markdown_texts import markdown_texts
-from tests.app.render.notation import THEME, written
+from tests.app.render.notation import THEME, markdown_texts, written
 
 WIDTH = 60
 ROWS = 40
