@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -61,7 +61,7 @@ class JsonlCaller:
     """Calls tools, filling in the context that was named on the command line."""
 
     def __init__(self, calls: ToolClient, context: str | None) -> None:
-        self._calls = calls
+        self.calls = calls
         self._context = context
         self._takes_context: frozenset[str] | None = None
 
@@ -76,14 +76,10 @@ class JsonlCaller:
                 self._takes_context = await self._tools_with_a_context()
             if tool in self._takes_context:
                 params = {**params, "context": self._context}
-        return await self._calls.call(tool, params)
-
-    def on_push(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
-        """Call `listener` with what the kernel sends unasked."""
-        self._calls.on_push = listener
+        return await self.calls.call(tool, params)
 
     async def _tools_with_a_context(self) -> frozenset[str]:
-        catalogue = await self._calls.call("kernel.tools", {})
+        catalogue = await self.calls.call("kernel.tools", {})
         return frozenset(
             tool["name"]
             for tool in catalogue["tools"]
@@ -149,7 +145,7 @@ async def call_lines(caller: JsonlCaller, lines: AsyncIterator[bytes], sink: Bin
     belong to what was answered are written, and that is all.
     """
     output = _JsonlOutput(sink)
-    caller.on_push(output.push)
+    caller.calls.on_push = output.push
     async for line in lines:
         if line.strip():
             output.answer(await caller.answer(line))

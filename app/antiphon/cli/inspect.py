@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,8 @@ def blame_rows(found: dict[str, Any]) -> Iterator[str]:
     digits = len(str(text.count("\n")))
     for run, version in zip(found["runs"], versions, strict=True):
         stamp = f"{run['username']:{wide}}  {version:<{last}}  {to_the_second(run['time'])}"
-        for piece in _lines(text[run["start"] : run["end"]]):
+        # Only a newline ends a line.
+        for piece in re.findall(r"[^\n]*\n|[^\n]+", text[run["start"] : run["end"]]):
             yield f"{line if begins else '':>{digits}}  {stamp}  {piece.removesuffix(chr(10))}"
             begins = piece.endswith("\n")
             line += begins
@@ -131,15 +133,6 @@ def _version_of(run: dict[str, Any]) -> str:
     """The version of a run, with the block that has it if that is the original of a copy."""
     original = run.get("source_block_name")
     return f"v{run['version']}" + (f" of {original}" if original else "")
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Lines with their ends; only a newline ends one."""
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at) + 1 or len(text)
-        yield text[at:end]
-        at = end
 
 
 def history_rows(found: dict[str, Any]) -> Iterator[str]:

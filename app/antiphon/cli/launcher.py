@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,9 @@ class KernelLauncher:
         if self._found is not None:
             return False
         self._deadline = time.monotonic() + START_SECONDS
-        self._ended = _stated_pid(self.data)
+        self._ended = None
+        with suppress(AntiphonError):
+            self._ended = stated_address(self.data).pid
         try:
             warning = found(self.data)
             if warning is not None:
@@ -145,13 +148,6 @@ class KernelLauncher:
         return AntiphonError(
             ErrorCode.NO_KERNEL, f"The kernel {what}. The end of its log, {log}:\n{tail}"
         )
-
-
-def _stated_pid(data: Path) -> int | None:
-    try:
-        return stated_address(data).pid
-    except AntiphonError:
-        return None
 
 
 def program() -> str:

@@ -151,7 +151,11 @@ class Transcript:
             if (editor := event.get("username")) is not None:
                 cell.editors[editor] = None
         self._behind[block] = None
-        return "".join(self._growth(block))
+        # Text that is new at the ends of blocks, of the unfinished line's first.
+        grown = [*self._grow([block])]
+        if self._open is None:
+            grown += self._grow(tuple(self._behind))
+        return "".join(grown)
 
     def flush(self, now: float) -> str:
         """The changes inside printed text that have come to rest by `now`."""
@@ -179,12 +183,6 @@ class Transcript:
         self._last = None
         self._begun = True
         return "".join([*self._break(), sanitize(text), "\n"])
-
-    def _growth(self, changed: str) -> Iterator[str]:
-        """Yield the text that is new at the ends of blocks, of the unfinished line's first."""
-        yield from self._grow([changed])
-        if self._open is None:
-            yield from self._grow(tuple(self._behind))
 
     def _grow(self, blocks: Sequence[str]) -> Iterator[str]:
         for block in blocks:

@@ -93,7 +93,11 @@ def import_(
     started.
     """
     if format_ == "messages":
-        _import_messages(file, label, kernel, as_json)
+        params = _read_conversations(file)
+        if label is not None:
+            params["label"] = label
+        made = call_kernel(kernel, "message.import", params, as_json=as_json)
+        print_result(made, as_json, map(_imported, made["conversations"]))
         return
     from antiphon_kernel.client.transfers import import_context
     from antiphon_kernel.types.errors import AntiphonError
@@ -106,14 +110,6 @@ def import_(
         raise call_error(error, as_json=as_json) from error
     blocks = count_of(made["blocks"], "block")
     print_result(made, as_json, [f"{made['label']}: {blocks}, context {made['context_id']}."])
-
-
-def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_json: bool) -> None:
-    params = _read_conversations(file)
-    if label is not None:
-        params["label"] = label
-    made = call_kernel(kernel, "message.import", params, as_json=as_json)
-    print_result(made, as_json, map(_imported, made["conversations"]))
 
 
 def _imported(one: dict[str, Any]) -> str:

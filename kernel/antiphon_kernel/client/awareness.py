@@ -85,15 +85,16 @@ class ClientAwareness:
         gathers: bool = False,
     ) -> None:
         """Say what this replica is about; the last of several in quick succession is sent."""
-        state: dict[str, Any] = {"activity": activity.value}
-        for key, place in (("view", view), ("pointer", pointer)):
-            if place is not None:
-                state[key] = place.as_json()
-        if gathers:
-            state["gathers"] = True
-        for key, value in (("block", block), ("cursor", cursor), ("anchor", anchor)):
-            if value is not None:
-                state[key] = value
+        said = {
+            "activity": activity.value,
+            "view": view and view.as_json(),
+            "pointer": pointer and pointer.as_json(),
+            "gathers": gathers or None,
+            "block": block,
+            "cursor": cursor,
+            "anchor": anchor,
+        }
+        state = {key: value for key, value in said.items() if value is not None}
         if state != self._own:
             self._own = state
             self.republish()

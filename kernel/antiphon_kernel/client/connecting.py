@@ -37,6 +37,8 @@ async def open_socket(
     target = "/" + "/".join(quote(part, safe="") for part in path)
     if query:
         target += "?" + urlencode(query)
+    parts = urlsplit(address.http)
+    scheme = "wss" if parts.scheme == "https" else "ws"
     try:
         if socket is not None:
             return await unix_connect(
@@ -48,7 +50,7 @@ async def open_socket(
                 close_timeout=CLOSE_SECONDS,
             )
         return await connect(
-            _websocket_base(address) + target,
+            f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}{target}",
             additional_headers=address.headers,
             compression=None,
             max_size=None,
@@ -74,9 +76,3 @@ def _refused(response: Response, address: KernelAddress) -> AntiphonError:
         ErrorCode.NO_KERNEL,
         f"No kernel answers at {address.http} (status {response.status_code}). Is it running?",
     )
-
-
-def _websocket_base(address: KernelAddress) -> str:
-    parts = urlsplit(address.http)
-    scheme = "wss" if parts.scheme == "https" else "ws"
-    return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"

@@ -105,10 +105,8 @@ def _is_alive(pid: int) -> bool:
     """Whether there is a process of this number: a busy kernel may not answer for a moment."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 

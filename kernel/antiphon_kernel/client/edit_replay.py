@@ -88,7 +88,7 @@ class EditReplay:
         reason: str | None = None
         for number, edit in enumerate(batch):
             try:
-                if self._is_hopeless(edit):
+                if any(self._refusals.get(block, 0) >= _HOPELESS for block in edit.blocks):
                     reason = self.refused[-1].reason
                     raise OrphanedEditError
                 update = transplant.add(edit.update)
@@ -118,9 +118,6 @@ class EditReplay:
                 self._refusals.pop(block, None)
         self._batch = min(_BATCH, self._batch * 2)
         return len(frames)
-
-    def _is_hopeless(self, edit: PendingEdit) -> bool:
-        return any(self._refusals.get(block, 0) >= _HOPELESS for block in edit.blocks)
 
     def _leave_out(self, transplant: Rebase, edit: PendingEdit, reason: str) -> None:
         transplant.leave_out(edit.update)

@@ -117,7 +117,9 @@ class ToolClient:
         finally:
             if self._socket is socket:
                 self._socket = None
-            self._fail_pending(_lost(socket))
+            for answer in self._pending.values():
+                if not answer.done():
+                    answer.set_exception(_lost(socket))
             self._cut_off(socket)
 
     def _answered(self, message: dict[str, Any]) -> None:
@@ -143,11 +145,6 @@ class ToolClient:
                 del self._following[subscription]
                 error = _lost(socket).as_json()
                 self.on_push({"subscription": subscription, "error": error})
-
-    def _fail_pending(self, error: AntiphonError) -> None:
-        for answer in self._pending.values():
-            if not answer.done():
-                answer.set_exception(error)
 
 
 def read_error(stated: Mapping[str, Any]) -> AntiphonError:

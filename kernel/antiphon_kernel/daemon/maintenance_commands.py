@@ -125,7 +125,9 @@ def trust_command(data: Path, yes: bool) -> None:
         for line in survey(data, SystemClock().now_ms()) if is_new_data else ():
             click.echo(sanitize(line))
         if is_new_config:
-            _show_config(config, content or b"")
+            click.echo(sanitize(f"{config} says"))
+            for line in (content or b"").decode("utf-8", "replace").splitlines():
+                click.echo(f"  {sanitize(line)}")
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("nobody can be asked: say --yes to trust this folder")
@@ -141,12 +143,6 @@ def trust_command(data: Path, yes: bool) -> None:
                     " started again."
                 )
             )
-
-
-def _show_config(path: Path, content: bytes) -> None:
-    click.echo(sanitize(f"{path} says"))
-    for line in content.decode("utf-8", "replace").splitlines():
-        click.echo(f"  {sanitize(line)}")
 
 
 @click.command("log")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import signal
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import aiosqlite
 
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import database
 from antiphon_kernel.storage.open_files import OpenFiles
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 
 STEPS = (
     "BEGIN",
@@ -112,3 +118,15 @@ def inject(fault: Fault) -> Callable[[], None]:
     aiosqlite.Connection.execute = one  # type: ignore[method-assign,assignment]
     database.execute = many
     return mend
+
+
+async def open_kernel(data: Path, **options: Any) -> Kernel:
+    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy", **options)
+
+
+async def in_a_process(target: Any, *arguments: Any) -> int | None:
+    """Run a function in a process of its own; how that has ended."""
+    process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
+    process.start()
+    await asyncio.to_thread(process.join)
+    return process.exitcode

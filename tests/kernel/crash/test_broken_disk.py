@@ -7,18 +7,15 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.crash.faults import STEPS, Fault, inject
+from tests.kernel.crash.faults import STEPS, Fault, inject, open_kernel
 from tests.kernel.crash.words import numbers, pair, word
 
 
@@ -90,10 +87,6 @@ class Work:
         assert set(self.contexts) <= labels
         for label in labels:
             await kernel.context(label)
-
-
-async def open_kernel(data: Path, **options: Any) -> Kernel:
-    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy", **options)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from antiphon_kernel.storage.database import execute
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.crash.test_broken_disk import open_kernel
+from tests.kernel.crash.faults import open_kernel
 from tests.waiting import until
 
 WAL = "journal.db-wal"

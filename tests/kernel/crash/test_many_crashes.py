@@ -5,11 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
+from tests.kernel.crash.faults import open_kernel
 
 CRASHES = 60
 
@@ -19,7 +17,7 @@ async def test_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) ->
     answers: list[str] = []
     prompt, typed = "", ""
     for crash in range(CRASHES):
-        kernel = await Kernel.open(data, tmp_path, registry=Registry(KERNEL_TOOLS), owner="amy")
+        kernel = await open_kernel(data)
         amy = kernel.open_session(kernel.owner, "test")
         model = await kernel.principal(f"aria-{crash % 3}", PrincipalKind.MODEL)
         aria = kernel.open_session(model, "turn")
@@ -39,7 +37,7 @@ async def test_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) ->
         shutil.rmtree(data)
         data = died_of_it
     assert [str(finding) for finding in (await run_checks(data)).all()] == []
-    kernel = await Kernel.open(data, tmp_path, registry=Registry(KERNEL_TOOLS), owner="amy")
+    kernel = await open_kernel(data)
     document = (await kernel.context()).document
     assert document.text(prompt) == typed + "go on"
     assert [document.text(one) for one in answers] == [f"I was here {n}" for n in range(CRASHES)]

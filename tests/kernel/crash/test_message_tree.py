@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -17,10 +16,8 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
-from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.crash.faults import Fault, in_a_process, inject, open_kernel
 from tests.kernel.tools.files import PNG
 from tests.kernel.tools.test_message_machine import Machine, check_trees
 
@@ -87,10 +84,6 @@ CALLS["import two conversations"] = (
 State = dict[str, list[dict[str, Any]]]
 
 
-async def open_kernel(data: Path) -> Kernel:
-    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
-
-
 async def call(kernel: Kernel, tool: str, params: dict[str, Any]) -> dict[str, Any]:
     return await kernel.call(await session(kernel), f"message.{tool}", params)
 
@@ -140,13 +133,6 @@ def run_and_die(data: Path, tool: str, params: dict[str, Any], step: str, after:
 
     asyncio.run(run())
     os._exit(0)  # the kernel is not closed: its threads would keep the process alive
-
-
-async def in_a_process(target: Any, *arguments: Any) -> int | None:
-    process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
-    process.start()
-    await asyncio.to_thread(process.join)
-    return process.exitcode
 
 
 @pytest.mark.parametrize("name", CALLS)

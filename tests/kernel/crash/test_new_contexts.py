@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,17 +12,11 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
-from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.crash.faults import Fault, in_a_process, inject, open_kernel
 
 BLOCKS = 30
-
-
-async def open_kernel(data: Path) -> Kernel:
-    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
 
 
 Make = Callable[[Kernel, str, str], Awaitable[None]]
@@ -119,11 +112,8 @@ def make_and_die(data: Path, text: str, make: Make, step: str, after: bool) -> N
 async def test_new_context_of_a_kernel_that_is_killed_at_a_step_is_whole_or_absent(
     exported: str, tmp_path: Path, make: Make, step: str, after: bool
 ) -> None:
-    arguments = (tmp_path, exported, make, step, after)
-    process = multiprocessing.get_context("fork").Process(target=make_and_die, args=arguments)
-    process.start()
-    await asyncio.to_thread(process.join)
-    assert process.exitcode == -signal.SIGKILL
+    ended = await in_a_process(make_and_die, tmp_path, exported, make, step, after)
+    assert ended == -signal.SIGKILL
     await check_whole_or_absent(tmp_path, exported, make)
 
 
