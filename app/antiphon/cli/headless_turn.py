@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import click
@@ -57,24 +57,6 @@ class TurnRequest:
     max_rounds: int | None = None
 
 
-@dataclass(slots=True)
-class _Answered:
-    """The answer as far as it has come."""
-
-    texts: list[str] = field(default_factory=list)
-    denied: list[dict[str, Any]] = field(default_factory=list)
-    usage: dict[str, float] = field(default_factory=dict)
-    error: dict[str, Any] | None = None
-    is_interrupted: bool = False
-
-    def exit_code(self) -> ExitCode:
-        if self.is_interrupted:
-            return ExitCode.INTERRUPTED
-        if self.error is not None:
-            return ExitCode.LIMIT if self.error.get("kind") in _LIMITS else ExitCode.FAILED
-        return ExitCode.PERMISSION if self.denied else ExitCode.OK
-
-
 class HeadlessTurn:
     """Plays one turn and prints it as text, as one JSON object, or as an object an event."""
 
@@ -88,7 +70,12 @@ class HeadlessTurn:
         self._is_terminal = os.isatty(sink.fileno())
         self._output = output
         self._pushed: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._answered = _Answered()
+        self._texts: list[str] = []
+        """The answer as far as it has come."""
+        self._denied: list[dict[str, Any]] = []
+        self._usage: dict[str, float] = {}
+        self._error: dict[str, Any] | None = None
+        self._is_interrupted = False
         self._message = ""
         self._headers: dict[str, dict[str, Any]] = {}
         """Of the message and what answers it, by block."""
@@ -177,11 +164,11 @@ class HeadlessTurn:
         except asyncio.CancelledError:
             is_stopped = True
         if is_stopped:
-            self._answered.is_interrupted = True
+            self._is_interrupted = True
             await self._calls.call("turn.interrupt", {"message": self._message})
             await self._until(ended)
         if ended.result()["interrupted"]:
-            self._answered.is_interrupted = True
+            self._is_interrupted = True
 
     async def _until(self, ended: asyncio.Future[dict[str, Any]]) -> None:
         while not ended.done():
@@ -221,14 +208,14 @@ class HeadlessTurn:
 
     async def _show(self, block: str, header: Mapping[str, Any]) -> None:
         """Print a block that is whole."""
-        kind, answered = header["kind"], self._answered
+        kind = header["kind"]
         if header.get("stop_reason") == INTERRUPTED and kind != "tool_result":
-            answered.is_interrupted = True
+            self._is_interrupted = True
         if kind != "tool_call" and self._is_new(block, "whole"):
             content = (await self._calls.call("block.read", {"block_id": block}))["content"]
             match kind:
                 case "text":
-                    answered.texts.append(content)
+                    self._texts.append(content)
                     await self._event("message", block=block, text=content)
                     await self._say(content)
                 case "thinking":
@@ -246,11 +233,11 @@ class HeadlessTurn:
                     await self._failed(block, header, content)
             reason = header.get("stop_reason")
             if reason in _CUTS:
-                answered.error = {"kind": reason, "message": _CUTS[reason]}
+                self._error = {"kind": reason, "message": _CUTS[reason]}
         used = header.get("metadata", {}).get(USAGE)
         if isinstance(used, dict) and self._is_new(block, "usage"):
             for name, amount in used.items():
-                answered.usage[name] = answered.usage.get(name, 0) + amount
+                self._usage[name] = self._usage.get(name, 0) + amount
             await self._event("usage", block=block, **used)
 
     async def _failed(self, block: str, header: Mapping[str, Any], content: str) -> None:
@@ -259,7 +246,7 @@ class HeadlessTurn:
             await self._event("error", block=block, message=content, retried=True)
             return
         error = {"message": content, "kind": metadata.get(ERROR_KIND, "other")}
-        self._answered.error = error
+        self._error = error
         await self._event("error", block=block, **error)
 
     async def _show_call(self, block: str) -> None:
@@ -283,7 +270,7 @@ class HeadlessTurn:
         with suppress(AntiphonError):
             await self._calls.call("permission.decide", {"block_id": block, **decision})
             if not is_allowed:
-                self._answered.denied.append({"block": block, "tool": tool})
+                self._denied.append({"block": block, "tool": tool})
         await self._event("permission", block=block, tool=tool, allowed=is_allowed)
 
     def _is_new(self, block: str, part: str) -> bool:
@@ -304,37 +291,42 @@ class HeadlessTurn:
             await self._printer.print(sanitize(text) if self._is_terminal else text)
 
     async def _end(self) -> ExitCode:
-        answered = self._answered
-        code = answered.exit_code()
+        code = self._exit_code()
         result = {
             "type": "result",
             "outcome": _OUTCOMES[code],
             "exit_code": int(code),
-            "text": "\n\n".join(answered.texts),
+            "text": "\n\n".join(self._texts),
             "message": self._message,
-            "usage": answered.usage,
-            "denied": answered.denied,
-            "error": answered.error,
+            "usage": self._usage,
+            "denied": self._denied,
+            "error": self._error,
         }
         if self._output == "text":
-            for line in _complaints(answered):
+            for line in self._complaints():
                 click.echo(f"antiphon: {sanitize(line)}", err=True)
         else:
             await self._printer.print(dump_json_line(result) + "\n")
         return code
 
+    def _exit_code(self) -> ExitCode:
+        if self._is_interrupted:
+            return ExitCode.INTERRUPTED
+        if self._error is not None:
+            return ExitCode.LIMIT if self._error.get("kind") in _LIMITS else ExitCode.FAILED
+        return ExitCode.PERMISSION if self._denied else ExitCode.OK
+
+    def _complaints(self) -> Iterator[str]:
+        """Yield what went wrong, a line each."""
+        if self._is_interrupted:
+            yield "the turn was interrupted; what was written stays."
+        elif self._error is not None:
+            yield " ".join(self._error["message"].split())
+        tools = sorted({one["tool"] for one in self._denied})
+        if tools:
+            options = " ".join(f"--allow {tool}" for tool in tools)
+            yield f"{join_names(tools)} needed a permission that nobody gave: {options} gives it."
+
 
 def _given(header: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: header[name] for name in names if header.get(name) is not None}
-
-
-def _complaints(answered: _Answered) -> Iterator[str]:
-    """Yield what went wrong, a line each."""
-    if answered.is_interrupted:
-        yield "the turn was interrupted; what was written stays."
-    elif answered.error is not None:
-        yield " ".join(answered.error["message"].split())
-    tools = sorted({one["tool"] for one in answered.denied})
-    if tools:
-        options = " ".join(f"--allow {tool}" for tool in tools)
-        yield f"{join_names(tools)} needed a permission that nobody gave: {options} gives it."

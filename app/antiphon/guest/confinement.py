@@ -59,34 +59,24 @@ _FORBIDDEN: Final = frozenset(
 )
 """Events of what no session does at all."""
 
-_WRITING: Final[Mapping[str, tuple[int, ...]]] = {
-    "os.chdir": (0,),
-    "os.chmod": (0,),
-    "os.chown": (0,),
-    "os.mkdir": (0,),
-    "os.remove": (0,),
-    "os.removexattr": (0,),
-    "os.rename": (0, 1),
-    "os.rmdir": (0,),
-    "os.setxattr": (0,),
-    "os.truncate": (0,),
-    "os.utime": (0,),
-    "sqlite3.connect": (0,),
+_WRITING: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
+    "os.chdir": ((0,), ()),
+    "os.chmod": ((0,), (2,)),
+    "os.chown": ((0,), (3,)),
+    "os.mkdir": ((0,), (2,)),
+    "os.remove": ((0,), (1,)),
+    "os.removexattr": ((0,), ()),
+    "os.rename": ((0, 1), (2, 3)),
+    "os.rmdir": ((0,), (1,)),
+    "os.setxattr": ((0,), ()),
+    "os.truncate": ((0,), ()),
+    "os.utime": ((0,), (3,)),
+    "sqlite3.connect": ((0,), ()),
 }
-"""By event, which of its arguments are paths of what is written, or from where."""
+"""By event, which of its arguments are paths of what is written, or from where, and which are open
+folders that these are relative to."""
 
-_RELATIVE_TO: Final[Mapping[str, tuple[int, ...]]] = {
-    "os.chmod": (2,),
-    "os.chown": (3,),
-    "os.mkdir": (2,),
-    "os.remove": (1,),
-    "os.rename": (2, 3),
-    "os.rmdir": (1,),
-    "os.utime": (3,),
-}
-"""By event, which of its arguments are open folders that its paths are relative to."""
-
-_READING: Final[Mapping[str, tuple[int, ...]]] = {"os.listdir": (0,), "os.scandir": (0,)}
+_READING: Final = ("os.listdir", "os.scandir")
 
 _WRITE_FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -166,11 +156,12 @@ def _hook(
         elif event in _FORBIDDEN:
             raise PermissionError(f"a session over SSH does nothing like {event}")
         elif event in _WRITING:
-            is_relative = any(args[index] != -1 for index in _RELATIVE_TO.get(event, ()))
-            if is_relative or not all(is_within(args[index], (own,)) for index in _WRITING[event]):
+            paths, folders = _WRITING[event]
+            is_relative = any(args[index] != -1 for index in folders)
+            if is_relative or not all(is_within(args[index], (own,)) for index in paths):
                 raise PermissionError(f"a session over SSH writes in its own folder only: {event}")
         elif event in _READING:
-            if not all(is_within(args[index], readable) for index in _READING[event]):
+            if not is_within(args[0], readable):
                 raise PermissionError("a session over SSH reads its own folder only")
         elif event == "socket.connect" and args[1] != address:
             raise PermissionError(f"a session over SSH connects to its kernel only: {args[1]!r}")

@@ -195,7 +195,8 @@ class ReplicaConnection:
                 copy.outbox.acknowledged(count)
                 if count:
                     copy.kernel_error = None
-                copy.keep_unsaved()
+                while len(copy.edits) > copy.outbox.unsaved:
+                    copy.edits.popleft()
                 copy.state_changed.notify()
             case AwarenessUpdate(update):
                 if copy.awareness.receive(decode_awareness(update)):

@@ -145,11 +145,6 @@ class LocalReplica:
             self._next.close()  # else the CRDT keeps it in memory
         self._next, self._to_repeat = None, []
 
-    def keep_unsaved(self) -> None:
-        """Drop the edits that are on the kernel's disk."""
-        while len(self.edits) > self.outbox.unsaved:
-            self.edits.popleft()
-
     def take_edits(self) -> list[PendingEdit]:
         """Return all edits, which are forgotten here."""
         edits = list(self.edits)

@@ -21,7 +21,8 @@ class Outbox:
     def __init__(self) -> None:
         self._written = 0
         self._saved = 0
-        self._open = False
+        self.open = False
+        """Whether changes can be sent as they come."""
         self._unsent: list[bytes] = []
         self._frames_sent = 0
         self._in_flight: deque[tuple[int, int]] = deque()
@@ -33,27 +34,22 @@ class Outbox:
         """Number of changes not on the kernel's disk, as far as is known."""
         return self._written - self._saved
 
-    @property
-    def open(self) -> bool:
-        """Return whether changes can be sent as they come."""
-        return self._open
-
     def add(self, update: bytes) -> None:
         """A change was made here."""
         self._written += 1
-        if self._open:
+        if self.open:
             self._unsent.append(update)
 
     def start_connection(self) -> None:
         """A new connection: nothing has been sent on it."""
-        self._open = False
+        self.open = False
         self._unsent.clear()
         self._in_flight.clear()
         self._frames_sent = 0
 
     def everything_sent(self) -> None:
         """A frame with all that the kernel lacks is being sent; from here on changes follow it."""
-        self._open = True
+        self.open = True
         self._unsent.clear()
         self._sent()
 

@@ -185,7 +185,11 @@ class Replica(LocalReplica):
         if self._closed.is_set():
             return
         if self._connection is not None:
-            await self._save_last_edits()
+            # Until all is on the kernel's disk, or refused; not for long.
+            self.wake.set()
+            with suppress(TimeoutError, AntiphonError):
+                async with asyncio.timeout(LAST_SECONDS):
+                    await self.saved()
         self._closed.set()
         self.stop_following()
         try:
@@ -195,13 +199,6 @@ class Replica(LocalReplica):
             if self._connection is not None:  # it may be another one by now
                 await self._connection.socket.close()
             self.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
-
-    async def _save_last_edits(self) -> None:
-        """Wait until all is on the kernel's disk, or refused; not for long."""
-        self.wake.set()
-        with suppress(TimeoutError, AntiphonError):
-            async with asyncio.timeout(LAST_SECONDS):
-                await self.saved()
 
     async def _serve(self, socket: ClientConnection) -> tuple[bool, ServerRejection | None]:
         """Speak on one connection until it ends: whether it got live, and why it was refused."""
