@@ -167,13 +167,13 @@ class ServedKernel:
         await raw.join()
         return raw
 
-    async def slow_reader(self) -> RawClient:
+    async def slow_reader(self, path: str = "/sync/default") -> RawClient:
         """A plain connection with small system buffers, which reads only when told to."""
         sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
         sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 8192)
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.doors.port))
-        return await self.raw(sock=sock, max_queue=1, ping_interval=None)
+        return await self.raw(path, sock=sock, max_queue=1, ping_interval=None)
 
     def forget_raw(self) -> None:
         """Hold on to no plain connection that was opened so far."""

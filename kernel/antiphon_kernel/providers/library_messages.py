@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pydantic_ai.messages import (
@@ -75,7 +76,7 @@ def library_messages(
         marks: content blocks at which the service is to end what it keeps in its cache; None of
             one that has no marks, which is given texts in a row as one.
     """
-    mapping = _Mapping(prompt, config, provider, in_pieces=marks is not None)
+    mapping = _Mapping(prompt, config, provider, marks is not None)
     marked: dict[int, list[int]] = {}
     for mark in marks or ():
         marked.setdefault(mark.message, []).append(mark.block)
@@ -84,34 +85,26 @@ def library_messages(
     return mapping.close()
 
 
+@dataclass(eq=False, slots=True)
 class _Mapping:
     """Messages while they are put together."""
 
-    def __init__(
-        self,
-        prompt: ModelPrompt,
-        config: ModelConfig,
-        provider: str,
-        *,
-        in_pieces: bool,
-    ) -> None:
-        self._files = prompt.files
-        self._join = prompt.conversation.join
-        self._in_pieces = in_pieces
-        self._config = config
-        self._provider = provider
-        self._now = datetime.now(UTC)
-        self._names: dict[str, str] = {}
-        """Names of the tools that were called so far, by the id of the call."""
-        self._messages: list[ModelMessage] = []
-        self._heard: list[ModelRequestPart] = []
+    prompt: ModelPrompt
+    config: ModelConfig
+    provider: str
+    in_pieces: bool
+    _now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _names: dict[str, str] = field(default_factory=dict)
+    """Names of the tools that were called so far, by the id of the call."""
+    _messages: list[ModelMessage] = field(default_factory=list)
+    _heard: list[ModelRequestPart] = field(default_factory=list)
 
     def add(self, message: Message, marked: Sequence[int]) -> None:
         if isinstance(message, AssistantMessage):
             self._flush()
             if parts := self._said(message):
                 self._messages.append(
-                    ModelResponse(parts=parts, provider_name=self._provider, timestamp=self._now)
+                    ModelResponse(parts=parts, provider_name=self.provider, timestamp=self._now)
                 )
             # The mark of a message of the model's is put at its end, where it may be.
             if marked and parts and not isinstance(parts[-1], ThinkingPart):
@@ -126,7 +119,9 @@ class _Mapping:
                 for at, block in enumerate(message.content)
                 if (item := self._item(block)) is not None
             }
-            content = coalesce(list(heard.values()), self._join, in_pieces=self._in_pieces)
+            content = coalesce(
+                list(heard.values()), self.prompt.conversation.join, in_pieces=self.in_pieces
+            )
             for at in sorted(heard.keys() & marked, reverse=True):
                 content.insert(list(heard).index(at) + 1, CachePoint())
             if content:
@@ -164,7 +159,7 @@ class _Mapping:
             use.name,
             thaw(use.parameters),
             use.id,
-            provider_name=self._provider,
+            provider_name=self.provider,
             provider_details=dict(signed.details) if signed and signed.details else None,
         )
 
@@ -174,14 +169,14 @@ class _Mapping:
                 block.text[one.start : one.end],
                 id=one.id,
                 signature=one.signature,
-                provider_name=self._provider,
+                provider_name=self.provider,
                 provider_details=dict(one.details) if one.details else None,
             )
 
     def _signed(self, signature: str | None) -> Sequence[SignedPart]:
         """Return what the model signed; nothing of what another one did."""
         signed = ProviderSignature.parse(signature)
-        model = (self._config.kind, self._config.model)
+        model = (self.config.kind, self.config.model)
         return signed.parts if signed is not None and (signed.kind, signed.model) == model else ()
 
     def _result(self, message: ToolMessage) -> ToolReturnPart:
@@ -201,6 +196,6 @@ class _Mapping:
             return None if is_blank(block.text) else block.text
         if isinstance(block, UnknownBlock):
             return block.raw.canonical()
-        if (file := self._files.get(block.hash)) is None:
+        if (file := self.prompt.files.get(block.hash)) is None:
             return f"({block.media_type} that is no longer there)"
         return BinaryContent(file.data, media_type=file.media_type)

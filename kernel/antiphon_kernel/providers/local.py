@@ -11,7 +11,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -48,25 +48,20 @@ class LocalModelError(Exception):
     """The server of a local model could not be started."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class LocalProvider:
     """A local model; its server starts with the first request and ends with `close`.
 
     A server that has ended is started again by the next request.
     """
 
-    def __init__(
-        self, config: ModelConfig, open_chat: Callable[[ModelConfig], RemoteProvider]
-    ) -> None:
-        """
-        Args:
-            config: `model` is the path of the file.
-            open_chat: opens the provider of a server that speaks Chat Completions.
-        """
-        self._config = config
-        self._open_chat = open_chat
-        self._process: Process | None = None
-        self._chat: RemoteProvider | None = None
-        self._starting = asyncio.Lock()
+    config: ModelConfig
+    """The configuration, whose `model` is the path of the file."""
+    open_chat: Callable[[ModelConfig], RemoteProvider]
+    """Opens the provider of a server that speaks Chat Completions."""
+    _process: Process | None = None
+    _chat: RemoteProvider | None = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         """The events of one round; the first waits until the model is loaded."""
@@ -84,9 +79,7 @@ class LocalProvider:
 
     def payload(self, prompt: ModelPrompt) -> JsonObject:
         """Return the JSON body that would be sent for a prompt; starts nothing."""
-        return (self._chat or self._open_chat(self._chat_config("http://127.0.0.1"))).payload(
-            prompt
-        )
+        return (self._chat or self.open_chat(self._chat_config("http://127.0.0.1"))).payload(prompt)
 
     async def close(self) -> None:
         """End the server."""
@@ -100,20 +93,20 @@ class LocalProvider:
                     return self._chat
                 _log.warning(
                     "the server of %s ended with %d; starting it again",
-                    self._config.name,
+                    self.config.name,
                     self._process.returncode,
                 )
             await self._end()
             key = secrets.token_urlsafe(24)
             address = await self._start(key)
-            self._chat = self._open_chat(
+            self._chat = self.open_chat(
                 replace(self._chat_config(address), key=ApiKey(key, "made for this process"))
             )
             return self._chat
 
     async def _start(self, key: str) -> str:
-        path = _model_file(self._config)
-        window = self._config.window
+        path = _model_file(self.config)
+        window = self.config.window
         settings = LocalServerSettings(
             path=str(path),
             key=key,
@@ -151,9 +144,9 @@ class LocalProvider:
             await process.wait()
 
     def _chat_config(self, address: str) -> ModelConfig:
-        name = Path(self._config.model).stem
+        name = Path(self.config.model).stem
         return replace(
-            self._config, kind=ModelKind.OPENAI_CHAT, model=name, base_url=f"{address}/v1"
+            self.config, kind=ModelKind.OPENAI_CHAT, model=name, base_url=f"{address}/v1"
         )
 
 

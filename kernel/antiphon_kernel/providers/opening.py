@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
@@ -54,19 +54,19 @@ def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemotePro
     return RemoteModel(config, silence)
 
 
+@dataclass(eq=False, repr=False)
 class RemoteModel:
     """Provider whose library is imported when it is first asked, in a thread."""
 
-    def __init__(self, config: ModelConfig, silence: float) -> None:
-        self._config = config
-        self._silence = silence
-        self._opened: LibraryModel | None = None
-        self._opening = threading.Lock()
+    config: ModelConfig
+    silence: float
+    _opened: LibraryModel | None = None
+    _opening: threading.Lock = field(default_factory=threading.Lock)
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events of one round."""
-        if self._config.key is None and self._config.base_url is None:
-            kind = self._config.kind
+        if self.config.key is None and self.config.base_url is None:
+            kind = self.config.kind
             message = (
                 f"Models of kind {kind} need a key: set {_SERVICES[kind][1]}, or name it in config"
             )
@@ -83,7 +83,7 @@ class RemoteModel:
 
     def _explained(self, error: ProviderError) -> ProviderError:
         """Return an error with what a person can look at: the key's source, the address."""
-        config, message = self._config, error.message.rstrip()
+        config, message = self.config, error.message.rstrip()
         if error.kind is ErrorKind.UNAUTHORISED and config.key is None:
             message += f" No key was sent: name key_env or key_file of [models.{config.name}]."
         elif error.kind is ErrorKind.UNAUTHORISED and config.key is not None:
@@ -109,9 +109,9 @@ class RemoteModel:
         with self._opening:
             if self._opened is None:
                 try:
-                    self._opened = _model_class(self._config.kind)(self._config, self._silence)
+                    self._opened = _model_class(self.config.kind)(self.config, self.silence)
                 except ImportError as error:
-                    raise LibraryMissing(self._config.kind, error) from error
+                    raise LibraryMissing(self.config.kind, error) from error
             return self._opened
 
 

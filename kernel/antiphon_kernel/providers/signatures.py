@@ -20,11 +20,6 @@ class SignedPart:
     details: Mapping[str, Any] | None = None
     """Data of the provider that goes back unchanged."""
 
-    @property
-    def is_signed(self) -> bool:
-        """Whether there is anything that has to go back."""
-        return bool(self.id or self.signature or self.details)
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderSignature:
@@ -36,7 +31,7 @@ class ProviderSignature:
 
     def text(self) -> str | None:
         """Return the signature as text; None if nothing in it is signed."""
-        if not any(part.is_signed for part in self.parts):
+        if not any(one.id or one.signature or one.details for one in self.parts):
             return None
         parts = [
             {key: value for key, value in asdict(part).items() if value is not None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -70,16 +69,10 @@ class TokenUsage:
             found = json.loads(stored)
         except ValueError:
             return cls()
-        return cls(**_known(found)) if isinstance(found, dict) else cls()
-
-
-def _known(found: Mapping[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(TokenUsage)}
-    return {
-        name: value
-        for name, value in found.items()
-        if name in names and isinstance(value, int | float) and not isinstance(value, bool)
-    }
+        if not isinstance(found, dict):
+            return cls()
+        known: dict[str, Any] = {one.name: found.get(one.name) for one in fields(cls)}
+        return cls(**{name: one for name, one in known.items() if type(one) in (int, float)})
 
 
 def _cost(usage: Usage, price: ModelPrice) -> float:

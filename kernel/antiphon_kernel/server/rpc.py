@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -66,14 +67,14 @@ _REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
 """The same for somebody who is not let in; 401 if it is not here."""
 
 
+@dataclass(eq=False, slots=True)
 class RpcEndpoint:
     """The endpoints `/call` (a WebSocket), `/call/{tool}` (POST) and `/messages`."""
 
-    def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
-        self._kernel = kernel
-        self._access = access
-        self._limits = limits
-        self._conversations: set[_Conversation] = set()
+    kernel: Kernel
+    access: Authenticator
+    limits: ServerLimits
+    _conversations: set[_Conversation] = field(default_factory=set)
 
     async def stop(self) -> None:
         """Say goodbye on every connection, behind the answer that is being made."""
@@ -103,11 +104,11 @@ class RpcEndpoint:
         request = Request(scope, receive)
         response: Response
         try:
-            async with self._access.session(scope) as visit:
-                await self._access.before_call(visit)
+            async with self.access.session(scope) as visit:
+                await self.access.before_call(visit)
                 tool, params = read(request, await self._body(request))
-                result = await self._kernel.call(visit.actor, tool, params)
-                subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
+                result = await self.kernel.call(visit.actor, tool, params)
+                subscriptions = self.kernel.subscriptions.claim(visit.actor.session)
                 if subscriptions:
                     lines = _lines(result, subscriptions[0])
                     response = StreamingResponse(lines, media_type=LINES)
@@ -124,10 +125,10 @@ class RpcEndpoint:
         Between the answers come the events of what has been subscribed to.
         """
         try:
-            async with self._access.session(socket.scope) as visit:
+            async with self.access.session(socket.scope) as visit:
                 await socket.accept()
                 if visit.is_guest:
-                    await self._access.queue_up(visit)
+                    await self.access.queue_up(visit)
                 close = await self._serve_calls(socket, visit)
                 if close is not None:
                     await socket.close(*close)
@@ -143,7 +144,7 @@ class RpcEndpoint:
     ) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
         actor = visit.actor
-        conversation = _Conversation(socket, self._kernel.subscriptions, actor.session)
+        conversation = _Conversation(socket, self.kernel.subscriptions, actor.session)
         self._conversations.add(conversation)
         try:
             while True:
@@ -154,7 +155,7 @@ class RpcEndpoint:
                 if text is None:
                     return CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
                 if visit.is_guest:
-                    await self._access.before_call(visit)
+                    await self.access.before_call(visit)
                 async with conversation.answering:
                     if conversation.over:
                         continue
@@ -182,7 +183,7 @@ class RpcEndpoint:
                 params = {}
             if not isinstance(params, dict):
                 raise _not_a_call("`params`, an object", frame)
-            return {"id": number, "result": await self._kernel.call(actor, tool, params)}
+            return {"id": number, "result": await self.kernel.call(actor, tool, params)}
         except AntiphonError as error:
             return {"id": number, "error": error.as_json()}
 
@@ -191,11 +192,11 @@ class RpcEndpoint:
         try:
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > self._limits.request:
+                if len(body) > self.limits.request:
                     raise AntiphonError(
                         ErrorCode.TOO_LARGE,
-                        f"A call may have {self._limits.request} bytes: send less at a time.",
-                        limit=self._limits.request,
+                        f"A call may have {self.limits.request} bytes: send less at a time.",
+                        limit=self.limits.request,
                         limit_name="request",
                     )
         except ClientDisconnect as error:
@@ -276,14 +277,14 @@ class _Conversation:
                 raise ConnectionResetError("the client is gone") from error
 
 
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """A handler of requests as an application, which answers before its session ends."""
 
-    def __init__(self, handler: ASGIApp) -> None:
-        self._handler = handler
+    handler: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._handler(scope, receive, send)
+        await self.handler(scope, receive, send)
 
 
 def error_response(error: AntiphonError) -> Response:

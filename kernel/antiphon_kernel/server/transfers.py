@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -32,6 +33,7 @@ _MEDIA_TYPES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Transfers:
     """The endpoints `/export` (GET) and `/import` (POST).
 
@@ -39,9 +41,8 @@ class Transfers:
     same parameters in the query and the same rights.
     """
 
-    def __init__(self, kernel: Kernel, access: Authenticator) -> None:
-        self._kernel = kernel
-        self._access = access
+    kernel: Kernel
+    access: Authenticator
 
     async def export(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a context as text.
@@ -50,8 +51,8 @@ class Transfers:
         """
         started = False
         try:
-            async with self._access.session(scope) as visit:
-                await self._access.before_call(visit)
+            async with self.access.session(scope) as visit:
+                await self.access.before_call(visit)
                 call = self._call(visit.actor, "context.export")
                 params = call.tool.parse(_query(Request(scope)))
                 assert isinstance(params, ContextExportParams)
@@ -69,10 +70,10 @@ class Transfers:
         request = Request(scope, receive)
         response: Response
         try:
-            async with self._access.session(scope) as visit:
+            async with self.access.session(scope) as visit:
                 stream = request.stream()
                 try:
-                    await self._access.before_call(visit)
+                    await self.access.before_call(visit)
                     call = self._call(visit.actor, "context.import")
                     params = call.tool.parse({"text": "", **_query(request)})
                     assert isinstance(params, ContextImportParams)
@@ -89,10 +90,10 @@ class Transfers:
         """Read what a client is still sending: before that it reads no answer."""
         with suppress(ClientDisconnect, AntiphonError):
             async for _ in stream:
-                self._kernel.sessions.check(actor)
+                self.kernel.sessions.check(actor)
 
     def _call(self, actor: Actor, tool: str) -> Call:
-        call = Call(self._kernel, actor, self._kernel.registry[tool])
+        call = Call(self.kernel, actor, self.kernel.registry[tool])
         call.check()
         return call
 

@@ -201,30 +201,28 @@ class PreparedCall:
     """Arguments; blocks and contexts in them mean the same for everybody."""
     needs: Permission
     """Right that the asker has to have."""
-    is_read_only: bool
     tool: Tool | None = None
     """Tool of the registry; None of the shell."""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Return whether it changes nothing."""
+        return self.needs is Permission.READ
 
+
+@dataclass(eq=False)
 class ModelTools:
     """The tools that one model may call in one context."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        context: Context,
-        prompt: str | None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        """
-        Args:
-            prompt: the block that the model answers, and new ones of its own too.
-            names: of the tools that it may call; all if None.
-        """
-        self._kernel = kernel
-        self._context = context
-        self._prompt = prompt
-        known = kernel.registry.names
+    kernel: Kernel
+    context: Context
+    prompt: str | None
+    """The block that the model answers, and new ones of its own too."""
+    names: Sequence[str] | None = None
+    """Names of the tools that it may call; all if None."""
+
+    def __post_init__(self) -> None:
+        names, known = self.names, self.kernel.registry.names
         self._offers = {
             one.name: one
             for one in _OFFERS
@@ -235,7 +233,7 @@ class ModelTools:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Return the tools as the model is told of them, always in the same order."""
-        tools = [(one, self._kernel.registry[one.tool]) for one in self._offers.values()]
+        tools = [(one, self.kernel.registry[one.tool]) for one in self._offers.values()]
         offered = [_definition(one, tool.params) for one, tool in tools]
         return (*offered, _SHELL_DEFINITION) if self._has_shell else tuple(offered)
 
@@ -261,7 +259,7 @@ class ModelTools:
             )
         if offer is None:
             return _prepare_shell(arguments)
-        tool = self._kernel.registry[offer.tool]
+        tool = self.kernel.registry[offer.tool]
         return self._prepare(offer, tool, arguments)
 
     def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
@@ -270,11 +268,11 @@ class ModelTools:
         arguments = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
         for key in _REFERENCES:
             if isinstance(arguments.get(key), str) and is_path(arguments[key]):
-                arguments[key] = f"{self._context.id}/{arguments[key]}"
+                arguments[key] = f"{self.context.id}/{arguments[key]}"
         if offer.tool == "block.create":
-            arguments.setdefault("parent_id", self._prompt)
+            arguments.setdefault("parent_id", self.prompt)
         elif "context" in tool.params.model_fields:
-            arguments.setdefault("context", self._context.id)
+            arguments.setdefault("context", self.context.id)
         if offer.tool == "block.edit" and isinstance(arguments.get("operations"), list):
             arguments["operations"] = [
                 {"op": "replace", **one} if isinstance(one, Mapping) else one
@@ -285,8 +283,7 @@ class ModelTools:
         except AntiphonError as error:
             error.message = error.message.replace(tool.name, offer.name)
             raise
-        is_read_only = tool.needs is Permission.READ
-        return PreparedCall(offer.name, arguments, tool.needs, is_read_only, tool)
+        return PreparedCall(offer.name, arguments, tool.needs, tool)
 
     async def run(self, actor: Actor, call: PreparedCall) -> str:
         """Run a call of a tool of the registry as the model; return its result as text.
@@ -295,19 +292,19 @@ class ModelTools:
             AntiphonError: what the tool can fail with.
         """
         assert call.tool is not None
-        result = await self._kernel.call(actor, call.tool.name, call.arguments)
+        result = await self.kernel.call(actor, call.tool.name, call.arguments)
         if call.tool.name == "block.read":
             return await self._numbered_text(result)
         return json.dumps(result, ensure_ascii=False, indent=1)
 
     async def _numbered_text(self, read: Mapping[str, Any]) -> str:
         """Return lines of a block behind its path and version."""
-        context, block = await self._kernel.find_block(read["block_id"])
+        context, block = await self.kernel.find_block(read["block_id"])
         await layout_of(context).load()
         items = layout_of(context).arranged().items
         paths = (one.path for one in items if one.path is not None and one.block.id == block)
         path = next(paths, None)
-        prefix = "" if context is self._context else f"{context.label}/"
+        prefix = "" if context is self.context else f"{context.label}/"
         head = [
             f"path: {prefix}{path}" if path is not None else f"block_id: {block}",
             f"version: {read['version']}",
@@ -337,7 +334,7 @@ def _prepare_shell(arguments: Mapping[str, Any]) -> PreparedCall:
     command = arguments.get("command")
     if not isinstance(command, str) or not command.strip():
         raise invalid_params(f"{SHELL!r} takes `command`, a string that is not empty.")
-    return PreparedCall(SHELL, {"command": command}, Permission.OWN, is_read_only=False)
+    return PreparedCall(SHELL, {"command": command}, Permission.OWN)
 
 
 _SHELL_DEFINITION: Final = ToolDefinition(

@@ -78,25 +78,6 @@ class Models:
             self._looked.set()
         self.add(self.config.models)
 
-    @classmethod
-    def from_recordings(
-        cls, paths: Iterable[Path], speed: float = 1.0, *, auto_play: bool = True
-    ) -> Models:
-        """Scripted models: one for each model name among the recordings, in their order.
-
-        Raises:
-            AntiphonError: invalid_params naming file and line of a bad recording.
-        """
-        by_model: dict[str, list[Recording]] = {}
-        for path in paths:
-            loaded = load_recording(path)
-            by_model.setdefault(loaded.model, []).append(loaded)
-        providers = {
-            model: ScriptedProvider(recordings, speed=speed)
-            for model, recordings in by_model.items()
-        }
-        return cls(providers, auto_play=auto_play and bool(providers))
-
     def add(self, configs: Iterable[ModelConfig]) -> None:
         """Add models whose names are free, after those that are there."""
         for config in configs:
@@ -186,15 +167,9 @@ class Models:
         own = self.config.model_permissions.get(name)
         return shared if own is None else _policy(own).over(shared)
 
-    def mentioned(self, text: str, default: str | None = None) -> list[str]:
-        """The models that answer `text`: those it names at its start, else the default one.
-
-        Args:
-            default: the default one, if there is a model of this name.
-        """
-        named = [name for name in mentions(text) if name in self._configs]
-        chosen = default if default in self._configs else self.default
-        return named or [one for one in (chosen,) if one is not None]
+    def mentioned(self, text: str) -> list[str]:
+        """The models that a text names at its start."""
+        return [name for name in mentions(text) if name in self._configs]
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""
@@ -229,10 +204,19 @@ def open_model(config: ModelConfig) -> Provider:
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:
     """The models of a kernel process: those that play `recordings`, else the demo's if asked.
 
+    There is one for each model name among the recordings, in their order.
+
     Raises:
         AntiphonError: invalid_params naming file and line of a bad recording.
     """
-    return Models.from_recordings(recordings or (demo_recordings() if demo else ()), speed)
+    by_model: dict[str, list[Recording]] = {}
+    for path in recordings or (demo_recordings() if demo else ()):
+        loaded = load_recording(path)
+        by_model.setdefault(loaded.model, []).append(loaded)
+    providers = {
+        model: ScriptedProvider(several, speed=speed) for model, several in by_model.items()
+    }
+    return Models(providers, auto_play=bool(providers))
 
 
 def demo_recordings() -> list[Path]:

@@ -37,9 +37,7 @@ class RequestWindow(Params):
     """Whether an answer does not count against the window of the input."""
 
     def values(self) -> ModelWindow:
-        said = {"input": self.input, "output": self.output, "total": self.total}
-        known = {name: value for name, value in said.items() if value is not None}
-        return ModelWindow(**known, separate=self.separate)
+        return ModelWindow(**self.model_dump(exclude_none=True))
 
 
 class ContextRequestParams(ReadingParams):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from antiphon_kernel.contexts import WriterPresence
@@ -67,7 +67,10 @@ class RoundBlocks:
         self.has_shown = True
         await self.end_block()
         taken = self.taken()
-        unique = _unique(one_line(call_id) or "call", taken)
+        unique = first = one_line(call_id) or "call"
+        number = 2
+        while unique in taken:
+            unique, number = f"{first}-{number}", number + 1
         taken.add(unique)
         name = one_line(name) or "tool"
         block = await begin_call(self.writer, self.prompt, unique, name, content, self.number)
@@ -136,10 +139,3 @@ def _shown(event: ToolCallEvent) -> str:
 def one_line(text: str) -> str:
     """Return a name or a word of a provider's as a header field can hold it."""
     return truncate(sanitize(" ".join(text.split())))
-
-
-def _unique(call_id: str, taken: Collection[str]) -> str:
-    found, number = call_id, 2
-    while found in taken:
-        found, number = f"{call_id}-{number}", number + 1
-    return found

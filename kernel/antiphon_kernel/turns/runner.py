@@ -17,7 +17,7 @@ from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import ErrorKind, ModelConfig, PermissionPolicy, ToolDefinition
+from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
@@ -111,7 +111,9 @@ class TurnRunner:
         self._latest: dict[tuple[ContextId, str], Job] = {}
         self._names: dict[str, str] = {}
         """Name of the model by its principal's id."""
-        self.permissions = PermissionDesk(kernel, self._policy_of)
+        self.permissions = PermissionDesk(
+            kernel, lambda principal: models.permissions(self._names[principal])
+        )
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
         kernel.opened.listen(self._opened)
@@ -180,16 +182,15 @@ class TurnRunner:
     ) -> None:
         """Play a turn, or let it go on; whatever it fails with, everybody sees it."""
         model, prompt = work.model or "", work.prompt or ""
-        fail: Callable[[str, str | None], Awaitable[None]]
-        fail = partial(report_failure, writer, prompt)
         try:
             answering = await self.model(model)
             reader = partial(
                 self.reader, writer.context, answering, writer.actor.principal.id, prompt
             )
             desk, settings = self.permissions, self._settings_for(writer.context, prompt)
-            turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings, reader)
-            work.turn, fail = turn, turn.fail
+            work.turn = turn = Turn(
+                answering, writer, presence, prompt, text, asker, desk, settings, reader
+            )
             if undecided:
                 await turn.resume(*resumed_calls(writer, undecided))
             else:
@@ -205,7 +206,9 @@ class TurnRunner:
         principal = writer.actor.principal
         role = self._kernel.members.role_of(principal)
         if role.may(Permission.WRITE):
-            await fail(said, kind)
+            if work.turn is not None:
+                await work.turn.close_calls()
+            await report_failure(writer, prompt, said, kind)
         else:  # it has been made a viewer meanwhile
             await self._refuse(writer.context, prompt, principal, role)
 
@@ -270,7 +273,8 @@ class TurnRunner:
         return chosen if chosen is not None and chosen in self.models else self.models.default
 
     def _addressed(self, context: Context, text: str) -> list[str]:
-        return self.models.mentioned(text, self.default_model(context))
+        default = self.default_model(context)
+        return self.models.mentioned(text) or ([default] if default is not None else [])
 
     def works(self, context: Context) -> list[Job]:
         """Return what runs and waits in a context, in the order in which it was asked for."""
@@ -483,9 +487,6 @@ class TurnRunner:
                 self._names[principal.id] = model
                 return principal
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
-
-    def _policy_of(self, principal: str) -> PermissionPolicy:
-        return self.models.permissions(self._names[principal])
 
     def _submitted(self, submission: Submission) -> None:
         sent = submission

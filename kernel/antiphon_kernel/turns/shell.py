@@ -14,11 +14,11 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-
-from antiphon_kernel.turns.watchdog import WATCHDOG
+from typing import Final
 
 BATCH_SECONDS = 0.010
 """Output that comes within this time is handed on in one piece."""
@@ -47,6 +47,80 @@ _WANTS_TERMINAL = re.compile(
 )
 _LOOKED_AT = 4_000
 """Code points at either end of an output in which a complaint is looked for."""
+
+
+_SCRIPT: Final = """
+trap '' HUP INT TERM
+while read -r sign group; do
+    case $sign in
+        +) groups="$groups $group" ;;
+        -)
+            others=
+            for one in $groups; do
+                [ "$one" = "$group" ] || others="$others $one"
+            done
+            groups=$others
+            ;;
+    esac
+done
+for one in $groups; do
+    kill -s KILL -- "-$one"
+done
+"""
+
+
+class Watchdog:
+    """A small process that outlives this one and ends its commands if it could not do so itself.
+
+    It is told which process groups run, and starts with the first. When this process is gone,
+    however it went, the pipe between the two is closed, and whatever is still named is killed.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._groups: set[int] = set()
+
+    def watch(self, group: int) -> None:
+        """This group dies with us.
+
+        Raises:
+            OSError: if no watchdog can be started.
+        """
+        self._groups.add(group)
+        self._notify(f"+ {group}")
+
+    def forget(self, group: int) -> None:
+        """This group has ended; its number may be another's soon."""
+        self._groups.discard(group)
+        with suppress(OSError):
+            self._notify(f"- {group}")
+
+    def _notify(self, line: str) -> None:
+        process = self._process
+        if process is not None and process.poll() is None:
+            with suppress(BrokenPipeError):
+                self._write(process, line)
+                return
+        if not self._groups:
+            return
+        self._process = process = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for group in self._groups:
+            self._write(process, f"+ {group}")
+
+    def _write(self, process: subprocess.Popen[bytes], line: str) -> None:
+        assert process.stdin is not None
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+
+
+WATCHDOG: Final = Watchdog()
+"""The one of this process."""
 
 
 def wants_terminal(output: str) -> bool:
@@ -115,17 +189,12 @@ async def run_shell(
     return 128 - code if code < 0 else code
 
 
-def shell_path() -> str:
-    """The shell that runs commands: bash if it is there."""
-    return shutil.which("bash") or "/bin/sh"
-
-
 async def _start(command: str, folder: Path, held: int, output: int) -> asyncio.subprocess.Process:
     """The shell, which waits for a line from `held` before it carries the command out."""
     environment = os.environ | {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", _BEGIN, shell_path(), command),
+            *("/bin/sh", "-c", _BEGIN, shutil.which("bash") or "/bin/sh", command),
             stdin=held,
             stdout=output,
             stderr=output,

@@ -59,7 +59,8 @@ class ToolCalls:
     async def answer_all(self, calls: Sequence[RoundCall]) -> None:
         """Run each call and write its result: side by side if they all only read, else in order."""
         prepared = [(call, self._prepare(call)) for call in calls]
-        if len(calls) > 1 and all(_only_reads(one) for _, one in prepared):
+        reads = [one for _, one in prepared if not isinstance(one, str) and one.is_read_only]
+        if len(calls) > 1 and len(reads) == len(calls):
             async with asyncio.TaskGroup() as group:
                 for call, one in prepared:
                     group.create_task(self._answer(call, one))
@@ -143,10 +144,6 @@ class ToolCalls:
             await self.writer.append(blocks.result, kept.add(text) + kept.take_rest())
             await self.writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
             await blocks.end(Status.DONE)
-
-
-def _only_reads(prepared: PreparedCall | str) -> bool:
-    return not isinstance(prepared, str) and prepared.is_read_only
 
 
 def _dismissal(error: AskerDismissed, call: PreparedCall) -> str:

@@ -249,14 +249,9 @@ class Turn:
         rounds = self._limits.max_rounds
         raise TurnFailed(f"The turn was stopped after {rounds} rounds of tool calls.", "limit")
 
-    async def fail(self, message: str, kind: str | None = None) -> None:
-        """End what is open and say why, where everybody sees it.
-
-        Args:
-            kind: of the error, if the turn may be tried again from here.
-        """
+    async def close_calls(self) -> None:
+        """Answer the calls that have no result yet, because the turn has failed."""
         await self._calls.close(self._open_calls)
-        await report_failure(self.writer, self.prompt, message, kind)
 
     async def _round(self, number: int) -> list[RoundCall]:
         """Play one round; return the calls that have to be answered."""
@@ -270,7 +265,8 @@ class Turn:
             error = answer.error
             if error is None:
                 await notice.end()
-                self._has_looked()
+                if self._read_last is not None:  # the model has read what it was given
+                    self.model.looked[self.writer.context.id] = self._read_last.version
                 return answer.blocks.calls
             if answer.blocks.has_shown:
                 raise TurnFailed(error.message, error.kind)
@@ -405,12 +401,6 @@ class Turn:
             self.writer.describe(answer.blocks.last, metadata={USAGE: used.as_json()})
         writer, asker = self.writer, self.asker.session.principal.id
         await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
-
-    def _has_looked(self) -> None:
-        """Note that the model has read what it was given."""
-        read = self._read_last
-        if read is not None:
-            self.model.looked[self.writer.context.id] = read.version
 
     def _call_ids(self) -> set[str]:
         """Return the ids of all calls of the context; read when the first call comes."""

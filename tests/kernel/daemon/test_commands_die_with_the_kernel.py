@@ -19,8 +19,7 @@ from tests.waiting import wait_until
 KILLED_IN_BETWEEN = """
 import asyncio, os, signal, time
 from pathlib import Path
-from antiphon_kernel.turns.shell import run_shell
-from antiphon_kernel.turns.watchdog import WATCHDOG
+from antiphon_kernel.turns.shell import WATCHDOG, run_shell
 
 def die(group: int) -> None:
     Path("group").write_text(str(group))

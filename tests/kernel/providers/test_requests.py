@@ -37,17 +37,13 @@ from antiphon_kernel.providers import (
 )
 from antiphon_kernel.providers.http_clients import ServiceClient, building_request
 from antiphon_kernel.types.frozen_json import JsonObject
+from tests.kernel.tools.files import PDF, PNG
 from tests.wire.answering import Called, Said, Thought, answer
 from tests.wire.asking import ask, joined, prompt_of
 from tests.wire.server import FORMATS, WireAnswer, WireRequest, WireServer, recorded
 
 Open = Callable[..., RemoteProvider]
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
-
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
-PDF = b"%PDF-1.4\n%%EOF\n"
 
 
 def heard(*texts: str) -> UserMessage:

@@ -14,8 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
-from antiphon_kernel.server.sync.pacing import BatchPause
+from antiphon_kernel.server.rate_limits import BatchPause, RateLimiter, TokenBucket
 from antiphon_kernel.server.sync.send_queue import SendQueue, StateRequest
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness

@@ -20,9 +20,9 @@ from tests.kernel.served import RawClient, ServedKernel
 from tests.waiting import PATIENCE, until
 
 
-async def open_calls(served: ServedKernel, query: str = "", **options: Any) -> ClientConnection:
+async def open_calls(served: ServedKernel, query: str = "") -> ClientConnection:
     base = served.doors.http.replace("http", "ws", 1)
-    return await connect(f"{base}/call?token={served.doors.token}{query}", **options)
+    return await connect(f"{base}/call?token={served.doors.token}{query}")
 
 
 async def ask(socket: ClientConnection, message: str | dict[str, Any]) -> dict[str, Any]:
@@ -441,14 +441,13 @@ async def test_events_come_behind_their_answer_and_all_before_the_end(served: Se
 
 async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: ServedKernel) -> None:
     block = await served.block("x")
-    # Its own library takes a kernel for dead whose pings it does not read for long.
-    socket = await open_calls(served, max_queue=1, compression=None, ping_interval=None)
+    socket = (await served.slow_reader("/call")).socket
     await send(socket, 1, "block.subscribe")
     subscription = (await receive(socket))["result"]["subscription"]
     subscriber = caller(served)
     assert has_subscription(served, subscriber, subscription)
     length = 1
-    for number in range(150):
+    for number in range(60):
         insert = f"{number:04}" * 50_000
         params = {"block_id": block, "offset": 0, "delete_count": length, "insert": insert}
         await served.kernel.call(served.me, "block.splice", params)
@@ -456,7 +455,7 @@ async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: Ser
     kinds = []
     while "resync" not in kinds:
         kinds.append((await receive(socket))["event"]["kind"])
-    assert len(kinds) < 150
+    assert len(kinds) < 60
     socket.transport.abort()
     await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
 

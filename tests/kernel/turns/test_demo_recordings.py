@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.providers.recording import RecordedStep, load_recording
-from antiphon_kernel.turns.models import Models, demo_recordings
+from antiphon_kernel.turns.models import demo_recordings, load_models
 from antiphon_kernel.turns.shell import run_shell
 from tests.kernel.turns.stage import OpenStage
 
@@ -87,7 +87,9 @@ async def test_commands_work_in_any_folder(tmp_path: Path, folder: str) -> None:
 
 
 async def test_whole_demo_plays_into_finished_blocks(open_stage: OpenStage) -> None:
-    stage = await open_stage(Models.from_recordings(PATHS, math.inf, auto_play=False))
+    models = load_models(PATHS, speed=math.inf)
+    models.autostart = False
+    stage = await open_stage(models)
     await stage.submit("What is this?")
     await stage.play("And now?")
     assert not stage.unfinished()

@@ -1,4 +1,4 @@
-"""Models of a kernel: opened when they are asked, closed at its end, listed for whoever asks."""
+"""Models of a kernel: opened when asked, closed at its end, listed, and what their policies say."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from antiphon_kernel.providers import (
     ModelConfig,
     ModelKind,
     ModelPrice,
+    PermissionPolicy,
     ProviderError,
     RoundRequest,
     TextDelta,
@@ -176,3 +177,35 @@ async def test_check_of_an_unknown_model_or_by_somebody_else_is_refused(
     with pytest.raises(AntiphonError) as refused:
         await stage.kernel.call(actor, "model.check", params)
     assert refused.value.code is code
+
+
+def test_permit_is_that_of_the_tool_then_of_every_tool_then_none() -> None:
+    policy = PermissionPolicy.parse({"shell": "deny", "*": "ask"})
+    assert policy.permit("shell") is ToolPermit.DENY
+    assert policy.permit("block_read") is ToolPermit.ASK
+    assert PermissionPolicy().permit("shell") is None
+    assert ALLOW_EVERYTHING.permit("shell") is ToolPermit.ALLOW
+
+
+def test_policy_over_another_keeps_what_it_does_not_say() -> None:
+    base = PermissionPolicy.parse({"shell": "deny", "block_edit": "ask"}, ["git log *"])
+    policy = PermissionPolicy.parse({"shell": "ask"}, ["git status"]).over(base)
+    assert policy.permit("shell") is ToolPermit.ASK
+    assert policy.permit("block_edit") is ToolPermit.ASK
+    assert policy.allows_command("git log -n 1")
+    assert policy.allows_command("git status")
+    assert not policy.allows_command("git push")
+
+
+@pytest.mark.parametrize(
+    ("permits", "patterns", "message"),
+    [
+        ({"shell": "maybe"}, (), "shell is allow or ask or deny, not 'maybe'"),
+        ({}, ("git log; rm",), "shell_allow has 'git log; rm': a pattern is one command"),
+    ],
+)
+def test_policy_with_an_unknown_permit_or_a_bad_pattern_names_it(
+    permits: dict[str, str], patterns: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        PermissionPolicy.parse(permits, patterns)

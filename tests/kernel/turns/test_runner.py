@@ -32,14 +32,14 @@ BO = recording("bo", [TextDelta("I am bo.\n")])
 @pytest.mark.parametrize(
     ("message", "models"),
     [
-        ("hello", ["aria"]),
+        ("hello", []),
         ("@bo hello", ["bo"]),
         ("@bo @aria hello", ["bo", "aria"]),
         (" @bo, @aria: hello @cy", ["bo", "aria"]),
         ("@bo\n@bo hello", ["bo"]),
         ("@guest @bo hello", ["bo"]),
-        ("@bob hello", ["aria"]),
-        ("hello @bo", ["aria"]),
+        ("@bob hello", []),
+        ("hello @bo", []),
         ("@bo", ["bo"]),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
@@ -29,6 +28,7 @@ from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.block_metadata import ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, Role
+from tests.kernel.tools.files import PNG, sent
 from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote
 
 TOO_LONG = ProviderError("prompt is too long: 9 > 8", ErrorKind.CONTEXT_TOO_LONG)
@@ -184,11 +184,6 @@ async def test_estimate_is_corrected_by_what_the_provider_reports(
     assert model.calibration.factor == pytest.approx(reported, rel=0.15)
 
 
-PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
-
-
 def announcement(prompt: ModelPrompt) -> str:
     last = prompt.conversation.messages[-1].content[-1]
     assert isinstance(last, TextBlock)
@@ -243,14 +238,13 @@ async def test_attached_image_is_given_with_its_bytes(open_stage: OpenStage) -> 
     provider = Replying(DONE)
     stage = await open_stage(remote(provider))
     block = await stage.draft("Look.")
-    file = {"name": "dot.png", "data": base64.b64encode(PIXEL).decode()}
-    await stage.call("block.attach", block_id=block, files=[file])
+    await stage.call("block.attach", block_id=block, files=[sent("dot.png", PNG)])
     await stage.call("block.status", block_id=block, status="done")
     await stage.runner.wait_idle()
     (prompt,) = provider.prompts
     blocks = [one for message in prompt.conversation.messages for one in message.content]
     (image,) = [one for one in blocks if isinstance(one, ImageBlock)]
-    assert prompt.files[image.hash].data == PIXEL
+    assert prompt.files[image.hash].data == PNG
     assert prompt.files[image.hash].media_type == "image/png"
 
 

@@ -10,8 +10,8 @@ from logging import Logger
 
 from antiphon_kernel.contexts import Broadcast, Context
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.rate_limits import BatchPause
 from antiphon_kernel.server.sync.connection import SyncConnection
-from antiphon_kernel.server.sync.pacing import BatchPause
 from antiphon_kernel.server.sync.send_queue import UpdateFrame
 from antiphon_kernel.server.sync.writer import presence_frame
 from antiphon_kernel.types.errors import AntiphonError
