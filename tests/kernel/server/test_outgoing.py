@@ -29,20 +29,6 @@ from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_v
 from tests.waiting import PATIENCE
 
 
-def test_frames_are_taken_in_order() -> None:
-    outgoing = SendQueue(1000, lambda _: False)
-    update = UpdateFrame(b"\x00\x00")
-    outgoing.frame(b"a")
-    outgoing.update(update)
-    outgoing.state(b"\x00")
-    outgoing.frame(b"b")
-    taken = [outgoing.take() for _ in range(5)]
-    assert taken[:2] == [b"a", update.frame]
-    assert isinstance(taken[2], StateRequest)
-    assert taken[3:] == [b"b", None]
-    assert outgoing.size == 0
-
-
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 100_000])
 def test_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
     payload = bytes(size)

@@ -229,14 +229,6 @@ async def test_calls_over_http_leave_no_row_and_no_memory(served: ServedKernel) 
     assert grown < 500 * 50, "less than what an entry of a table takes"
 
 
-async def test_connections_of_a_guest_are_recorded_when_they_join(served: ServedKernel) -> None:
-    token = (await invite(served, "viewer", name="vera"))["token"]
-    for _ in range(5):
-        async with calls_of(served, token) as calls:
-            await calls.call("session.whoami", {})
-    assert (await recorded(served)).count("tcp") == 1
-
-
 async def test_session_of_a_call_is_recorded_with_what_it_commits(served: ServedKernel) -> None:
     block = {"role": "user", "kind": "text"}
     token = (await invite(served, name="ed"))["token"]

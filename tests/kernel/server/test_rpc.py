@@ -129,13 +129,6 @@ async def test_session_is_one_connection(served: ServedKernel) -> None:
     assert document.text(block) == "half a sen"
 
 
-async def test_call_can_be_posted(served: ServedKernel) -> None:
-    status, created = await post(served, "block.create", json.dumps(NEW).encode())
-    assert status == 200
-    assert created["block_id"] in (await served.context()).document
-    assert (await post(served, "context.list", b""))[0] == 200
-
-
 @pytest.mark.parametrize(
     ("tool", "body", "status", "code"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,6 @@ from antiphon_kernel.providers import (
     TurnEvent,
 )
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.config.test_local_servers import listed, server
 from tests.kernel.turns.stage import OpenStage
 from tests.waiting import PATIENCE
@@ -160,23 +158,6 @@ async def test_check_asks_for_little_and_says_who_does_not_answer(open_stage: Op
     assert stage.headers() == []
     await stage.call("model.check", model="claude")
     assert (len(good.asked), len(bad.asked)) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("caller", "params", "code"),
-    [
-        (None, {"model": "gone"}, ErrorCode.INVALID_PARAMS),
-        ("bo", {}, ErrorCode.PERMISSION_DENIED),
-    ],
-)
-async def test_check_of_an_unknown_model_or_by_somebody_else_is_refused(
-    open_stage: OpenStage, caller: str | None, params: dict[str, Any], code: ErrorCode
-) -> None:
-    stage = await open_stage(models(KernelConfig(models=(CLAUDE,))))
-    actor = stage.owner if caller is None else await stage.actor(caller)
-    with pytest.raises(AntiphonError) as refused:
-        await stage.kernel.call(actor, "model.check", params)
-    assert refused.value.code is code
 
 
 def test_permit_is_that_of_the_tool_then_of_every_tool_then_none() -> None:

@@ -197,14 +197,6 @@ async def test_refusal_tells_the_model_who_and_why(asking: Asking) -> None:
     assert await call.refusal() == "amy said no: Use the other file."
 
 
-async def test_reason_with_another_decision_than_no_is_refused(asking: Asking) -> None:
-    call = await asking.call(asking.stage.owner, **COMMAND)
-    await refused(
-        ErrorCode.INVALID_PARAMS, asking.decide(asking.stage.owner, call, "once", reason="x")
-    )
-    assert not call.task.done()
-
-
 async def test_model_approves_by_no_tool(asking: Asking) -> None:
     call = await asking.call(asking.stage.owner, **COMMAND)
     model, kernel = await asking.model(), asking.stage.kernel
@@ -302,15 +294,6 @@ async def test_withdrawn_call_cannot_be_decided(
     assert not (await asking.listed())["undecided"]
     if withdraw is not interrupt:
         assert "changed or hidden" in (await call.refusal() or "")
-
-
-async def test_call_that_nobody_was_asked_about_cannot_be_decided(asking: Asking) -> None:
-    block = await asking.stage.draft("a draft")
-    params = {"block_id": block, "decision": "once"}
-    error = await refused(
-        ErrorCode.INVALID_TRANSITION, asking.stage.call("permission.decide", **params)
-    )
-    assert "nobody was asked about it" in error.message
 
 
 @pytest.mark.parametrize(
