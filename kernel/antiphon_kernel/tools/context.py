@@ -15,7 +15,7 @@ from antiphon_kernel.contexts.lineage import (
     Fork,
     read_now,
     read_version,
-    split_surrogates,
+    split_calls,
     start_fork,
 )
 from antiphon_kernel.contexts.opening import ContextPage, InitialContent, has_page, read_page
@@ -303,7 +303,7 @@ async def _chosen(
             field="blocks",
         )
     chosen = everything[start:end]
-    if torn := split_surrogates(document, chosen):
+    if torn := split_calls(document, chosen):
         first, last = _whole(document, everything, start, end)
         call_block, result = torn[0]
         raise invalid_params(
@@ -320,7 +320,7 @@ async def _chosen(
 
 def _whole(document: Document, everything: Sequence[str], start: int, end: int) -> tuple[str, str]:
     """The ends of the smallest range around this one that parts no call from its result."""
-    while torn := split_surrogates(document, everything[start:end]):
+    while torn := split_calls(document, everything[start:end]):
         places = [document.order.index(block) for pair in torn for block in pair]
         start, end = min(start, *places), max(end, max(places) + 1)
     return everything[start], everything[end - 1]

@@ -7,6 +7,6 @@ from antiphon_kernel.contexts.lineage.forking import (
     copied_names,
     read_now,
     read_version,
-    split_surrogates,
+    split_calls,
     start_fork,
 )

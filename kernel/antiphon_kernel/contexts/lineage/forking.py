@@ -261,7 +261,7 @@ def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) 
     return None
 
 
-def split_surrogates(document: Document, blocks: Sequence[str]) -> list[tuple[str, str]]:
+def split_calls(document: Document, blocks: Sequence[str]) -> list[tuple[str, str]]:
     """Calls and their results of which only one is among the blocks."""
     inside = set(blocks)
     calls: dict[str, str] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,19 +34,11 @@ _CODE_POINTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangedBlocks:
-    """A block whose text is not indexed as it is in its document."""
-
-    row: int
-    block: str
-    context: Context
-
-
-@dataclass(frozen=True, slots=True)
 class SearchChanges:
     """Changes that are not in the index yet."""
 
-    blocks: Sequence[_ChangedBlocks]
+    blocks: Mapping[int, tuple[Context, str]]
+    """Context and id of each block whose text is not indexed as it is there, by its row."""
     unreadable: Sequence[str]
     """Labels of the contexts that have changed but cannot be opened."""
 
@@ -68,7 +60,7 @@ class SearchIndex:
 
     async def changes(self) -> SearchChanges:
         """Return the changes since indexing, and start indexing them in the background."""
-        blocks: list[_ChangedBlocks] = []
+        blocks: dict[int, tuple[Context, str]] = {}
         unreadable: list[str] = []
         opened: list[ContextRow] = []
         behind = await self.table.stale_contexts()
@@ -82,10 +74,10 @@ class SearchIndex:
                 unreadable.append(row.label)
                 continue
             opened.append(row)
-            blocks += [
-                _ChangedBlocks(row_number(row.number, number), block, context)
+            blocks |= {
+                row_number(row.number, number): (context, block)
                 for number, block in await self.table.changed(row.number)
-            ]
+            }
         if opened and self._indexing is None:
             self._indexing = asyncio.create_task(self._index_all(opened), name="search index")
             self._indexing.add_done_callback(self._indexed)
@@ -106,7 +98,7 @@ class SearchIndex:
         self, wanted: SearchFilter, after: int, changes: SearchChanges
     ) -> AsyncIterator[list[tuple[Candidate, str]]]:
         """The blocks behind row `after` that have what is wanted, in order of creation."""
-        changed = {one.row: one for one in changes.blocks if one.row > after}
+        changed = {row: one for row, one in changes.blocks.items() if row > after}
         while True:
             found = await self.table.candidates(wanted, after, _BLOCKS)
             last = found[-1].row if len(found) == _BLOCKS else None
@@ -114,8 +106,8 @@ class SearchIndex:
             due = [row for row in changed if row > after and (last is None or row <= last)]
             for rows in _portions(sorted([*indexed, *due]), indexed):
                 stored = await self.table.texts([row for row in rows if row in indexed])
-                read = {row: _read(changed[row], wanted) for row in rows if row in changed}
-                for context in {changed[row].context for row in rows if row in changed}:
+                read = {row: _read(row, *changed[row], wanted) for row in rows if row in changed}
+                for context in {changed[row][0] for row in read}:
                     await context.wait_persisted()
                 pairs = {row: (indexed[row], text) for row, text in stored.items()}
                 pairs.update((row, pair) for row, pair in read.items() if pair is not None)
@@ -172,14 +164,14 @@ def _portions(rows: Sequence[int], indexed: dict[int, Candidate]) -> Iterator[Se
         yield portion
 
 
-def _read(changed: _ChangedBlocks, wanted: SearchFilter) -> tuple[Candidate, str] | None:
+def _read(
+    row: int, context: Context, block: str, wanted: SearchFilter
+) -> tuple[Candidate, str] | None:
     """A block as it is in its document, if it has what is wanted."""
-    document = changed.context.document
-    header, text = document.header(changed.block), render(document, changed.block)
+    header, text = context.document.header(block), render(context.document, block)
     kind, path = str(header.kind), header.path
     if kind not in wanted.kinds or not all(literal in text for literal in wanted.literals):
         return None
     if wanted.path_prefix is not None and not (path or "").startswith(wanted.path_prefix):
         return None
-    version = changed.context.blocks.version(changed.block)
-    return Candidate(changed.row, changed.block, version, kind, path, len(text)), text
+    return Candidate(row, block, context.blocks.version(block), kind, path, len(text)), text
