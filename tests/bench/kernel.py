@@ -28,10 +28,7 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.contexts import apply_update
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.validation import validate
@@ -132,58 +129,49 @@ def node_modules(given: Path | None, folder: Path) -> Iterator[Path | None]:
 
 async def check_microseconds(folder: Path) -> list[float]:
     """Return the microseconds of deciding about one keystroke of a client."""
-    kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
-    me = kernel.open_session(kernel.owner, "bench")
-    params = {"kind": "file", "content": "word " * 200}
-    block = str((await kernel.call(me, "block.create", params))["block_id"])
-    context = await kernel.context()
-    writer = Document(4711)
-    writer.apply_update(context.document.update_since())
+    writer, took = Document(4711), []
     updates: list[bytes] = []
-    writer.watch_updates(lambda update, _: updates.append(update))
-    for number in range(2_000):
-        writer.splice(block, number * 13 % 900, 0, "x")
-    took = []
-    owners = {writer.client_id: me.principal.id}
-    for update in updates:
-        item_index = context.structure.item_index
-        start = time.perf_counter()
-        validate(context.document, me, update, owners, item_index, DEFAULT_LIMITS)
-        took.append((time.perf_counter() - start) * 1e6)
-        await apply_update(context, me, update, "bench")
-    await kernel.close()
+    async with filled(folder) as kernel:
+        context, me = kernel.context, kernel.owner
+        block = await kernel.block("word " * 200)
+        writer.apply_update(context.document.update_since())
+        writer.watch_updates(lambda update, _: updates.append(update))
+        for number in range(2_000):
+            writer.splice(block, number * 13 % 900, 0, "x")
+        owners = {writer.client_id: me.principal.id}
+        for update in updates:
+            item_index = context.structure.item_index
+            start = time.perf_counter()
+            validate(context.document, me, update, owners, item_index, DEFAULT_LIMITS)
+            took.append((time.perf_counter() - start) * 1e6)
+            await apply_update(context, me, update, "bench")
     return took
 
 
 async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figure:
     """Return the cost of a model's token, beside the same as a call of the tool."""
-    folder.mkdir()
-    kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
-    model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "bench")
-    writer = BlockWriter(kernel, await kernel.context(), model)
-    asked = {"kind": "text", "content": "Write.", "status": "done"}
-    me = kernel.open_session(kernel.owner, "bench")
-    prompt = str((await kernel.call(me, "block.create", asked))["block_id"])
-
-    async def call(block: str, text: str) -> None:
-        await kernel.call(model, "block.append", {"block_id": block, "text": text, "stream": True})
-
-    async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
-        block = await writer.create(BlockKind.TEXT, prompt)
-        start = time.perf_counter()
-        for _ in range(tokens):
-            await append(block, "word ")
-        took = time.perf_counter() - start
-        await writer.finish(block, Status.DONE)
-        return took / tokens * 1e6
-
     streamed, called = [], []
-    try:
+    async with filled(folder) as full:
+        kernel, [prompt] = full.kernel, await full.add_blocks(1, "Write.")
+        model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "bench")
+        writer = BlockWriter(kernel, full.context, model)
+
+        async def call(block: str, text: str) -> None:
+            params = {"block_id": block, "text": text, "stream": True}
+            await kernel.call(model, "block.append", params)
+
+        async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
+            block = await writer.create(BlockKind.TEXT, prompt)
+            start = time.perf_counter()
+            for _ in range(tokens):
+                await append(block, "word ")
+            took = time.perf_counter() - start
+            await writer.finish(block, Status.DONE)
+            return took / tokens * 1e6
+
         for _ in range(runs):
             streamed.append(await measure(writer.append))
             called.append(await measure(call))
-    finally:
-        await kernel.close()
     name, against = "a token of a model, streamed in the kernel", "block.append"
     return figure(name, "us", streamed, baseline=called, against=against)
 

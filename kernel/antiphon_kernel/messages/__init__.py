@@ -57,7 +57,6 @@ from antiphon_kernel.messages.tokens import (
     ModelWindow,
     clamp_max_tokens,
     estimate_block,
-    estimate_json,
     estimate_message,
     estimate_text,
     estimate_tools,

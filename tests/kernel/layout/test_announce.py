@@ -8,8 +8,8 @@ from antiphon_kernel.layout import (
     ChangedBlock,
     ChangedLines,
     PresentReader,
-    announcement_text,
 )
+from antiphon_kernel.layout.announce import announcement_text
 
 NOW = 1_770_603_271_112
 WHOLE = Announcement(

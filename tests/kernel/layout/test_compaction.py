@@ -10,17 +10,13 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.layout import (
-    CompactionError,
+from antiphon_kernel.layout import CompactionError, ItemType, LayoutItem, arrange, visible
+from antiphon_kernel.layout.compaction import (
+    KEEP_SHARE,
     CompactionPlan,
-    ItemType,
-    LayoutItem,
-    arrange,
     plan_compaction,
     plan_last_turns,
-    visible,
 )
-from antiphon_kernel.layout.compaction import KEEP_SHARE
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.random_writing import random_blocks
 from tests.kernel.layout.written import LYRA, Writing, names, written

@@ -10,15 +10,14 @@ import pytest
 
 from antiphon_kernel.layout import (
     BlockAuthor,
-    LayoutReader,
-    ModelView,
     arrange,
     cache_points,
-    model_view,
     tool_call_id,
     turn_id,
     visible,
 )
+from antiphon_kernel.layout.model_view import ModelView, model_view
+from antiphon_kernel.layout.text_forms import LayoutReader
 from antiphon_kernel.messages import (
     AssistantMessage,
     TextBlock,

@@ -13,21 +13,19 @@ from antiphon_kernel.layout import (
     ItemType,
     Layout,
     LayoutBlock,
-    LayoutReader,
     NewSummary,
-    SummaryPath,
-    SummaryRecord,
     arrange,
     compact,
     extract,
-    item_text,
-    model_view,
-    plan_last_turns,
     read_record,
     visible,
     weigh,
 )
-from antiphon_kernel.layout.compaction import MAX_SUMMARY
+from antiphon_kernel.layout.compaction import MAX_SUMMARY, plan_last_turns
+from antiphon_kernel.layout.model_view import model_view
+from antiphon_kernel.layout.paths import SummaryPath
+from antiphon_kernel.layout.summary import SummaryRecord
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.frozen_json import JsonObject

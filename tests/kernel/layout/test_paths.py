@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.layout import (
-    ArtifactPath,
-    CallPath,
-    FilePath,
-    PathError,
-    SourcesPath,
-    SummaryPath,
-    parse_path,
-)
-from antiphon_kernel.layout.paths import ARTIFACTS
+from antiphon_kernel.layout import PathError, SourcesPath, parse_path
+from antiphon_kernel.layout.paths import ARTIFACTS, ArtifactPath, CallPath, FilePath, SummaryPath
 
 HEX = st.text("0123456789abcdef", min_size=6, max_size=6)
 TURNS = st.builds("turn_{}_{}".format, st.integers(0, 10**15 - 1), HEX)

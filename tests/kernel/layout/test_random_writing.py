@@ -12,16 +12,14 @@ from antiphon_kernel.layout import (
     Layout,
     LayoutBlock,
     LayoutItem,
-    LayoutReader,
-    ModelView,
     arrange,
     cache_points,
     first_break,
-    item_text,
-    model_view,
     tool_call_id,
     visible,
 )
+from antiphon_kernel.layout.model_view import ModelView, model_view
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import (
     AssistantMessage,
     ContentBlock,

@@ -14,15 +14,14 @@ from antiphon_kernel.layout import (
     ContributionFilter,
     ItemType,
     LayoutBlock,
-    LayoutReader,
     LayoutReading,
     arrange,
     cache_points,
-    item_text,
-    model_view,
     read_layout,
     visible,
 )
+from antiphon_kernel.layout.model_view import model_view
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import check_correlation, estimate_message, estimate_text
 from tests.kernel.layout.random_writing import MODELS, RandomWriting
 from tests.kernel.layout.written import BEN, LYRA, OPUS, Writing, written

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.layout import LayoutReader, arrange, item_text, visible
-from antiphon_kernel.layout.text_forms import BETWEEN
+from antiphon_kernel.layout import arrange, visible
+from antiphon_kernel.layout.text_forms import BETWEEN, LayoutReader, item_text
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.written import AMY, BEN, LYRA, Writing

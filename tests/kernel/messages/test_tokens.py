@@ -16,11 +16,11 @@ from antiphon_kernel.messages import (
     ToolUse,
     UserMessage,
     clamp_max_tokens,
-    estimate_json,
     estimate_message,
     estimate_text,
     estimate_tools,
 )
+from antiphon_kernel.messages.tokens import estimate_json
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.messages.generated import EXAMPLES

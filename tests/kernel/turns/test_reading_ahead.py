@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.contexts import UseScope
-from antiphon_kernel.layout import LayoutItem, LayoutReader, ModelView, model_view, reading
+from antiphon_kernel.layout import LayoutItem, reading
+from antiphon_kernel.layout.model_view import ModelView, model_view
+from antiphon_kernel.layout.text_forms import LayoutReader
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.providers import End, TextDelta
 from antiphon_kernel.turns import TurnRunner
