@@ -1,4 +1,4 @@
-"""What is drawn in this process, without a kernel: frames, a cell's history, and a plain list.
+"""Drawing in this process, without a kernel: frames, a cell's history, and a plain list.
 
 The plain way to show a conversation is a Textual list with a Markdown widget for each block. What
 the app's list costs is held against it: processor time until nothing is left to do.
