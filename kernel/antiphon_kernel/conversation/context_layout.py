@@ -1,4 +1,4 @@
-"""What models read of one context: its layout, kept up to date with its document; announcements."""
+"""The layout of one context as models read it, kept up to date with its document."""
 
 from __future__ import annotations
 

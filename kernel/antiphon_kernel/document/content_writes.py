@@ -92,8 +92,9 @@ def plan_set(
 
 def plan_push(document: Document, block: str, path: str | None, value: Any) -> Write:
     """Put an item behind all others of a list; raises the same."""
-    _, array = _list(document, block, path)
-    return plan_insert(document, block, path, len(array), value)
+    part, array = _list(document, block, path)
+    _check_item(block, part, path, value, len(array), len(array))
+    return Write(path, lambda: array.append(value), len(array) + 1)
 
 
 def plan_append(document: Document, block: str, path: str | None, entry: Any) -> Write:
