@@ -59,6 +59,11 @@ UNKNOWN: Final = re.compile(rb"\x1b\[[<=>][0-9;:]*[@-~]|\x1b\[\?[0-9;]*\$p|\x1bP
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*\$?|P[^\x1b]*\x1b?)?\Z", re.S)
 
 
+def shows_words(text: str) -> bool:
+    """Whether some of a numbered recording is on the screen: its beginning soon is above that."""
+    return bool(re.search(r"word\d{4}", text))
+
+
 class Terminal:
     """One program in one terminal.
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import Terminal, shows_words
 from tests.processes import has_ended
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
@@ -135,7 +135,7 @@ def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
     recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=900, pause_ms=60)
     start = ["demo", "--play", str(recorded.path)]
     terminal = under_make(machine, *start) if is_made else machine.terminal(*start)
-    terminal.wait_for("word0002")
+    terminal.wait_for(shows_words)
     started = [*descendants(terminal.process.pid), machine.kernel().pid]
     go(terminal)
     wait_until(lambda: all(map(has_ended, started)), "everything has ended")

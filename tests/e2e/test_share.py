@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.sharing import RelayThread, SharedProject, message, needs_openssh
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import Terminal, shows_words
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
 
@@ -238,11 +237,6 @@ def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: 
     refused = project.run("share", "--keys", str(own))
     assert refused.returncode == 1
     assert f"{me} is your own name: give the key another name (--name NAME" in refused.stderr
-
-
-def shows_words(text: str) -> bool:
-    """Whether some of a numbered recording is on the screen: its beginning soon is above that."""
-    return bool(re.search(r"word\d{4}", text))
 
 
 def _top(terminal: Terminal) -> str:

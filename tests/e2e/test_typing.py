@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.e2e.machine import Machine
-from tests.e2e.terminal import KEYS, Terminal
+from tests.e2e.terminal import KEYS, Terminal, shows_words
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
 
@@ -61,7 +61,7 @@ def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
 ) -> None:
     recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=400, pause_ms=8)
     own = machine.terminal("demo", "--play", str(recorded.path))
-    own.wait_for("word0005")
+    own.wait_for(shows_words)
     other = machine.terminal("join")
     other.wait_for("word0")
     for terminal, place in ((own, "ctrl+home"), (other, "end")):
