@@ -51,13 +51,12 @@ class BlockOrder:
             self._sorted += new
             self._sorted.sort()
 
-    def move(self, block: str, order: str) -> bool:
-        """A known block has another key now; False if it is not known or the key is the same."""
+    def move(self, block: str, order: str) -> None:
+        """Take over the key that a block has now; nothing if the block is not known."""
         old = self._keys.get(block)
         if old is None or old == order:
-            return False
+            return
         del self._sorted[bisect_left(self._sorted, (old, block))]
         insort(self._sorted, (order, block))
         self._keys[block] = order
         self._ids = None
-        return True

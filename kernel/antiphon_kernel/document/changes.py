@@ -122,8 +122,6 @@ class DocumentChange:
     added: tuple[str, ...] = ()
     headers: tuple[HeaderChange, ...] = ()
     texts: tuple[TextChange, ...] = ()
-    reordered: bool = False
-    """Whether a block that was there before now stands elsewhere."""
     contents: tuple[ContentChange, ...] = ()
     """Changes of contents besides texts."""
 

@@ -172,11 +172,6 @@ class Document:
         document._add_to_order(list(document._blocks.keys()))
         return document
 
-    def _observe(self) -> None:
-        """Be told what the next transactions write and remove."""
-        if self._told is None:
-            self._told = self._doc.observe(self._observe_transaction)
-
     def _ignore(self) -> None:
         if self._told is not None:
             self._doc.unobserve(self._told)
@@ -453,7 +448,8 @@ class Document:
         """
         if self._current is not None:
             return nullcontext(self._current)
-        self._observe()
+        if self._told is None:
+            self._told = self._doc.observe(self._observe_transaction)
         return _RunningTransaction(self._doc.transaction(), partial(self._begin, origin), self._end)
 
     def _begin(self, origin: object) -> Transaction:
@@ -790,7 +786,6 @@ class Document:
         headers: dict[str, frozenset[str]] = {}
         texts: list[TextChange] = []
         contents: dict[ContentChange, None] = {}
-        reordered = False
         removes = not current.only_adds
         for event in events:
             path, in_map = event.path, event.is_map
@@ -810,7 +805,7 @@ class Document:
                 self._schemas.pop(block, None)
                 if not fields.isdisjoint(("order", "status")):
                     for _, order in self._order_keys([block]):
-                        reordered = self.order.move(block, order) or reordered
+                        self.order.move(block, order)
             elif len(path) >= 2 and path[1] == CONTENT:
                 block, names = str(path[0]), tuple(map(str, path[2:]))
                 if event.is_text:
@@ -823,7 +818,6 @@ class Document:
             tuple(added),
             tuple(HeaderChange(block, fields) for block, fields in headers.items()),
             tuple(texts),
-            reordered,
             tuple(contents),
         )
 

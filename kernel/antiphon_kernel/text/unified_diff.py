@@ -56,11 +56,6 @@ class Hunk:
         """The kept and removed lines, which must be in the text."""
         return [line.text for line in self.lines if line.mark != "+"]
 
-    @property
-    def new(self) -> list[str]:
-        """The kept and added lines, which are in the result."""
-        return [line.text for line in self.lines if line.mark != "-"]
-
 
 @dataclass(frozen=True, slots=True)
 class Patch:

@@ -62,7 +62,8 @@ def naive_patch(text: str, hunk: Hunk) -> str | None:
     if hunk.start not in places and len(places) != 1:
         return None
     at = hunk.start if hunk.start in places else places[0]
-    return "".join([*lines[:at], *hunk.new, *lines[at + len(old) :]])
+    new = [line.text for line in hunk.lines if line.mark != "-"]
+    return "".join([*lines[:at], *new, *lines[at + len(old) :]])
 
 
 def refusal(text: str, patch: str) -> AntiphonError:
