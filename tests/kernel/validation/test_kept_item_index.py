@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from asyncio import gather
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.validation import ItemIndex, LazyItemIndex
-from antiphon_kernel.yjs.update import ItemId, decode_update
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from tests.bench.filled import filled
 from tests.kernel.document.structured import HEADER
 from tests.kernel.growth.work import calls_of
@@ -101,6 +102,18 @@ def test_index_that_was_kept_follows_what_comes_later(seed: int) -> None:
     copy.follow(update)
     assert copy.encode() == index.encode()
     assert_same(later, copy, index)
+
+
+def test_order_in_texts_that_was_kept_fits_the_same_items() -> None:
+    document, _ = written(3, 60)
+    fresh = read_off(document)
+    kept = copied(fresh)
+    structs = decode_update(document.update_since()).structs
+    known = [ItemId(one.client, one.clock) for one in structs if one.kind is ContentKind.STRING]
+    for client, origin, right in product({one.client for one in known}, known, known):
+        clock = fresh.end(client)
+        item = Struct(client, clock, 1, ContentKind.STRING, origin, right, content="x")
+        assert kept.order.fit([(item, clock)]) == fresh.order.fit([(item, clock)])
 
 
 async def test_kept_index_with_later_updates_is_whole() -> None:
