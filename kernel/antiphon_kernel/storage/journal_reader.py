@@ -90,20 +90,13 @@ class JournalReader:
 
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
-        return await self._contexts("ORDER BY c.number")
-
-    async def source(self, origin: ForkOrigin) -> ContextRow:
-        """The context that a fork was made of."""
-        (found,) = await self._contexts("WHERE c.number = ?", origin.source)
-        return found
-
-    async def _contexts(self, which: str, *values: object) -> list[ContextRow]:
         sql = (
             "SELECT c.number, c.id, label, epoch, c.created, archived, p.id, source, source_seq,"
-            f" copied FROM contexts c LEFT JOIN principals p ON p.number = c.creator {which}"
+            " copied FROM contexts c LEFT JOIN principals p ON p.number = c.creator"
+            " ORDER BY c.number"
         )
         found: list[ContextRow] = []
-        for row in await self._database.select(sql, values):
+        for row in await self._database.select(sql):
             number, context, label, epoch, created, archived, creator, source, seq, copied = row
             origin = ForkOrigin(source, seq, copied) if source is not None else None
             known = ContextId(context)
@@ -111,6 +104,10 @@ class JournalReader:
                 ContextRow(number, known, label, epoch, created, archived, origin, creator)
             )
         return found
+
+    async def source(self, origin: ForkOrigin) -> ContextRow:
+        """The context that a fork was made of."""
+        return next(one for one in await self.contexts() if one.number == origin.source)
 
     async def block_numbers(self, context: ContextRow) -> dict[str, int]:
         """The number of each block of a context, by id."""
