@@ -28,7 +28,6 @@ from antiphon_kernel.messages.message import (
     ToolUse,
     UnknownBlock,
 )
-from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.frozen_json import FrozenJson, JsonObject, thaw
 
 _MARKED: Final = b"x"
@@ -225,21 +224,10 @@ class ModelWindow:
         return min(self.output, by_input, by_total)
 
 
-def clamp_max_tokens(requested: int | float, window: ModelWindow, estimated: int) -> int:
+def clamp_max_tokens(requested: int, window: ModelWindow, estimated: int) -> int:
     """Return how many tokens an answer may have: what was asked for, as far as there is room.
 
     Args:
-        requested: rounded down; at least 1 is returned.
-        estimated: tokens of the input, with system prompt and tools.
-
-    Raises:
-        AntiphonError: invalid_params if `requested` is not a number.
+        estimated: tokens of the input, with system prompt and tools; at least 1 is returned.
     """
-    if isinstance(requested, float) and math.isnan(requested):
-        raise invalid_params(
-            "max_tokens is a number of tokens, not NaN. Leave it out for the model's own limit.",
-            field="max_tokens",
-            expected="a number",
-            found="NaN",
-        )
-    return max(1, math.floor(min(requested, window.room(estimated))))
+    return max(1, min(requested, window.room(estimated)))
