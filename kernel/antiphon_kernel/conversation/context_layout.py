@@ -1,4 +1,4 @@
-"""The layout of one context as models read it, kept up to date with its document."""
+"""Layout of one context, kept up to date with its document, and announcements to its models."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_project_files
 from antiphon_kernel.contexts import Context, orders_after
+from antiphon_kernel.conversation import NewFile
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.messages import read_size, size_metadata
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Blob
 from antiphon_kernel.tools._common import attached_files
@@ -92,17 +92,6 @@ class _File:
     media_type: str
     summary: str | None
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Return the metadata of its block."""
-        summary = {"summary": self.summary} if self.summary is not None else {}
-        return {**summary, **size_metadata(read_size(self.blob.data))}
-
-    @property
-    def text(self) -> str:
-        """Return what its block says."""
-        return self.blob.data.decode("utf-8-sig") if is_text_type(self.media_type) else ""
-
 
 @tool("block.attach", needs=Permission.WRITE, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
 async def attach(call: Call, params: AttachParams) -> AttachResult:
@@ -154,6 +143,8 @@ async def _write(call: Call, context: Context, message: str, new: dict[str, _Fil
     def write() -> None:
         orders = orders_after(document, message, len(new))
         for order, (block, file) in zip(orders, new.items(), strict=True):
+            content = NewFile.of(file.blob.data)
+            summary = {"summary": file.summary} if file.summary is not None else {}
             header = BlockHeader(
                 id=block,
                 kind=BlockKind.FILE,
@@ -166,10 +157,10 @@ async def _write(call: Call, context: Context, message: str, new: dict[str, _Fil
                 path=file.path,
                 media_type=file.media_type,
                 blob=file.blob.hash,
-                blob_bytes=len(file.blob.data),
-                metadata=file.metadata,
+                blob_bytes=content.size,
+                metadata={**summary, **content.metadata},
             )
-            document.create_block(header, file.text)
+            document.create_block(header, content.text)
 
     blobs = [file.blob for file in new.values()]
     await context.write(call.actor, "attach", write, blocks=(), undo=None, blobs=blobs).saved()

@@ -191,8 +191,16 @@ def _summary(context: Context, block: str) -> dict[str, Any]:
 def _matching(
     context: Context, params: ListParams, parent: str | None, after: str | None
 ) -> Iterator[str]:
-    document, prefix = context.document, params.path_prefix
-    for block in _candidates(context, params.depth or 1, parent, after):
+    """In document order, behind `after`."""
+    document, order, prefix = context.document, context.document.order, params.path_prefix
+    if parent is None:
+        start = order.index(after) + 1 if after is not None else 0
+        found = (order.at(place) for place in range(start, len(order)))
+    else:
+        key = order.key(after) if after is not None else None
+        below = context.block_tree.descendants(parent, params.depth or 1)
+        found = (one for one in below if key is None or order.key(one) > key)
+    for block in found:
         header = document.header(block)
         if (
             params.kind in (None, header.kind)
@@ -200,22 +208,6 @@ def _matching(
             and params.status in (None, header.status)
             and (prefix is None or (header.path is not None and header.path.startswith(prefix)))
         ):
-            yield block
-
-
-def _candidates(
-    context: Context, depth: int, parent: str | None, after: str | None
-) -> Iterator[str]:
-    """In document order, behind `after`."""
-    order = context.document.order
-    if parent is None:
-        start = order.index(after) + 1 if after is not None else 0
-        for place in range(start, len(order)):
-            yield order.at(place)
-        return
-    behind = order.key(after) if after is not None else None
-    for block in context.block_tree.descendants(parent, depth):
-        if behind is None or order.key(block) > behind:
             yield block
 
 

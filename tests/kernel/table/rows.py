@@ -134,6 +134,7 @@ CREATING: Final = (
     Row("block.create", {"role": "model", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", text("x", after="@list", context="notes"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x", parent_id="default.nobody.1"), Code.BLOCK_NOT_FOUND),
+    Row("block.create", text("x", parent_id="@list", context="notes"), Code.INVALID_PARAMS),
     Row("block.create", text("x"), Code.PERMISSION_DENIED, by="vic"),
     Row("block.create", text("n", context="notes"), keep="note"),
 )
