@@ -616,7 +616,7 @@ class Document:
         if is_text:
             return self._apply_text(update, origin)
         with self.transaction(origin) as current:
-            self._take_in(update)
+            _take_in(self._doc, update)
         return current
 
     def _apply_text(self, update: bytes, origin: object) -> Transaction:
@@ -628,17 +628,11 @@ class Document:
         self._ignore()
         current = self._current = Transaction(origin, only_adds=True)
         try:
-            self._take_in(update)
+            _take_in(self._doc, update)
             current.update = update
         finally:
             self._end(current)
         return current
-
-    def _take_in(self, update: bytes) -> None:
-        try:
-            self._doc.apply_update(update)
-        except (ValueError, RuntimeError) as error:
-            raise ValueError(f"not a document update: {error}") from error
 
     @property
     def is_partial(self) -> bool:
@@ -690,7 +684,7 @@ class Document:
         current = self._current = Transaction(origin)
         try:
             with self._doc.transaction():
-                self._take_in(update)
+                _take_in(self._doc, update)
                 if not is_part:
                     added = self._add_to_order(list(self._blocks.keys()))
                     current.change = DocumentChange(origin, tuple(added))
@@ -867,6 +861,13 @@ def _clearing(known: dict[str, Any]) -> Callable[[object], None]:
     return lambda _: known.clear()
 
 
+def _take_in(doc: Doc[Any], update: bytes) -> None:
+    try:
+        doc.apply_update(update)
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"not a document update: {error}") from error
+
+
 def _strings_in(stored: Map[Any]) -> dict[str, str]:
     return {key: value for key, value in stored.items() if isinstance(value, str)}
 
@@ -926,10 +927,7 @@ class DocumentLoader:
         Raises:
             ValueError: if they are none; the loader is then of no use any more.
         """
-        try:
-            self._doc.apply_update(merge(updates))
-        except (ValueError, RuntimeError) as error:
-            raise ValueError(f"not a document update: {error}") from error
+        _take_in(self._doc, merge(updates))
 
     def state_vector(self) -> bytes:
         """Return the state vector of what has been read, as Yjs encodes it."""
