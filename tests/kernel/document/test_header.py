@@ -44,7 +44,7 @@ def test_every_field_but_the_id_is_stored() -> None:
     assert {"id", *FIELDS} == set(BlockHeader._fields)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(HEADERS)
 def test_header_of_any_fields_reads_back_on_another_replica(header: BlockHeader) -> None:
     document = founded()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
-from tests.kernel.invariants.case import Case
+from tests.kernel.invariants.tool_steps import Case
 from tests.kernel.invariants.world import CLIENTS, PEOPLE
 
 
