@@ -25,6 +25,7 @@ from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, Tool
+from antiphon_kernel.server import connection_guard
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -145,6 +146,8 @@ async def world(
     async with served_kernel(folder, LIMITS, tools) as served:
         kernel, now = served.kernel, [served.kernel.clock.now_ms()]
         monkeypatch.setattr(kernel.clock, "now_ms", lambda: now[0])
+        # These clients read one after the other, on a busy machine later than the kernel waits.
+        monkeypatch.setattr(connection_guard, "GOODBYE_SECONDS", PATIENCE)
         issued = await kernel.invitations.invite(
             AccessRole.EDITOR, name="vera", expires=now[0] + MINUTE, uses=None
         )
