@@ -95,10 +95,11 @@ def _write(one: ImportedMessage, shape: MessageShape, files: Mapping[str, bytes]
     forms = (
         [_write_openai, _write_anthropic] if shape is MessageShape.OPENAI else [_write_anthropic]
     )
-    written = [_write_raw(one), *(form(one, files) for form in forms), _write_own(one)]
+    in_own = _write_own(one, files), _write_own(one, {})
+    written = [_write_raw(one), *(form(one, files) for form in forms), *in_own]
     found = (value for value in written if value is not None and _reads_as(value, [one]))
     # Extra fields that somebody has written by hand may be some of the message's own.
-    return next(found, None) or _write_own(replace(one, extra=JsonObject()))
+    return next(found, None) or _write_own(replace(one, extra=JsonObject()), files)
 
 
 def _reads_as(value: _Json, run: Sequence[ImportedMessage]) -> bool:
@@ -121,10 +122,17 @@ def _write_raw(one: ImportedMessage) -> _Json | None:
     return kept if "role" in kept else None
 
 
-def _write_own(one: ImportedMessage) -> _Json:
-    """Write a message as our content blocks, extra fields beside them."""
-    content = [dump_block(block) for block in one.message.content]
-    return {**thaw(one.extra), **_frame(one), "content": content}
+def _write_own(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
+    """Write a message as our content blocks with the bytes of files, extra fields beside them."""
+    rest, extras = _extras(one)
+    content: list[_Json] = []
+    for at, (block, more) in enumerate(zip(one.message.content, extras, strict=True)):
+        if isinstance(block, ImageBlock | DocumentBlock) and block.hash in files:
+            content.append(_part(block, more, files, _anthropic_file))
+        else:
+            content.append(dump_block(block))
+            rest |= {f"content[{at}]": more} if more else {}
+    return {**rest, **_frame(one), "content": content}
 
 
 def _frame(one: ImportedMessage) -> _Json:

@@ -129,6 +129,16 @@ def test_file_whose_bytes_are_not_there_is_named_by_its_hash() -> None:
         assert read(written(chained(said), shape, {})).messages == tuple(chained(said))
 
 
+@pytest.mark.parametrize("shape", MessageShape)
+def test_file_beside_what_no_shape_has_a_form_for_is_written_with_its_bytes(
+    shape: MessageShape,
+) -> None:
+    odd = UnknownBlock(JsonObject({"type": "tool_result"}))
+    found = read(written(chained([UserMessage((odd, IMAGE))]), shape))
+    assert found.messages == tuple(chained([UserMessage((odd, IMAGE))]))
+    assert list(found.files) == [IMAGE.hash]
+
+
 OTHERWISE = {
     1: {"role": "developer", "content": "No lists."},
     6: {"role": "tool", "tool_call_id": "c1", "content": "a cat"},
