@@ -19,14 +19,17 @@ from antiphon_kernel.tools import (
     message,
     message_import,
     read,
+    search,
     sources,
     subscribe,
+    usage,
 )
 
 KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     block,
     edit,
     read,
+    search,
     content,
     attach,
     history,
@@ -34,6 +37,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     context,
     compaction,
     layout,
+    usage,
     sources,
     message,
     message_import,
