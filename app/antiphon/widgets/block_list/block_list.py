@@ -143,7 +143,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self.looks.shows_focus = self.has_focus
         self.show_position(max(0, self.viewport.first_row), self._heights.total, self._page)
         # The editor first: names that it has no room for stand in the row above it.
-        self.editing.place(height, self.call_after_refresh)
+        self.editing.place(height)
         for run in self._rows.compose_frame(
             self.viewport.places, self.looks, self.viewport.head_rows
         ):

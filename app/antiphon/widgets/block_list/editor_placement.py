@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from textual.geometry import Region
@@ -36,11 +35,8 @@ class EditorPlacement:
         if editor is not None:
             editor.hits = tuple if finder is None else partial(finder.of, editor.block)
 
-    def place(self, height: int, after_layout: Callable[[Callable[[], None]], object]) -> None:
-        """Put the editor over the rows of its cell that are seen in a view of so many rows.
-
-        `after_layout` calls back when the screen has been laid out.
-        """
+    def place(self, height: int) -> None:
+        """Put the editor over the rows of its cell that are seen in a view of so many rows."""
         editor = self._looks.editor
         if editor is None:
             return
@@ -62,8 +58,6 @@ class EditorPlacement:
             self._region, styles = region, editor.styles
             styles.offset = (region.x, region.y)
             styles.width, styles.height = region.width, region.height
-            # A layout that only moves the editor is no event for it.
-            after_layout(editor.place_terminal_cursor)
         editor.ink = self._ink.of(editor.block)
         editor.show_rows(
             first.line if first is not None else 0,

@@ -178,21 +178,10 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         changed = self._rows.layout(top, count, width, has_row_above=has_row_above)
         if changed:
             self.refresh(*(Region(0, y, self.size.width or width, 1) for y in changed))
-        self.place_terminal_cursor()
 
     def on_focus(self) -> None:
         # Only from now on there is a cursor to be drawn.
         self._changed(by_person=False)
-        self.place_terminal_cursor()
-
-    def on_resize(self) -> None:
-        # The first layout comes after the focus.
-        self.place_terminal_cursor()
-
-    def place_terminal_cursor(self) -> None:
-        """Put the terminal's own cursor, where an input method opens its window, over ours."""
-        if self.has_focus:
-            self.app.cursor_position = self.cursor_screen_offset
 
     # The text, exactly
 
@@ -241,6 +230,10 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         self.wrapped_document.wrap(self._text_columns, self.indent_width)
 
     def render_lines(self, crop: Region) -> list[Strip]:
+        if self.has_focus:
+            # The terminal's own cursor, where an input method opens its window, is over ours. A
+            # layout that only moves the editor is no event for it, but draws it.
+            self.app.cursor_position = self.cursor_screen_offset
         return ScrollView.render_lines(self, crop)
 
     def render_line(self, y: int) -> Strip:
