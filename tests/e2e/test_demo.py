@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from antiphon_kernel.client.discovery import RunningKernel, newest_kernel
-from tests.e2e.machine import Machine
+from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal, shows_words
 from tests.recordings import Recorded, numbered_recording
 from tests.waiting import wait_until
@@ -50,6 +51,15 @@ def recorded(tmp_path: Path) -> Recorded:
     return numbered_recording(tmp_path / "aria.jsonl", model="aria", words=1_000, pause_ms=400)
 
 
+def in_tmux() -> tuple[str, ...]:
+    """A program that runs antiphon in tmux, which ends with its terminal; without tmux, bare."""
+    if (tmux := shutil.which("tmux")) is None:
+        return (ANTIPHON,)
+    name = f"antiphon-{os.getpid()}"
+    ends = ("start-server", ";", "set", "-g", "destroy-unattached", "on", ";")
+    return (tmux, "-L", name, "-f", os.devnull, *ends, "new-session", ANTIPHON)
+
+
 def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
     machine: Machine, recorded: Recorded
 ) -> None:
@@ -57,7 +67,7 @@ def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
     first.wait_for("WRITE", what="the first frame")
     first.wait_for(shows_words, what="the stream")
 
-    second = machine.terminal("join")
+    second = machine.terminal("join", program=in_tmux())
     first.wait_for("guest", what="the guest's name")
     second.wait_for(shows_words, what="the stream in the second terminal")
 
