@@ -53,13 +53,10 @@ class Mode(StrEnum):
 
 
 class Owner(StrEnum):
-    """Class of the widget with the method `action_<name>` of an action."""
+    """Class of the widget that does an action while it has the focus, else the screen."""
 
-    FRAME = "ConversationFrame"
-    PAGE = "DocumentPage"
+    SCREEN = "ConversationScreen"
     CELLS = "CellList"
-    COMPOSER = "MessageComposer"
-    FIND = "FindBar"
     SIDEBAR = "Sidebar"
 
 
@@ -135,8 +132,8 @@ def _always_enabled(situation: ActionContext) -> bool:
 class Action:
     """One thing a person can do with a key.
 
-    Its owner has a method `action_<name>`, unless `typed` says that the key only has its meaning
-    as text.
+    Its owner has a method `action_<name>`; the screen has a table. If it is `typed`, the key only
+    has its meaning as text.
     """
 
     name: str
@@ -144,7 +141,7 @@ class Action:
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode] = frozenset(Mode)
-    owner: Owner = Owner.FRAME
+    owner: Owner = Owner.SCREEN
     words: str = ""
     """Text of the footer, two or three words; an action without one is not in the footer. Names in
     braces like `{stoppable}` are filled in."""
@@ -200,41 +197,41 @@ _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
 _EDIT: Final = frozenset({Mode.EDIT})
 
-_write = partial(Action, modes=_WRITE, owner=Owner.COMPOSER)
-_navigate = partial(Action, modes=_NAVIGATE, owner=Owner.PAGE)
+_anywhere = partial(Action, priority=True)
+_write = partial(Action, modes=_WRITE)
+_write_message = partial(_write, mutates=True)
+_navigate = partial(Action, modes=_NAVIGATE)
 _in_list = partial(Action, modes=_NAVIGATE, owner=Owner.CELLS)
 _on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
+_change_cell = partial(_on_cell, mutates=True)
 _asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
-_edit = partial(Action, modes=_EDIT, owner=Owner.PAGE)
+_edit = partial(Action, modes=_EDIT)
 _cell_command = partial(
     Action,
     modes=_EDIT | _NAVIGATE,
-    owner=Owner.PAGE,
     enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
 )
 _contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}), owner=Owner.SIDEBAR)
-_find = partial(Action, modes=frozenset({Mode.FIND}), owner=Owner.FIND)
+_find = partial(Action, modes=frozenset({Mode.FIND}))
 
 
 ACTIONS: Final[tuple[Action, ...]] = (
     # WRITE
-    _write(
+    _write_message(
         "send",
         ("enter",),
         "Send the message: the models it names with @ at its start answer, else the default one.",
         words="send{again}",
         enabled=lambda now: now.composing,
-        mutates=True,
     ),
-    _write(
+    _write_message(
         "newline",
         ("ctrl+j", "shift+enter"),
         "A new line in the message; a backslash before Enter does the same.",
         words="new line",
         enabled=lambda now: now.composing,
-        mutates=True,
     ),
-    _write(
+    _write_message(
         "shell",
         ("exclamation_mark",),
         "At the start of a message: run the rest as a command in the project's folder; asks first"
@@ -242,9 +239,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="shell",
         enabled=lambda now: now.running and not now.composing,
         typed=True,
-        mutates=True,
     ),
-    _write(
+    _write_message(
         "address",
         ("at",),
         "At the start of a message: name the model it is for, as in @aria. Anywhere in it:"
@@ -252,7 +248,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="address",
         enabled=lambda now: not now.composing,
         typed=True,
-        mutates=True,
     ),
     _write(
         "command",
@@ -270,14 +265,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="{goal}",
         title="Go to the cells",
     ),
-    _write(
+    _write_message(
         "message_history",
         ("ctrl+r",),
         "The messages and commands that you have sent here, the latest first; what is written finds"
         " those that contain it. Enter takes one over, Esc closes the list.",
-        mutates=True,
     ),
-    _write(
+    _write_message(
         "private",
         ("ctrl+t",),
         "Keep the message and the next ones to yourself until you send them, in a file of yours; or"
@@ -285,7 +279,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="{privacy}",
         title="Private draft on or off",
         footer=lambda now: now.private,
-        mutates=True,
     ),
     # FIND
     _find(
@@ -318,7 +311,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "leave_contexts",
         ("escape", "tab", "i"),
         "Back to where you were; the sidebar stays.",
-        owner=Owner.FRAME,
+        owner=Owner.SCREEN,
         words="back",
     ),
     # EDIT and NAVIGATE
@@ -418,7 +411,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Fold or open the cell",
         enabled=lambda now: now.foldable,
     ),
-    Action(
+    _anywhere(
         "interrupt",
         ("ctrl+c",),
         "Copy what is selected; else stop the model of the focused cell, the one that answers you,"
@@ -426,7 +419,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="{interrupt}",
         title="Stop {stoppable}",
         enabled=lambda now: now.stoppable is not None or now.selecting,
-        priority=True,
     ),
     _navigate(
         "next_sibling",
@@ -443,13 +435,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Previous branch at this message",
         enabled=lambda now: now.branched and now.live,
     ),
-    _on_cell(
+    _change_cell(
         "undo",
         ("u",),
         "Take back your last edit of the cell; what others wrote stays.",
         words="undo mine",
         title="Undo my edit",
-        mutates=True,
     ),
     _navigate(
         "undo_theirs",
@@ -500,35 +491,31 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="What the model reads",
         enabled=lambda now: now.live,
     ),
-    _on_cell(
+    _change_cell(
         "cut_out",
         ("x",),
         "Take the cell, a call with its output, out of the page and of what models read; u brings"
         " it back.",
         title="Cut the cell out",
-        mutates=True,
     ),
-    _on_cell(
+    _change_cell(
         "move",
         ("m",),
         "Move the cell, a call with its output: arrows choose the place, Enter puts it there.",
         title="Move the cell",
-        mutates=True,
     ),
-    _on_cell(
+    _change_cell(
         "exclude",
         ("e",),
         "Let models not read the cell from now on, or read it again.",
         title="Exclude the cell from what models read, or include it",
-        mutates=True,
     ),
-    _on_cell(
+    _change_cell(
         "edit_outside",
         ("E",),
         "Edit the cell in the program that VISUAL or EDITOR names; what others write meanwhile"
         " stays.",
         title="Edit the cell in $EDITOR",
-        mutates=True,
     ),
     _on_cell(
         "time",
@@ -586,16 +573,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         enabled=lambda now: now.live and (now.focused or now.mode is not Mode.NAVIGATE),
         mutates=True,
     ),
-    Action(
+    _anywhere(
         "tail",
         ("ctrl+end",),
         "To the end, and stay there while text comes; in a cell, to the end of its text.",
         words="tail",
         title="To the end",
         footer=lambda now: not now.following,
-        priority=True,
     ),
-    Action(
+    _anywhere(
         "to_writer",
         ("f3",),
         "To where somebody writes out of sight, whose text is shown above the message (Enter in an"
@@ -604,7 +590,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="to {writer}",
         title="Go to {writer}",
         enabled=lambda now: now.writer is not None,
-        priority=True,
     ),
     _navigate(
         "follow",
@@ -635,7 +620,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         (),
         "Copy the cell with its author, a call and its output as code.",
         modes=_EDIT | _NAVIGATE,
-        owner=Owner.PAGE,
         title="Copy the cell as Markdown",
         enabled=lambda now: now.focused or now.mode is Mode.EDIT,
     ),
@@ -680,47 +664,42 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _edit("edit_next", ("ctrl+down",), "Edit the next cell."),
     _edit("edit_previous", ("ctrl+up",), "Edit the cell before.", words="neighbour"),
     # Anywhere
-    Action(
+    _anywhere(
         "page_up",
         ("pageup",),
         "A page up; the cursor stays on the screen.",
         words="page",
         footer=lambda now: now.reading,
-        priority=True,
     ),
-    Action("page_down", ("pagedown",), "A page down.", priority=True),
-    Action("help", ("f1",), "This page.", words="help", title="Help", priority=True),
+    _anywhere("page_down", ("pagedown",), "A page down."),
+    _anywhere("help", ("f1",), "This page.", words="help", title="Help"),
     Action("show_help", ("question_mark",), "This page.", modes=_NAVIGATE),
-    Action(
+    _anywhere(
         "palette",
         ("ctrl+p",),
         "Everything that can be done, by name.",
         words="palette",
-        priority=True,
     ),
-    Action(
+    _anywhere(
         "contexts",
         ("f4",),
         "The contexts of the kernel: open, make, fork, rename and archive them.",
         title="Contexts: open, new, fork, rename, archive",
         enabled=lambda now: now.live,
-        priority=True,
     ),
-    Action(
+    _anywhere(
         "people",
         ("f5",),
         "Everybody whom the kernel knows: follow, invite, give a role, kick.",
         title="People: follow, invite, role, kick",
         enabled=lambda now: now.live,
-        priority=True,
     ),
-    Action(
+    _anywhere(
         "find",
         ("ctrl+f",),
         "Find a text in the context, or in the cell that you edit; lower case finds both cases.",
         modes=frozenset(Mode) - {Mode.CONTEXTS},
         title="Find in this context",
-        priority=True,
     ),
     Action(
         "search",
@@ -730,13 +709,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         enabled=lambda now: now.live,
     ),
     Action("find_text", ("slash",), "Find a text in the context.", modes=_NAVIGATE),
-    Action(
+    _anywhere(
         "sidebar",
         ("f2",),
         "To the contexts beside the text; once more puts them away.",
         words="sidebar",
         title="Show or hide contexts and people",
-        priority=True,
     ),
     Action(
         "outline",
@@ -792,12 +770,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Join again",
         enabled=lambda now: now.shut_out,
     ),
-    Action(
+    _anywhere(
         "quit",
         ("ctrl+q",),
         "Leave; what is in the composer is there again next time.",
         words="quit",
         title="Quit",
-        priority=True,
     ),
 )

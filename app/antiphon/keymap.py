@@ -27,7 +27,7 @@ _NAMED_ACTION: Final = re.compile(r"<key:(\w+)>")
 _TEXT_MODES: Final = frozenset({Mode.WRITE, Mode.EDIT, Mode.FIND})
 """Modes in which letters are text."""
 
-_BY_NAME: Final = {action.name: action for action in ACTIONS}
+ACTION_NAMED: Final = {action.name: action for action in ACTIONS}
 
 _KEPT: Final = frozenset({"escape", "up", "down", "left", "right", "home", "end", "backspace"})
 """Keys that text areas and dialogs need whatever the settings say."""
@@ -45,30 +45,25 @@ _ALIASES: Final = {alias: key for key, aliases in KEY_ALIASES.items() for alias 
 
 _MODIFIERS: Final = frozenset({"alt", "ctrl", "hyper", "meta", "shift", "super"})
 
-_TAKES: Final = {action.name: action.takes for action in ACTIONS if action.takes is not None}
 
-
-def works_in(name: str, mode: Mode) -> bool:
-    """Return whether the keys of an action work in a mode; True if it is none of ours."""
-    return name not in _BY_NAME or mode in _BY_NAME[name].modes
-
-
-def takes_keys(name: str, situation: Callable[[], ActionContext]) -> bool:
+def works_in(name: str, mode: Mode, situation: Callable[[], ActionContext]) -> bool:
     """Return whether the keys of an action are its own now; `situation` is asked if need be."""
-    takes = _TAKES.get(name)
-    return takes is None or takes(situation())
+    action = ACTION_NAMED[name]
+    return mode in action.modes and (action.takes is None or action.takes(situation()))
 
 
 def bindings(owner: Owner) -> list[Binding]:
     """Return a binding for each key of an owner's actions, and one for each one's chosen keys."""
     actions = [one for one in ACTIONS if one.owner is owner and not one.typed]
+    does = "screen.perform('{}')" if owner is Owner.SCREEN else "{}"
     built_in = [
-        Binding(key, action.name, show=False, priority=action.priority)
+        Binding(key, does.format(action.name), show=False, priority=action.priority)
         for action in actions
         for key in action.keys
     ]
     chosen = [
-        Binding(_CHOSEN + action.name, action.name, show=False, priority=True) for action in actions
+        Binding(_CHOSEN + action.name, does.format(action.name), show=False, priority=True)
+        for action in actions
     ]
     return built_in + chosen
 
@@ -90,7 +85,7 @@ class KeyMap:
         given = {
             (mode, key): name
             for name, keys in chosen.items()
-            for mode in _BY_NAME[name].modes
+            for mode in ACTION_NAMED[name].modes
             for key in keys
         }
         self.actions = tuple(
@@ -98,7 +93,7 @@ class KeyMap:
         )
         """The actions, in the order in which the footer names them."""
         self._given = {
-            place: name for place, name in given.items() if place[1] not in _BY_NAME[name].keys
+            place: name for place, name in given.items() if place[1] not in ACTION_NAMED[name].keys
         }
         kept = {(mode, key) for one in self.actions for key in one.keys for mode in one.modes}
         self._taken = {
@@ -119,7 +114,7 @@ class KeyMap:
         """Write the key of an action, or its name if it has none, where `<key:undo>` stands."""
         return _NAMED_ACTION.sub(
             lambda found: (
-                self.shown_key(found[1]) or found[1] if found[1] in _BY_NAME else found[0]
+                self.shown_key(found[1]) or found[1] if found[1] in ACTION_NAMED else found[0]
             ),
             text,
         )
@@ -202,13 +197,13 @@ def check_keys(
             problems.append(KeyProblem(name, str(error)))
             continue
         chosen[name] = keys
-        users.update({(mode, key): name for mode in _BY_NAME[name].modes for key in keys})
+        users.update({(mode, key): name for mode in ACTION_NAMED[name].modes for key in keys})
     return chosen, tuple(problems)
 
 
 def _checked(name: str, value: Any, users: Mapping[tuple[Mode, str], str]) -> tuple[str, ...]:
     """Return the keys of one entry; raises ValueError with what is wrong."""
-    action = _BY_NAME.get(name)
+    action = ACTION_NAMED.get(name)
     if action is None:
         raise ValueError(f"there is no action {quote(name)}: `antiphon keys` lists them")
     if action.typed:

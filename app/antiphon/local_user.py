@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 from antiphon_kernel.types.roles import AccessRole, Permission
 
@@ -81,28 +80,3 @@ class LocalUser:
             return self.refusal
         article = "an" if role[:1] in "aeo" else "a"
         return f"You are {article} {role} now: you can write."
-
-
-class HasLocalUser(Protocol):
-    """Object with actions of the local user."""
-
-    @property
-    def user(self) -> LocalUser: ...
-
-    def hint(self, text: str) -> None: ...
-
-
-W = TypeVar("W", bound=HasLocalUser)
-
-
-def requires_write(action: Callable[[W], object]) -> Callable[[W], None]:
-    """Answer people who may not write with the reason, instead of performing the action."""
-
-    @wraps(action)
-    def guarded(self: W) -> None:
-        if self.user.refusal is not None:
-            self.hint(self.user.refusal)
-        else:
-            action(self)
-
-    return guarded

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.types.constants import DATA_FOLDER
+
+DEMO = "demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +65,12 @@ def kernel_name(options: AppOptions) -> str:
     if options.address is None:
         return str(options.data)
     return options.address.kernel or options.address.http
+
+
+def place_name(options: AppOptions) -> str:
+    """Return the kernel's name in the header: its project, `demo`, or its host."""
+    if options.address is not None:
+        return options.address.http.rpartition("/")[2]
+    if options.demo or options.data.name.startswith("antiphon-demo-"):
+        return DEMO
+    return options.data.parent.name if options.data.name == DATA_FOLDER else options.data.name

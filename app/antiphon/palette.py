@@ -71,9 +71,6 @@ class PaletteCommands(Provider):
         def run(method: str, *args: str) -> Callable[[], object]:
             return lambda: getattr(screen.shown_now, method)(*args)
 
-        def run_in_frame(method: str, *args: str) -> Callable[[], object]:
-            return lambda: getattr(screen.shown_now.frame, method)(*args)
-
         for action in screen.keymap.palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
             yield PaletteEntry(title, action.shown_keys(), run("perform", action.name))
@@ -84,11 +81,11 @@ class PaletteCommands(Provider):
             yield PaletteEntry(f"Follow {name}", words, run("follow", one.principal))
         for context in screen.contexts.others:
             unread = f"●{context.unread}" if context.unread else ""
-            show = run_in_frame("open_context", context.id)
+            show = run("open_context", context.id)
             yield PaletteEntry(f"Context: {context.label}", unread, show)
         for name in screen.models.here.names:
             if name != screen.models.here.default:
-                choose = run_in_frame("choose_model", name)
+                choose = run("choose_model", name)
                 yield PaletteEntry(f"Model: {name} answers here", "", choose)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
-            yield PaletteEntry(f"{_THEME}{name}", "", run_in_frame("choose_theme", name))
+            yield PaletteEntry(f"{_THEME}{name}", "", run("choose_theme", name))

@@ -132,9 +132,10 @@ class World:
 class Opened:
     """The app at a terminal."""
 
-    def __init__(self, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    def __init__(self, app: AntiphonApp, pilot: Pilot[None], here: World | None = None) -> None:
         self.app = app
         self.pilot = pilot
+        self._here = here
 
     @property
     def screen(self) -> ConversationScreen:
@@ -164,8 +165,11 @@ class Opened:
         await self.press("up", "enter")
         await self.mode(Mode.EDIT)
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *keys: str, mode: Mode | None = None) -> None:
+        """Press keys that lead to a mode, if one is given."""
         await self.pilot.press(*keys)
+        if mode is not None:
+            await self.mode(mode)
 
     def burst(self, *keys: str) -> None:
         """All keys at once, as a slow line delivers them."""
@@ -178,6 +182,32 @@ class Opened:
     async def type(self, text: str) -> None:
         names = {" ": "space", "\n": "ctrl+j"}
         await self.pilot.press(*(names.get(key, key) for key in text))
+
+    async def send(self, text: str) -> None:
+        """Write a message, or a command, and send it."""
+        await self.type(text)
+        await self.press("enter")
+
+    async def palette(self, title: str) -> None:
+        """Do an action, or take another entry, by its name in the palette."""
+        await self.press("ctrl+p")
+        await self.type(title.lower())
+        await self.sees(title)
+        await self.press("enter")
+
+    async def cell(self, content: str, sees: str = "", **params: str) -> str:
+        """A finished block of `World.cell`, which is on the screen."""
+        assert self._here is not None
+        block = await self._here.cell(content, **params)
+        await self.sees(sees or content)
+        return block
+
+    async def hint(self, words: str) -> None:
+        """Wait for a hint with these words."""
+        await until(
+            lambda: words in (self.screen.hint_shown or ""),
+            lambda: f"{words!r} in {self.screen.hint_shown!r}",
+        )
 
     async def mode(self, mode: Mode) -> None:
         await until(lambda: self.screen.mode is mode, f"mode {mode}")
@@ -263,7 +293,7 @@ async def opened(
     )
     app = AntiphonApp(options, clock=clock)
     async with app.run_test(size=size) as pilot:
-        there = Opened(app, pilot)
+        there = Opened(app, pilot, here)
         try:
             if live:
                 await there.live()

@@ -85,8 +85,7 @@ async def asking(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def ask_behind_the_back(asking: World, there: Opened) -> None:
-    await there.type("Touch it.")
-    await there.press("enter")
+    await there.send("Touch it.")
     await until(lambda: asking.aria.prompts, "the turn")
     there.app.post_message(events.AppBlur())
     asking.aria.run("touch ran")
@@ -128,8 +127,7 @@ async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
 
     async def turn() -> None:
         asked = len(here.aria.prompts)
-        await there.type("hi")
-        await there.press("enter")
+        await there.send("hi")
         await until(lambda: len(here.aria.prompts) > asked, "the turn")
         await there.sees("aria writing")
 

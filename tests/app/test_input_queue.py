@@ -93,8 +93,7 @@ async def test_burst_after_command_is_not_run(there: Opened) -> None:
 
 async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World, there: Opened) -> None:
     first = await here.cell("one")
-    second = await here.cell("two")
-    await there.sees("two")
+    second = await there.cell("two")
     there.burst("up", "g", "enter", *"text", "escape", "j", "enter", *"more")
     document = (await here.context()).document
     await until(lambda: document.text(first) == "textone", "typed into the first")
@@ -135,11 +134,6 @@ async def test_sending_goes_to_the_tail(here: World, there: Opened) -> None:
     await sent(here, "hello")
     await until(lambda: there.screen.area.cells.following, "at the tail")
     await there.sees("hello")
-
-
-async def test_new_context_without_models_says_what_to_do(tmp_path: Path) -> None:
-    async with world(tmp_path, models=False) as here, opened(here) as there:
-        await there.sees("No model is set up")
 
 
 async def test_message_without_models_shows_hint_once(

@@ -5,18 +5,14 @@ from textual.binding import Binding
 
 from antiphon.actions import ACTIONS, Action, ActionContext, Mode, Owner, shown_key
 from antiphon.keymap import KeyMap, bindings, check_keys, parse_key, works_in
-from antiphon.local_user import requires_write
 from antiphon.locations import config_folder
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.cell_list import CellList
-from antiphon.screens.conversation_frame import ConversationFrame
-from antiphon.screens.document_page import DocumentPage
-from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import help_rows
 from antiphon.settings import SETTINGS_FILE
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import FindBar, HintBar
-from tests.app.opened import World, opened
+from antiphon.widgets.status import HintBar
+from tests.app.opened import Opened, World, opened
 from tests.app.render.notation import bundled_theme
 from tests.waiting import until
 
@@ -27,33 +23,20 @@ def test_named_actions_are_written_as_their_keys() -> None:
     assert keymap.name_keys(text) == "Ctrl+G or redo, <key:nothing> and <b>"
 
 
-OWNERS = {
-    one.__name__: one
-    for one in (ConversationFrame, DocumentPage, CellList, MessageComposer, FindBar, Sidebar)
-}
-
-
-def method_of(action: Action) -> object:
-    return getattr(OWNERS[action.owner], f"action_{action.name}", None)
-
-
 def all_bindings() -> list[Binding]:
     return [one for owner in Owner for one in bindings(owner)]
 
 
-def test_every_action_has_a_name_of_its_own_and_a_method_of_its_owner() -> None:
+async def test_every_action_has_a_name_of_its_own_and_is_done_by_its_owner(there: Opened) -> None:
     names = [one.name for one in ACTIONS]
     assert len(names) == len(set(names))
-    assert [one.name for one in ACTIONS if not one.typed and method_of(one) is None] == []
-
-
-def test_actions_that_change_what_others_see_are_those_that_require_write() -> None:
-    guarded = {
-        one.name
-        for one in ACTIONS
-        if requires_write(lambda screen: None).__code__ is getattr(method_of(one), "__code__", None)
-    }
-    assert guarded == {one.name for one in ACTIONS if one.mutates and not one.typed}
+    widgets = {one.__name__: one for one in (CellList, Sidebar)}
+    by_screen = {one.name for one in ACTIONS if one.owner is Owner.SCREEN and not one.typed}
+    assert there.screen.actions.keys() == by_screen
+    for one in ACTIONS:
+        assert (
+            one.typed or one.name in by_screen or hasattr(widgets[one.owner], f"action_{one.name}")
+        )
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -71,21 +54,18 @@ def test_key_that_is_taken_at_times_is_asked_about_first(mode: Mode) -> None:
         assert sharing == sorted(sharing)
 
 
-def test_keymap_uses_no_alt_and_no_tmux_key() -> None:
-    assert not {one.key for one in all_bindings() if one.key == "ctrl+b" or "alt" in one.key}
-
-
-def test_letters_are_never_taken_from_a_text() -> None:
+def test_bindings_take_no_alt_no_tmux_key_no_typed_sign_and_no_letter_from_a_text() -> None:
+    keys = {one.key for one in all_bindings()}
+    assert not {key for key in keys if key in ("ctrl+b", "at") or "alt" in key}
     assert not {one.key for one in all_bindings() if one.priority and len(one.key) == 1}
 
 
-def test_keymap_text_input_has_no_binding() -> None:
-    assert "at" not in {one.key for one in all_bindings()}
-
-
 def test_key_works_in_the_modes_of_its_action_only() -> None:
-    assert works_in("undo", Mode.NAVIGATE) and not works_in("undo", Mode.EDIT)
-    assert works_in("undo_edit", Mode.EDIT) and not works_in("undo_edit", Mode.NAVIGATE)
+    assert works_in("undo", Mode.NAVIGATE, ActionContext) and not works_in(
+        "undo", Mode.EDIT, ActionContext
+    )
+    assert works_in("undo_edit", Mode.EDIT, ActionContext)
+    assert not works_in("undo_edit", Mode.NAVIGATE, ActionContext)
 
 
 def test_footer_names_only_keys_that_work_now() -> None:
@@ -233,8 +213,7 @@ async def test_own_keys_work_and_are_shown_everywhere(own_keys: None, here: Worl
         problem = "settings.toml:5: there is no action 'nothing'"
         await until(lambda: problem in (hints.hint or ""), "the problem")
         hints.clear_hint()
-        await there.type("one")
-        await there.press("enter")
+        await there.send("one")
         await there.type("two")
         await there.sees("Ctrl+S send")
         assert there.message == "one\ntwo"
@@ -242,8 +221,7 @@ async def test_own_keys_work_and_are_shown_everywhere(own_keys: None, here: Worl
         await until(lambda: there.message == "", "sent")
         await there.press("f7")
         await there.sees("Hints")
-        await there.press("escape", "escape")
-        await there.mode(Mode.NAVIGATE)
+        await there.press("escape", "escape", mode=Mode.NAVIGATE)
         await there.press("f1")
         await there.sees("F7   ")
         await there.press("escape", "b")

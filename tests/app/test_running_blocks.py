@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from antiphon.running_blocks import InterruptTarget, RunningBlocks
+from antiphon.screens.model_turns import InterruptTarget, RunningBlocks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role, Status

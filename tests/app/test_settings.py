@@ -12,7 +12,7 @@ from antiphon.settings import CHOICES_FILE, SETTINGS_FILE, Settings, SettingsSto
 from antiphon.textual_patches.driver import BackgroundReported
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME
 from antiphon.widgets.status import HintBar
-from tests.app.opened import World, opened
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
@@ -90,10 +90,7 @@ def test_choices_that_cannot_be_read_are_a_problem_and_written_anew(folders: Fol
 
 async def test_theme_chosen_in_the_palette_is_there_at_the_next_start(here: World) -> None:
     async with opened(here) as there:
-        await there.press("ctrl+p")
-        await there.type("antiphon-light")
-        await there.sees("Theme: antiphon-light")
-        await there.press("enter")
+        await there.palette("Theme: antiphon-light")
         await there.pilot.pause()
     async with opened(here) as there:
         assert there.app.theme == there.app.settings.theme == "antiphon-light"
@@ -115,16 +112,15 @@ async def test_sidebar_that_was_put_away_stays_away_in_other_contexts_and_at_the
         assert not there.shows("people")
 
 
-async def test_theme_is_shown_while_the_palette_is_at_it(here: World) -> None:
-    async with opened(here) as there:
-        await there.press("ctrl+p")
-        await there.type("gruvbox-dark")
-        await there.sees("Theme: gruvbox-dark")
-        await there.press("down")
-        await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
-        await there.press("escape")
-        await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
-        assert there.app.settings.theme is None
+async def test_theme_is_shown_while_the_palette_is_at_it(there: Opened) -> None:
+    await there.press("ctrl+p")
+    await there.type("gruvbox-dark")
+    await there.sees("Theme: gruvbox-dark")
+    await there.press("down")
+    await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
+    await there.press("escape")
+    await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
+    assert there.app.settings.theme is None
 
 
 @pytest.mark.parametrize(
@@ -152,14 +148,15 @@ async def test_theme_that_is_not_there_is_told_and_the_default_is_shown(here: Wo
 
 async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) -> None:
     (config_folder() / SETTINGS_FILE).write_text('ink = 1\ntitle = 2\ntheme = "nowhere"\n')
+    (config_folder() / "themes").mkdir()
+    (config_folder() / "themes" / "mine.toml").write_text("broken")
     async with opened(here) as there:
         hint_bar = there.screen.query_one(HintBar)
-        await there.sees("3 mistakes in settings.toml: Show past hints")
+        await there.sees("4 mistakes in settings.toml, mine.toml: Show past hints")
         hint_bar.clear_hint()
         assert hint_bar.hint is None
-        await there.type("/hints")
-        await there.press("enter")
-        for words in ("'ink'", "'title'", "'nowhere'"):
+        await there.send("/hints")
+        for words in ("'ink'", "'title'", "'nowhere'", "no TOML"):
             await there.sees(words)
 
 

@@ -62,8 +62,7 @@ async def title_is(there: Opened, title: str) -> None:
 
 async def test_title_follows_a_turn(here: World, there: Opened) -> None:
     await title_is(there, "antiphon: default")
-    await there.type("hi")
-    await there.press("enter")
+    await there.send("hi")
     await title_is(there, "◐ antiphon: default · aria writes")
     here.aria.end()
     await title_is(there, "antiphon: default")
@@ -73,7 +72,7 @@ async def test_title_counts_what_is_unread_in_the_context_before(
     here: World, there: Opened
 ) -> None:
     made = await here.call("context.create", label="notes")
-    there.screen.frame.open_context(made["context_id"])
+    there.screen.open_context(made["context_id"])
     await title_is(there, "antiphon: notes")
     await there.live()
     await here.cell("news")
@@ -83,8 +82,7 @@ async def test_title_counts_what_is_unread_in_the_context_before(
 
 async def test_title_says_that_a_model_asks(tmp_path: Path) -> None:
     async with world(tmp_path, asks=True) as here, opened(here) as there:
-        await there.type("Touch it.")
-        await there.press("enter")
+        await there.send("Touch it.")
         here.aria.run("touch ran")
         await title_is(there, "● antiphon: default · aria asks")
         here.aria.end()

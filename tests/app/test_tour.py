@@ -90,8 +90,7 @@ def test_end_of_the_stream_invites_to_ask() -> None:
 
 async def test_tour_leads_through_the_first_minute(here: World) -> None:
     async with opened(here, demo=True) as there:
-        await there.type("go")
-        await there.press("enter")
+        await there.send("go")
         await until(lambda: here.aria.prompts, "the turn")
         here.aria.write(f"Sung by {TYPO} that answer.\n\n" + "And a line after it.\n\n" * 10)
         await there.sees("TRY ↑ then Enter: chirs should be choirs")
@@ -108,8 +107,7 @@ async def test_tour_leads_through_the_first_minute(here: World) -> None:
         await there.press("o")
         await there.sees("TRY Both stay.")
         await there.sees("two choirs that answer")
-        await there.press("escape")
-        await there.mode(Mode.NAVIGATE)
+        await there.press("escape", mode=Mode.NAVIGATE)
         await there.press("u")
         await there.sees("TRY Second terminal")
         assert there.shows(f"{TYPO} that answer")

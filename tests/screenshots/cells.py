@@ -23,10 +23,9 @@ from antiphon.keymap import KeyMap
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
+from antiphon.screens.action_scope import PRIVATE
 from antiphon.screens.conversation_screen import ConversationScreen
-from antiphon.screens.history import HistoryModal
-from antiphon.screens.history_source import HistorySource
-from antiphon.screens.input_focus import PRIVATE
+from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus

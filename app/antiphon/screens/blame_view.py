@@ -8,14 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from antiphon.screens.kernel_calls import KernelCalls
-from antiphon.widgets.block_list import (
-    AuthorRange,
-    BlockList,
-    CellChange,
-    CellModel,
-    author_labels,
-)
+from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.widgets.block_list import AuthorRange, CellChange, author_labels
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.signal import Signal
@@ -24,13 +18,11 @@ REFRESH_SECONDS: Final = 0.3
 """How long a change of the text, or of the view, may go unasked."""
 
 
-class BlameView:
+class BlameView(Controller):
     """Asks the kernel for the cells in view, and again when they change while it is shown."""
 
-    def __init__(self, cells: BlockList, source: CellModel, kernel: KernelCalls) -> None:
-        self._cells = cells
-        self._source = source
-        self._kernel = kernel
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
         self._tints: dict[str, tuple[AuthorRange, ...]] = {}
         """Labelled with whole names."""
         self._shown: dict[str, tuple[AuthorRange, ...]] = {}
@@ -39,7 +31,7 @@ class BlameView:
         self._stale: set[str] = set()
         self.shown = False
         self.changed = Signal[()]()
-        source.changed.listen(self._cells_changed)
+        scope.source.changed.listen(self._cells_changed)
 
     def legend(self) -> str:
         """Return what stands in the gutter for names that have no room there; empty without."""
@@ -114,7 +106,7 @@ class BlameView:
         if not is_text(self._source.document.schema(block)):
             return []
         failed = "Who wrote what cannot be shown"
-        result = await self._kernel.call("block.blame", {"block_id": block}, failed)
+        result = await self._scope.call("block.blame", {"block_id": block}, failed)
         return None if result is None else result["runs"]
 
     def _label(self, block: str) -> None:

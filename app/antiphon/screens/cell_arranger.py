@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from antiphon.actions import Mode
-from antiphon.screens.chosen_cell import ChosenCell, results_of
-from antiphon.screens.earlier_cells import EARLIER_CELLS, EarlierCells
-from antiphon.screens.input_focus import InputFocus
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.cell_list import EARLIER_CELLS, EarlierCells, results_of
 from antiphon.screens.picker import PickerEntry, choose
-from antiphon.widgets.block_list import CellChange, DocumentView
+from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.signal import Signal
 
 IT_STAYS = "It stays where it is."
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """A tool of the kernel and its parameters."""
 
     tool: str
@@ -54,24 +51,11 @@ class ArrangerState:
     brings_back: bool = False
 
 
-class CellArranger:
+class CellArranger(Controller):
     """Changes whole cells by tools of the kernel, and takes these changes back."""
 
-    def __init__(
-        self,
-        kernel: KernelCalls,
-        focus: InputFocus,
-        chosen: ChosenCell,
-        area: DocumentView,
-        earlier: EarlierCells,
-    ) -> None:
-        self._kernel = kernel
-        self._hint = kernel.hint
-        self._focus = focus
-        self._chosen = chosen
-        self._area = area
-        self._cells = area.cells
-        self._source = area.source
+    def __init__(self, scope: ActionScope, earlier: EarlierCells) -> None:
+        super().__init__(scope)
         self._earlier = earlier
         self._working = asyncio.Lock()
         """Held while cells are changed: u, pressed before the kernel answers, waits."""
@@ -117,14 +101,14 @@ class CellArranger:
 
     async def _call_each(self, calls: Sequence[ToolCall], failed: str = "") -> bool:
         """Call tools until one fails, which is said; whether none did."""
-        for call in calls:
-            if await self._kernel.call(call.tool, call.params, failed) is None:
+        for tool, params in calls:
+            if await self._scope.call(tool, params, failed) is None:
                 return False
         return True
 
     async def undo(self, block: str) -> bool:
         """Take the last change of whole cells back, if it was made here; whether it was."""
-        if self._focus.mode is not Mode.NAVIGATE:
+        if self._scope.mode is not Mode.NAVIGATE:
             return False
         async with self._working:
             if not self._arranged or block not in self._arranged[-1].blocks:
@@ -143,7 +127,7 @@ class CellArranger:
 
     async def redo(self, block: str) -> bool:
         """Make the change again that was taken back last, if it was one here; whether it was."""
-        if self._focus.mode is not Mode.NAVIGATE:
+        if self._scope.mode is not Mode.NAVIGATE:
             return False
         async with self._working:
             if not self._disarranged or block not in self._disarranged[-1].blocks:
@@ -172,12 +156,12 @@ class CellArranger:
     # Cutting out
 
     async def cut_out(self) -> None:
-        block = self._chosen.to("cut")
+        block = self._scope.cell_to("cut")
         if block is None:
             return
         blocks = (block, *results_of(self._source, block))
         neighbour = self._beside(frozenset(blocks), block)
-        name = self._chosen.name(block)
+        name = self._scope.name(block)
         calls = tuple(_excluding(one, True, cut_out=True) for one in blocks)
         before = tuple(_excluding(one, self._source.header(one).excluded) for one in blocks)
         near = blocks if neighbour is None else (*blocks, neighbour)
@@ -192,11 +176,11 @@ class CellArranger:
 
     def leave_hidden(self, change: CellChange) -> None:
         """Go to a cell beside the one that has just been cut out."""
-        block, editor = self._cells.focused_cell, self._area.editor
+        block, editor = self._cells.focused_cell, self._scope.area.editor
         if block is None or block not in change.changed or not self._source.is_hidden(block):
             return
         if editor is not None and editor.block == block:
-            self._area.leave()
+            self._scope.area.leave()
             self._hint(
                 "Somebody has cut out this cell, with what you wrote in it: the palette brings it"
                 " back, Bring back a cell.",
@@ -205,7 +189,7 @@ class CellArranger:
         self._cells.focus_cell(self._beside(frozenset([block]), block), reveal=False)
 
     async def bring_back(self) -> None:
-        if self._earlier.are_omitted and self._kernel.session.is_live:
+        if self._earlier.are_omitted and self._session.is_live:
             self._brings_back = True
             self._earlier.read_all()
             self._hint(EARLIER_CELLS)
@@ -214,16 +198,16 @@ class CellArranger:
         if not cut:
             self._hint("No cell is cut out here.")
             return
-        chosen = self._chosen
+        scope = self._scope
         choices = [
-            PickerEntry(one, chosen.beginning(one), f"{chosen.name(one)} · {chosen.author(one)}")
+            PickerEntry(one, scope.beginning(one), f"{scope.name(one)} · {scope.author(one)}")
             for one in reversed(cut)
         ]
         block = await choose(self._cells.app, "Bring back a cell that was cut out", choices)
         if block is None:
             return
         for one in (block, *results_of(self._source, block)):
-            if await self._kernel.call("block.exclude", _excluding(one, False).params) is None:
+            if await self._scope.call("block.exclude", _excluding(one, False).params) is None:
                 return
         await self._until_shown(block)
         self._cells.focus_cell(block)
@@ -236,11 +220,11 @@ class CellArranger:
             await asyncio.sleep(0.02)
 
     async def exclude(self) -> None:
-        block = self._chosen.to("exclude", finished=False)
+        block = self._scope.cell_to("exclude", finished=False)
         if block is None:
             return
         excluded = self._source.header(block).excluded
-        name = self._chosen.name(block)
+        name = self._scope.name(block)
         undone = f"Models do not read {name} again" if excluded else f"Models read {name} again"
         arrangement = Arrangement(
             (_excluding(block, not excluded),),
@@ -257,7 +241,7 @@ class CellArranger:
 
     def move(self) -> None:
         """Begin to look for another place for the chosen cell."""
-        block = self._chosen.to("move")
+        block = self._scope.cell_to("move")
         if block is None:
             return
         order = self._cells.order
@@ -273,12 +257,12 @@ class CellArranger:
         block, target = self.moving, self._cells.focused_cell
         if block is None:
             return
-        name = self._chosen.name(block)
+        name = self._scope.name(block)
         if target is None or target == block:
             self._hint(f"Move {name}: ↑ ↓ to the cell it is to stand at · Esc leaves it here")
             return
         side = "below" if self._is_below(target, block) else "above"
-        self._hint(f"Move {name} {side} {self._chosen.name(target)}: <key:put> · Esc leaves it")
+        self._hint(f"Move {name} {side} {self._scope.name(target)}: <key:put> · Esc leaves it")
 
     def _is_below(self, one: str, other: str) -> bool:
         ids = self._source.ids()
@@ -298,7 +282,7 @@ class CellArranger:
             return
         before = self._source.block_before(block)
         ids = self._source.ids()
-        name, below = self._chosen.name(block), self._is_below(target, block)
+        name, below = self._scope.name(block), self._is_below(target, block)
         if below:
             # What belongs to a call comes along, behind its new place.
             target = (target, *results_of(self._source, target))[-1]
@@ -326,8 +310,8 @@ class CellArranger:
 
     async def split(self) -> None:
         """Cut the cell that is edited in two: the cursor's line begins the second one."""
-        editor = self._area.editor
-        block = self._chosen.to("split")
+        editor = self._scope.area.editor
+        block = self._scope.cell_to("split")
         if block is None:
             return
         if editor is None:
@@ -342,7 +326,7 @@ class CellArranger:
             self._hint("No text stands from this line on: put the cursor on one above it.")
             return
         async with self._working:
-            split = await self._kernel.call("message.split", {"message": block, "at": at})
+            split = await self._scope.call("message.split", {"message": block, "at": at})
             if split is None:
                 return
             created = split["created"][0]
@@ -354,11 +338,11 @@ class CellArranger:
                     (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),
                     frozenset([block, created]),
                     block,
-                    f"{self._chosen.name(block)} is one cell again",
+                    f"{self._scope.name(block)} is one cell again",
                     made=(created, text[at:]),
                 )
             )
-        self._area.leave()
+        self._scope.area.leave()
         await self._until_shown(created)
         self._cells.focus_cell(created)
         self._hint("Split in two · <key:undo> makes it one cell again")

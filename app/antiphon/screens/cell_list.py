@@ -1,4 +1,4 @@
-"""The list of cells with its keys: from cell to cell, through the page, folding."""
+"""The list of cells with its keys, and the cells of a long context that are not in it yet."""
 
 from __future__ import annotations
 
@@ -7,17 +7,67 @@ from functools import partial
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
+from textual.worker import WorkType
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
-from antiphon.screens.chosen_cell import results_of
-from antiphon.screens.earlier_cells import EarlierCells
 from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
+from antiphon.session import Session
 from antiphon.widgets.block_list import BlockList, CellModel
+from antiphon_kernel.types.enums import BlockKind
 
 FIRST_CELL: Final = "This is the first cell."
 
 LAST_CELL: Final = "This is the last cell."
+
+
+CELLS_ABOVE: Final = 200
+"""Cells above the view from which on earlier ones are read; some screens full."""
+
+EARLIER_CELLS: Final = "Earlier cells are being read."
+
+EARLIER_OFFLINE: Final = "Offline: earlier cells are read when the kernel is back."
+
+
+class EarlierCells:
+    """Asks the kernel for earlier cells; another screen then shows them."""
+
+    def __init__(
+        self, session: Session, cells: BlockList, run_one_of: Callable[[str, WorkType[None]], None]
+    ) -> None:
+        """`run_one_of` does some work in the background, unless one of its group is being done."""
+        self._session = session
+        self._cells = cells
+        self._run_one_of = run_one_of
+        self._asked_blocks = 0
+        """Number of the last blocks that the kernel was asked for."""
+        self.goes_first = False
+        """The person waits for the first cell, which is not here."""
+
+    @property
+    def are_omitted(self) -> bool:
+        return self._session.omitted > 0
+
+    @property
+    def words(self) -> str:
+        return EARLIER_CELLS if self._session.is_live else EARLIER_OFFLINE
+
+    def read(self, blocks: int) -> None:
+        """Ask for so many of the last cells, once."""
+        if blocks > self._asked_blocks and self._session.is_live:
+            self._asked_blocks = blocks
+            self._run_one_of("earlier", partial(self._session.read_earlier, blocks))
+
+    def read_all(self) -> None:
+        """Ask for every earlier cell, if there are some."""
+        if self.are_omitted:
+            self.read(self._session.omitted + len(self._session.document))
+
+    def look(self) -> None:
+        """Read earlier cells before the person has come to the first that is here."""
+        if self.are_omitted and not self._cells.following:
+            if self._cells.cells_above < CELLS_ABOVE:
+                self.read(2 * len(self._session.document))
 
 
 class CellList(BlockList):
@@ -114,3 +164,17 @@ class CellList(BlockList):
             self._hint("There is no thinking here.")
         elif self.position() == before:
             self._hint("The thinking is out of sight: all of it is folded, or opened, by this key.")
+
+
+def results_of(source: CellModel, call: str) -> list[str]:
+    """Return the blocks of a call's output; none if the block is no call."""
+    if source.header(call).kind != BlockKind.TOOL_CALL:
+        return []
+    found: list[str] = []
+    for block in source.ids()[source.ids().index(call) + 1 :]:
+        header = source.header(block)
+        if header.kind == BlockKind.TOOL_RESULT and header.parent == call:
+            found.append(block)
+        elif found:
+            break
+    return found

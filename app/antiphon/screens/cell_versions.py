@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from antiphon.render.view import OWN_NAME
-from antiphon.screens.chosen_cell import ChosenCell, results_of
-from antiphon.screens.history import HistoryModal, Wish
-from antiphon.screens.history_source import HistorySource, read_steps, read_timeline
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import Controller
+from antiphon.screens.cell_list import results_of
+from antiphon.screens.history import HistoryModal, HistorySource, Wish, read_steps, read_timeline
 from antiphon.screens.known_contexts import fork_context
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.time_format import format_absolute
-from antiphon.widgets.block_list import BlockList
 
 LISTED_VERSIONS: Final = 500
 
@@ -25,38 +23,24 @@ VERSIONS_LOOKED_AT: Final = 1_000
 """The last versions of an output, among which those are whose authors have edited it."""
 
 
-class CellVersions:
+class CellVersions(Controller):
     """Asks the kernel for versions of cells, shows them, and brings one back."""
-
-    def __init__(
-        self,
-        kernel: KernelCalls,
-        chosen: ChosenCell,
-        cells: BlockList,
-        open_context: Callable[[str, str | None], None],
-    ) -> None:
-        self._kernel = kernel
-        self._session = kernel.session
-        self._chosen = chosen
-        self._cells = cells
-        self._source = cells.source
-        self._open_context = open_context
 
     async def tell_time(self) -> None:
         """Say when the chosen cell was begun, and who changed it last."""
-        block = self._chosen.to("tell the time of", finished=False)
+        block = self._scope.cell_to("tell the time of", finished=False)
         versions = None if block is None else await self._last(block, 1)
         if block is None or not versions:
             return
         header, last = self._session.document.header(block), versions[-1]
-        author = self._chosen.author(block)
-        said = f"{self._chosen.name(block)} · {author} began it at {header.created}"
+        author = self._scope.author(block)
+        said = f"{self._scope.name(block)} · {author} began it at {header.created}"
         if last["version"] > 1:
             said += (
                 f" · version {last['version']:,} by {self._changer(last)} at {last['time']}"
                 f" ({last['operation']})"
             )
-        self._kernel.hint(said)
+        self._hint(said)
 
     def _changer(self, version: Mapping[str, Any]) -> str:
         """Return the name of whoever made a version, as the person here reads it."""
@@ -64,26 +48,26 @@ class CellVersions:
 
     async def _last(self, block: str, count: int) -> Sequence[Mapping[str, Any]]:
         """Return the last versions of a block; none if the kernel does not say, which is said."""
-        read = await self._kernel.call("block.get", {"block_id": block})
+        read = await self._scope.call("block.get", {"block_id": block})
         if read is None:
             return ()
         after = max(0, int(read["version"]) - count)
         params = {"block_id": block, "after_version": after, "limit": count}
-        history = await self._kernel.call("block.history", params)
+        history = await self._scope.call("block.history", params)
         return () if history is None else history["versions"]
 
     async def restore(self) -> None:
         """Give the chosen cell the text of an earlier version."""
-        block = self._chosen.to("restore")
+        block = self._scope.cell_to("restore")
         if block is None:
             return
         reason = self._source.edit_denied_reason(block)
         if reason is not None:
-            self._kernel.hint(reason)
+            self._hint(reason)
             return
         versions = await self._last(block, LISTED_VERSIONS)
         if len(versions) < 2:
-            self._kernel.hint("There is no earlier version of this cell.")
+            self._hint("There is no earlier version of this cell.")
             return
         choices = [
             PickerEntry(
@@ -93,19 +77,19 @@ class CellVersions:
             )
             for one in reversed(versions[:-1])
         ]
-        title = f"Restore {self._chosen.name(block)} as it was at"
+        title = f"Restore {self._scope.name(block)} as it was at"
         version = await choose(self._cells.app, title, choices)
         if version is None:
             return
         params = {"block_id": block, "version": int(version)}
-        if await self._kernel.call("block.restore", params) is not None:
-            self._kernel.hint(f"Restored version {version} · <key:undo> takes that back")
+        if await self._scope.call("block.restore", params) is not None:
+            self._hint(f"Restored version {version} · <key:undo> takes that back")
 
     async def show_history(self, block: str | None) -> None:
         """Go through the versions of a cell, or of the page, and do what is chosen there."""
         document, source = self._session.document, self._source
         order = [one for one in document.block_ids() if not source.is_hidden(one)]
-        numbers = {one: self._chosen.number(one) for one in source.ids()}
+        numbers = {one: self._scope.number(one) for one in source.ids()}
 
         def title(block: str) -> tuple[str, int]:
             header = source.header(block)
@@ -114,8 +98,8 @@ class CellVersions:
             return f"{name} ¶{numbers.get(block, 0)} {kind}", colour
 
         asked = HistorySource(
-            partial(read_steps, self._kernel),
-            partial(read_timeline, self._kernel),
+            partial(read_steps, self._scope),
+            partial(read_timeline, self._scope),
             source.shown_name,
             title,
             order,
@@ -124,32 +108,30 @@ class CellVersions:
         if choice is None:
             return
         if source.user.refusal is not None:
-            self._kernel.hint(source.user.refusal)
+            self._hint(source.user.refusal)
         elif choice.wish is Wish.FORK:
             here = document.context or ""
-            made = await fork_context(self._kernel, here, at=choice.version)
+            made = await fork_context(self._scope, here, at=choice.version)
             if made is not None:
-                self._open_context(made, None)
+                self._scope.open_context(made, None)
         else:
             params = {"block_id": choice.block, "version": choice.version}
-            if await self._kernel.call("block.restore", params, "Not restored") is not None:
+            if await self._scope.call("block.restore", params, "Not restored") is not None:
                 place = f"¶{numbers.get(choice.block, 0)}"
-                self._kernel.hint(
-                    f"{place} is as in its version {choice.version}; u takes that back."
-                )
+                self._hint(f"{place} is as in its version {choice.version}; u takes that back.")
 
     async def fork_here(self) -> None:
         """Copy the context up to the chosen cell into a new one, and go there."""
-        block = self._chosen.to("fork from", finished=False)
+        block = self._scope.cell_to("fork from", finished=False)
         if block is None:
             return
         context = self._session.document.context or ""
         last = (block, *results_of(self._source, block))[-1]
-        fork = await self._kernel.call(
+        fork = await self._scope.call(
             "context.fork", {"context": context, "blocks": {"last": last}}
         )
         if fork is not None:
-            self._open_context(fork["context_id"], None)
+            self._scope.open_context(fork["context_id"], None)
 
     async def name_editors(self) -> None:
         """Name who has edited the outputs that are on the screen."""

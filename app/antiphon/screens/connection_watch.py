@@ -5,26 +5,21 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from antiphon.screens.kernel_calls import Hint
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import rejected_location
-from antiphon.session import ConnectionStatus, Session, SessionStatus
-from antiphon.widgets.block_list import CellModel
-from antiphon.widgets.composer import Composer
+from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon_kernel.types.signal import Signal
 
 NOTICED_SECONDS: Final = 1.0
 """A connection that is lost for less than this was not missed."""
 
 
-class ConnectionWatch:
+class ConnectionWatch(Controller):
     """Follows the session's status; tells of what has changed, by hints and signals."""
 
-    def __init__(self, session: Session, source: CellModel, composer: Composer, hint: Hint) -> None:
-        self._session = session
-        self._source = source
-        self._composer = composer
-        self._hint = hint
-        self._status = session.status
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
+        self._status = scope.session.status
         self._away_since: float | None = None
         self.came_live = Signal[()]()
         self.role_changed = Signal[()]()
@@ -75,13 +70,13 @@ class ConnectionWatch:
             return
         if self._source.me is None:
             self._source.me = me.principal
-            self._composer.mark.colour = me.colour
+            self._scope.composer.mark.colour = me.colour
         if me.role is not None and str(me.role) != user.role:
             told = user.update(str(me.role))
             self.role_changed.notify()
             if told is not None:
                 self._hint(told)
-        draft = self._composer.draft
+        draft = self._scope.composer.draft
         if user.refusal is None and not draft.is_identified:
             elsewhere = {
                 state.block

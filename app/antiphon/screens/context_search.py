@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from textual.app import App
-
+from antiphon.screens.action_scope import ActionScope
 from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon_kernel.types.enums import BlockKind
@@ -20,17 +19,17 @@ AROUND: Final = 60
 """Characters of a line that are shown around a match."""
 
 
-async def choose_found(app: App[Any], kernel: KernelCalls) -> tuple[str, str] | None:
+async def choose_found(scope: ActionScope) -> tuple[str, str] | None:
     """Let the person look for a text, in a worker; return the block chosen and what was typed."""
     typed = [""]
 
     async def ask(query: str) -> Sequence[PickerEntry]:
         typed[0] = query
-        return await _found(kernel, query) if query.strip() else ()
+        return await _found(scope, query) if query.strip() else ()
 
     empty = "Type what to look for: lower case finds both cases."
     modal = PickerModal("Search in all contexts", ask, empty=empty)
-    block = await app.push_screen_wait(modal)
+    block = await scope.host.app.push_screen_wait(modal)
     return None if block is None else (block, typed[0])
 
 

@@ -3,52 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
-from textual.app import App
-from textual.theme import BUILTIN_THEMES
-from textual.worker import WorkType
-
-from antiphon.actions import ActionContext, Mode
+from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
+from antiphon.screens.action_scope import ActionScope, ConversationHost, OpenContext
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.cell_list import CellList
+from antiphon.screens.cell_list import CellList, EarlierCells
 from antiphon.screens.cell_versions import CellVersions
-from antiphon.screens.chosen_cell import ChosenCell
 from antiphon.screens.connection_watch import ConnectionWatch
-from antiphon.screens.conversation_frame import ConversationFrame, FrameControllers, OpenContext
-from antiphon.screens.document_page import DocumentPage, PageControllers
-from antiphon.screens.earlier_cells import EarlierCells
 from antiphon.screens.edit_undo import EditUndo
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
-from antiphon.screens.input_focus import InputFocus
-from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.known_models import KnownModels
+from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.screens.message_branches import MessageBranches
-from antiphon.screens.message_composer import ComposerControllers, MessageComposer
 from antiphon.screens.model_turns import ModelTurns
 from antiphon.screens.outline_view import OutlineView
 from antiphon.screens.outside_editor import OutsideEditor
 from antiphon.screens.own_presence import OwnPresence
 from antiphon.screens.people_here import PeopleHere
 from antiphon.screens.questions import Questions
-from antiphon.screens.slash_commands import CommandTargets, SlashCommands
+from antiphon.screens.sidebar_view import SidebarView
+from antiphon.screens.slash_commands import SlashCommands
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.tour_view import TourView
 from antiphon.screens.view_restorer import ViewRestorer
-from antiphon.screens.view_state import ViewStateController
+from antiphon.screens.view_state import ViewStateStore
 from antiphon.screens.visitors import Visitors
 from antiphon.session import Session
 from antiphon.settings import Settings
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellChange, CellModel
-from antiphon.widgets.composer import DraftSync
+from antiphon.widgets.block_list import CellChange, CellModel, DocumentView
+from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.quoting import join_names
@@ -61,53 +53,21 @@ LOOK_SECONDS: Final = 3.0
 called: that is no part of the document that is followed."""
 
 
-class ConversationHost(Protocol):
-    """Screen that the controllers are for."""
-
-    @property
-    def app(self) -> App[Any]: ...
-
-    @property
-    def situation(self) -> ActionContext: ...
-
-    def hint(self, text: str, *, weighty: bool = False) -> None: ...
-
-    def tell(self, text: str) -> None:
-        """Tell a person who looks elsewhere."""
-
-    def update(self) -> None:
-        """Show what can be done now."""
-
-    def suggest(self) -> None:
-        """Show what could be tried next."""
-
-    def perform(self, action: str) -> None: ...
-
-    def follow(self, principal: str) -> None: ...
-
-    async def ask_to_run(self, command: str, reason: str) -> bool: ...
-
-    def run_one_of(self, group: str, work: WorkType[None]) -> None: ...
-
-    def run_last_of(self, group: str, work: WorkType[None]) -> None: ...
-
-
 class ConversationControllers:
     """Widgets and controllers that work with one session, document and draft."""
 
     def __init__(
         self,
         host: ConversationHost,
+        *,
         session: Session,
         draft: DraftSync,
-        keymap: KeyMap,
-        *,
         place: str,
         context: str,
         tour: Tour | None,
         open_context: OpenContext,
         keys: InputQueue,
-        memory: ViewStateController,
+        memory: ViewStateStore,
         hints: HintLog,
         history: MessageHistory,
         settings: Settings,
@@ -117,7 +77,10 @@ class ConversationControllers:
         self._host = host
         self._session = session
         self._stops: tuple[Callable[[], None], ...] = ()
-        kernel = self.kernel = KernelCalls(session, host.hint)
+        keymap = self.keymap = KeyMap(settings.keys)
+        self.hints = hints
+        self.history = history
+        self.memory = memory
         source = self.source = CellModel(
             session.document, presence=session.presence, user=session.user, clock=clock
         )
@@ -125,127 +88,37 @@ class ConversationControllers:
         source.gutter = settings.gutter
         source.name_keys = keymap.name_keys
         cells = self.cells = CellList(source, host.hint)
-        page = self.area = DocumentPage(source, cells)
-        composer = self.composer = MessageComposer(draft, session.user)
-        frame = self.frame = ConversationFrame(
+        page = self.area = DocumentView(source, cells)
+        composer = self.composer = Composer(draft, session.user)
+        frame = self.frame = DocumentLayout(
             page, composer, hints, keymap, place=place, settings=settings
         )
-        focus = self.focus = InputFocus(composer, page, lambda: host.situation)
-        self.models = KnownModels(kernel)
-        self.contexts = KnownContexts(kernel, memory, source, context)
-        chosen = ChosenCell(kernel, focus, source)
+        scope = self.scope = ActionScope(session, host, frame, cells, open_context)
+        self.models = KnownModels(scope)
+        self.contexts = KnownContexts(scope, memory, context)
         self.earlier = cells.earlier = EarlierCells(session, cells, host.run_one_of)
-        self.find = FindView(page, cells, frame.find, host.hint, host.run_last_of)
-        self.view = ViewRestorer(session, cells, self.find, self.contexts, memory, frame.cover_page)
-        self.questions = Questions(kernel, focus, cells, host.tell, clock)
+        self.find = FindView(scope)
+        self.view = ViewRestorer(scope, self.find, self.contexts, memory)
+        self.questions = Questions(scope, clock)
         source.before_answer = self.questions.words_before_keys
-        self.turns = ModelTurns(kernel, focus)
-        self.own_presence = OwnPresence(session, focus, cells, composer)
-        self.following = Following(
-            session,
-            page,
-            host.hint,
-            self.own_presence,
-            read_all=self.earlier.read_all,
-            clock=clock,
-        )
+        self.turns = ModelTurns(scope)
+        self.own_presence = OwnPresence(scope)
+        self.following = Following(scope, self.own_presence, self.earlier, clock)
         self.live = LiveWriters(source, cells, frame.live, frame.notice, clock)
         self.outline = OutlineView(source, page, frame.outline)
-        self.blame = BlameView(cells, source, kernel)
-        self.tour = TourView(tour, session, page)
-        self.arranger = CellArranger(kernel, focus, chosen, page, self.earlier)
-        self.undo = EditUndo(
-            kernel, focus, chosen, self.arranger, self.turns, cells, composer, self.tour.tour
-        )
-        branches = MessageBranches(kernel, cells, self.models, open_context)
-        self.versions = CellVersions(kernel, chosen, cells, open_context)
-        self.submitter = MessageSubmitter(
-            session,
-            draft,
-            host.hint,
-            shows_all=lambda: composer.shows_all and not frame.is_covered,
-            ask=host.ask_to_run,
-            cells=source,
-            kernel=kernel,
-            models=self.models,
-            follow=branches.follow_answer,
-        )
-        self.commands = SlashCommands(
-            kernel,
-            keymap,
-            self.models,
-            self.contexts,
-            composer,
-            keys,
-            CommandTargets(
-                lambda: host.situation,
-                host.perform,
-                lambda: sorted(host.app.available_themes.keys() - BUILTIN_THEMES.keys()),
-                frame.choose_theme,
-                frame.open_context,
-                open_context,
-            ),
-        )
-        self.people = PeopleHere(
-            kernel,
-            frame,
-            source,
-            focus,
-            chosen,
-            self.questions,
-            self.contexts,
-            self.models,
-            keymap,
-        )
-        self.connection = ConnectionWatch(session, source, composer, host.hint)
-        self.visitors = Visitors(kernel, host.hint, frame.notice)
-        frame.parts = FrameControllers(
-            kernel,
-            keymap,
-            focus,
-            cells,
-            self.turns,
-            self.following,
-            self.live,
-            self.find,
-            self.earlier,
-            self.outline,
-            self.contexts,
-            self.models,
-            self.people,
-            self.visitors,
-            hints,
-            open_context,
-            host.follow,
-            memory.seen,
-        )
-        page.parts = PageControllers(
-            kernel,
-            focus,
-            chosen,
-            self.arranger,
-            self.versions,
-            branches,
-            self.questions,
-            self.undo,
-            OutsideEditor(kernel, chosen, page),
-            self.following,
-            self.blame,
-            self.find,
-            composer,
-            self.tour.tour,
-        )
-        composer.parts = ComposerControllers(
-            kernel,
-            self.submitter,
-            self.commands,
-            history,
-            self.questions,
-            cells,
-            self.find,
-            self.live,
-            self.tour.tour,
-        )
+        self.outside = OutsideEditor(scope)
+        self.blame = BlameView(scope)
+        self.tour = TourView(tour, scope)
+        self.arranger = CellArranger(scope, self.earlier)
+        self.undo = EditUndo(scope, self.arranger, self.turns, self.tour.tour)
+        self.branches = MessageBranches(scope, self.models)
+        self.versions = CellVersions(scope)
+        self.submitter = MessageSubmitter(scope, self.models, self.branches)
+        self.people = PeopleHere(scope, self.questions, self.contexts, self.models, keymap)
+        self.sidebar = SidebarView(scope, self.contexts, self.people)
+        self.commands = SlashCommands(scope, keymap, self.models, self.contexts, self.sidebar, keys)
+        self.connection = ConnectionWatch(scope)
+        self.visitors = Visitors(scope)
 
     def start(self) -> None:
         """Follow the session and the document, once the widgets are mounted."""
@@ -265,7 +138,7 @@ class ConversationControllers:
         self.connection.identified.listen(self._identified)
         self._stops = (
             self.frame.set_interval(LOOK_SECONDS, self._look).stop,
-            self.frame.set_interval(CONTEXTS_LOOK_SECONDS, self.frame.look_at_contexts).stop,
+            self.frame.set_interval(CONTEXTS_LOOK_SECONDS, self.sidebar.look_at_contexts).stop,
             *self.live.start(),
             *self.outline.start(),
             drawn.listen(self.own_presence.publish),
@@ -275,7 +148,7 @@ class ConversationControllers:
             self.questions.changed.listen(self._people_changed),
             self.blame.changed.listen(self._host.suggest),
             self.models.changed.listen(self._people_changed),
-            self.contexts.changed.listen(self.frame.contexts_changed),
+            self.contexts.changed.listen(self.sidebar.contexts_changed),
             self.contexts.changed.listen(self._people_changed),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
@@ -313,9 +186,9 @@ class ConversationControllers:
 
     def _came_live(self) -> None:
         self.connection.identify()
-        self.visitors.watch(self._host.run_last_of)
+        self.visitors.watch()
         self.submit_pending()
-        self.frame.list_contexts()
+        self.sidebar.list_contexts()
         self._host.run_last_of("models", self.models.fetch)
         if self._session.is_elsewhere:
             self._host.run_last_of("place", self.people.name_place)
@@ -333,14 +206,14 @@ class ConversationControllers:
         if self._session.user.refusal is not None:
             # The composer is of no use, unless there is something in it to be copied. An editor
             # that has just been opened gets the focus only now.
-            is_idle = self.focus.mode is Mode.WRITE and self.area.editor is None
+            is_idle = self.scope.mode is Mode.WRITE and self.area.editor is None
             if is_idle and not self.composer.draft.text:
-                self.composer.action_navigate()
+                self._host.perform("navigate")
         self._host.update()
-        self.visitors.watch(self._host.run_last_of)
+        self.visitors.watch()
 
     def submit_pending(self) -> None:
-        self.frame.run_in_background(self.submitter.connection_changed)
+        self._host.run_in_background(self.submitter.connection_changed)
 
     def _presence_changed(self) -> None:
         self.source.presence_changed()
@@ -369,6 +242,6 @@ class ConversationControllers:
     def _look(self) -> None:
         self.view.keep(is_left=False)
         self._host.run_last_of("editors", self.versions.name_editors)
-        self.frame.update_sidebar()
+        self.sidebar.update()
         if not self.frame.has_sidebar:
-            self.frame.list_contexts()
+            self.sidebar.list_contexts()

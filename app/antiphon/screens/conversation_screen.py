@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from inspect import iscoroutinefunction
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.actions import ACTIONS, ActionContext, Mode, shown_key
-from antiphon.input_queue import InputQueue
-from antiphon.keymap import KeyMap
-from antiphon.message_history import MessageHistory
+from antiphon.actions import ActionContext, Mode, Owner, shown_key
+from antiphon.keymap import ACTION_NAMED, works_in
+from antiphon.screens.action_scope import ConversationHost
 from antiphon.screens.background_tasks import BackgroundTaskMixin
+from antiphon.screens.conversation_actions import ConversationActions
 from antiphon.screens.conversation_controllers import ConversationControllers
-from antiphon.screens.conversation_frame import OpenContext
 from antiphon.screens.first_page_text import first_page_content, is_empty, placeholder
-from antiphon.screens.modals import CommandModal
 from antiphon.screens.screen_state import ScreenState
 from antiphon.screens.situation import situation_of
-from antiphon.screens.view_state import ViewStateController
 from antiphon.screens.visitors import WATCHES
-from antiphon.session import Session
-from antiphon.settings import Settings
-from antiphon.tour import Tour
 from antiphon.widgets.block_list import DocumentView
-from antiphon.widgets.composer import Composer, DraftSync
+from antiphon.widgets.composer import Composer, ComposerEditor
 from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.outline import Outline
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import HintLog
+from antiphon.widgets.status import DraftPreview, FindBar, HintBar, LiveStrip
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
-from antiphon_kernel.types.clock import Clock
 
 
 class ConversationScreen(BackgroundTaskMixin[None]):
@@ -46,46 +43,16 @@ class ConversationScreen(BackgroundTaskMixin[None]):
 
         text: str
 
-    def __init__(
-        self,
-        session: Session,
-        draft: DraftSync,
-        *,
-        place: str,
-        context: str,
-        tour: Tour | None,
-        open_context: OpenContext,
-        keys: InputQueue,
-        memory: ViewStateController,
-        hints: HintLog,
-        history: MessageHistory,
-        settings: Settings | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        """`context` is its name until the document says it."""
+    def __init__(self, compose: Callable[[ConversationHost], ConversationControllers]) -> None:
+        """`compose` makes the widgets and controllers of this screen."""
         super().__init__()
-        settings = settings or Settings()
-        self.keymap = KeyMap(settings.keys)
-        self.user = session.user
-        self._session = session
         self._retired = False
-        self.hints = hints
-        parts = self.controllers = ConversationControllers(
-            self,
-            session,
-            draft,
-            self.keymap,
-            place=place,
-            context=context,
-            tour=tour,
-            open_context=open_context,
-            keys=keys,
-            memory=memory,
-            hints=hints,
-            history=history,
-            settings=settings,
-            clock=clock,
-        )
+        parts = self.controllers = compose(self)
+        self.actions = ConversationActions(parts).table()
+        self._session = parts.scope.session
+        self.keymap = parts.keymap
+        self.user = parts.source.user
+        self.hints = parts.hints
         self.source = parts.source
         self.cells = parts.cells
         self.area = parts.area
@@ -96,13 +63,12 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         self.people = parts.people
         self.following = parts.following
         self.view = parts.view
-        self.commands = parts.commands
 
     def compose(self) -> ComposeResult:
         yield self.frame
 
     def on_mount(self) -> None:
-        self.composer.editor.completer = self.commands.complete
+        self.composer.editor.completer = self.controllers.commands.complete
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
         self.controllers.start()
@@ -124,7 +90,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         mode, editor, find = self.mode, self.area.editor, self.controllers.find
         block, cursor, text = None, None, ""
         if mode is not Mode.WRITE:
-            block = self.controllers.focus.block
+            block = self.controllers.scope.block
         if mode is Mode.EDIT and editor is not None:
             cursor, text = editor.cursor_offset, editor.text
         return ScreenState(
@@ -171,7 +137,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             self.controllers.submitter.take_over(state.pending)
             self.controllers.submit_pending()
         if state.arranger.brings_back:
-            self.area.bring_back()
+            self.perform("bring_back")
 
     def _cursor_here(self, state: ScreenState) -> int | None:
         """Return the place in the block's text here that the cursor had in its text before."""
@@ -190,27 +156,11 @@ class ConversationScreen(BackgroundTaskMixin[None]):
 
     @property
     def mode(self) -> Mode:
-        return self.controllers.focus.mode
+        return self.controllers.scope.mode
 
     @property
     def situation(self) -> ActionContext:
-        target = self.controllers.turns.target()
-        may_stop = target is not None and self._session.is_live and self.user.refusal is None
-        return situation_of(
-            self._session,
-            self.controllers.focus,
-            self.source,
-            self.cells,
-            self.composer.draft,
-            stoppable=target.words if target is not None and may_stop else None,
-            selecting=bool(self.controllers.focus.selection),
-            writer=self.following.waits_for_me or self.controllers.live.shown_name,
-            finding=self.controllers.find.is_open,
-            moving=self.controllers.arranger.moving is not None,
-            waiting=self.controllers.questions.first is not None,
-            revising=self.controllers.submitter.is_revising,
-            key_waits=self.controllers.visitors.wait,
-        )
+        return situation_of(self.controllers)
 
     def hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the composer; no hint takes the place of a weighty one."""
@@ -226,10 +176,6 @@ class ConversationScreen(BackgroundTaskMixin[None]):
     def tell(self, text: str) -> None:
         """Tell a person who looks elsewhere."""
         self.post_message(self.Happened(f"{text} · {self.contexts.label}"))
-
-    async def ask_to_run(self, command: str, reason: str) -> bool:
-        """Show a command and why it is asked about; return whether the person has it run."""
-        return await self.app.push_screen_wait(CommandModal(command, reason))
 
     def update(self) -> None:
         situation = self.situation
@@ -262,13 +208,28 @@ class ConversationScreen(BackgroundTaskMixin[None]):
 
     # Focus and keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        is_ours = action == "perform"
+        if is_ours and not works_in(str(parameters[0]), self.mode, lambda: self.situation):
+            return False
+        return super().check_action(action, parameters)
+
     def perform(self, action: str) -> None:
-        """Do what an action does, on the widget that has it."""
-        owner = next(one.owner for one in ACTIONS if one.name == action)
-        frame = self.frame
-        owners = (frame, self.area, self.cells, self.composer, frame.find, frame.sidebar)
-        widget = next(one for one in owners if type(one).__name__ == owner)
-        getattr(widget, f"action_{action}")()
+        """Do an action of the list, or tell who may not write why it is not done."""
+        if ACTION_NAMED[action].mutates and self.user.refusal is not None:
+            self.hint(self.user.refusal)
+            return
+        does = self.actions.get(action)
+        if does is None:
+            is_of_cells = ACTION_NAMED[action].owner is Owner.CELLS
+            owner = self.cells if is_of_cells else self.frame.sidebar
+            does = getattr(owner, f"action_{action}")
+        if iscoroutinefunction(does):
+            self.run_in_background(does)
+        else:
+            does()
+
+    action_perform = perform
 
     def set_focus(
         self,
@@ -283,18 +244,19 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         if focused is before:
             return
         if focused is self.composer.editor:
-            self.controllers.focus.mode = Mode.WRITE
+            self.controllers.scope.mode = Mode.WRITE
         elif isinstance(focused, CellEditor):
-            self.controllers.focus.mode = Mode.EDIT
+            self.controllers.scope.mode = Mode.EDIT
             self.controllers.tour.tour.editing()
         elif focused is self.frame.sidebar:
-            self.frame.focused_before = before if before is not None else self.frame.focused_before
-            self.controllers.focus.mode = Mode.CONTEXTS
-            self.frame.list_contexts()
+            sidebar = self.controllers.sidebar
+            sidebar.focused_before = before if before is not None else sidebar.focused_before
+            self.controllers.scope.mode = Mode.CONTEXTS
+            sidebar.list_contexts()
         elif focused is self.frame.find.input:
-            self.controllers.focus.mode = Mode.FIND
+            self.controllers.scope.mode = Mode.FIND
         else:
-            self.controllers.focus.mode = Mode.NAVIGATE
+            self.controllers.scope.mode = Mode.NAVIGATE
         if self.mode is not Mode.NAVIGATE:
             self.controllers.arranger.moving = None
         self.controllers.own_presence.publish()
@@ -328,6 +290,64 @@ class ConversationScreen(BackgroundTaskMixin[None]):
     ) -> None:
         self.hint(message.reason)
 
+    # What the widgets say
+
+    @on(ComposerEditor.SendRequested)
+    def _send(self) -> None:
+        self.perform("send")
+
+    @on(ComposerEditor.NavigateRequested)
+    def _navigate(self) -> None:
+        self.perform("navigate")
+
+    @on(CellEditor.Left)
+    def _left(self, message: CellEditor.Left) -> None:
+        if message.editor is not self.composer.editor:
+            return
+        if self.controllers.find.is_open:
+            self.controllers.find.end()
+        else:
+            self.perform("navigate")
+
+    @on(CellEditor.UndoRequested)
+    def _undo(self) -> None:
+        self.perform("undo_edit")
+
+    @on(CellEditor.RedoRequested)
+    def _redo(self) -> None:
+        self.perform("redo")
+
+    @on(HintBar.CountClicked)
+    def _count_clicked(self) -> None:
+        self.perform("tail")
+
+    @on(LiveStrip.StripClicked)
+    def _strip_clicked(self) -> None:
+        self.perform("to_writer")
+
+    @on(DraftPreview.DraftClicked)
+    def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
+        reason = self.source.edit_denied_reason(message.block)
+        if reason is not None:
+            self.hint(reason)
+
+    @on(FindBar.QueryChanged)
+    def _query_changed(self, message: FindBar.QueryChanged) -> None:
+        self.controllers.find.look_for(message.query)
+
+    @on(Sidebar.ContextChosen)
+    def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
+        self.open_context(message.context)
+
+    @on(Sidebar.PersonClicked)
+    def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
+        self.controllers.sidebar.leave()
+        self.following.follow(message.principal)
+
+    @on(Outline.EntryClicked)
+    def _outline_clicked(self, message: Outline.EntryClicked) -> None:
+        self.controllers.outline.go(message.entry)
+
     @on(Composer.Changed)
     def _message_changed(self) -> None:
         self.controllers.submitter.draft_changed()
@@ -336,7 +356,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         self.update()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.frame.fit_terminal(event.size)
+        self.controllers.sidebar.fit_terminal(event.size)
 
     @on(events.TextSelected)
     def _text_selected(self) -> None:
@@ -367,3 +387,15 @@ class ConversationScreen(BackgroundTaskMixin[None]):
     def follow(self, principal: str) -> None:
         """Keep the view at what somebody else sees or writes, until the first key."""
         self.shown_now.following.follow(principal)
+
+    def open_context(self, context: str) -> None:
+        """Show another context."""
+        self.controllers.sidebar.open_context(context)
+
+    def choose_theme(self, name: str) -> None:
+        """Show a theme, now and in later runs."""
+        self.frame.choose("theme", name)
+
+    def choose_model(self, name: str) -> None:
+        """Let a model answer the messages in this context that name none."""
+        self.run_in_background(partial(self.models.choose, name))

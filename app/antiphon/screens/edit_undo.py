@@ -1,45 +1,81 @@
-"""Undo and redo at the place of the person: of the message, of whole cells, of text."""
+"""Undo and redo at the place of the person: of the message, of whole cells, of the text of one."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from antiphon.actions import Mode
-from antiphon.running_blocks import InterruptTarget
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.chosen_cell import ChosenCell
-from antiphon.screens.input_focus import InputFocus
-from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.modals import NO_CELL, ConfirmModal
-from antiphon.screens.model_turns import ModelTurns
-from antiphon.screens.text_undo import TextUndo
+from antiphon.screens.model_turns import InterruptTarget, ModelTurns
+from antiphon.time_format import format_time_since
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import BlockList
-from antiphon.widgets.composer import Composer
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_NOTHING_LEFT: Mapping[str, str] = {
+    ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
+    ErrorCode.NOTHING_TO_REDO: "You have nothing to redo in this cell.",
+}
 
 
-class EditUndo:
+@dataclass(frozen=True, slots=True)
+class UndoneText:
+    """Text that an undo or a redo removes and restores."""
+
+    removed: str
+    """How much, in words: `88 lines`; empty if nothing."""
+    restored: str
+    age: str
+    """How long ago it was written: `10 s ago`."""
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> UndoneText:
+        """Read the result of `block.undo` or `block.redo`."""
+        age = format_time_since(result["time"])
+        return cls(_amount(result["removed"]), _amount(result["restored"]), age)
+
+    @property
+    def amount(self) -> str:
+        return self.removed or self.restored or "an edit"
+
+    def report(self, name: str | None, place: str = "") -> str:
+        """Say what an undo did; `name` is the author if it was somebody else's edit."""
+        whose = (f" of {name}" if name is not None else "") + place
+        them = "it" if self.amount.startswith(("1 ", "an ")) else "them"
+        if self.restored and not self.removed:
+            return f"Brought back {self.amount}{whose} · <key:redo> removes {them} again"
+        return f"Took back {self.amount}{whose} · <key:redo> brings {them} back"
+
+    def report_again(self, place: str) -> str:
+        if self.removed and not self.restored:
+            return f"Removed {self.removed}{place} again"
+        return f"Brought back {self.restored or self.amount}{place}"
+
+
+def _amount(size: Mapping[str, int]) -> str:
+    """Return the size of a text in the largest unit of which it has several."""
+    for unit in ("lines", "words"):
+        if size[unit] > 1:
+            return f"{size[unit]:,} {unit}"
+    if size["words"]:
+        return "1 word"
+    characters = size["characters"]
+    return f"{characters} character{'s' * (characters > 1)}" if characters else ""
+
+
+class EditUndo(Controller):
     """Takes back what the person, or the author of a cell, has done last, and does it again."""
 
     def __init__(
-        self,
-        kernel: KernelCalls,
-        focus: InputFocus,
-        chosen: ChosenCell,
-        arranger: CellArranger,
-        turns: ModelTurns,
-        cells: BlockList,
-        composer: Composer,
-        tour: Tour,
+        self, scope: ActionScope, arranger: CellArranger, turns: ModelTurns, tour: Tour
     ) -> None:
-        self._hint = kernel.hint
-        self._focus = focus
-        self._chosen = chosen
+        super().__init__(scope)
         self._arranger = arranger
         self._turns = turns
-        self._cells = cells
-        self._source = cells.source
-        self._composer = composer
         self._tour = tour
-        self._text = TextUndo(kernel)
         self._undone_theirs: tuple[str, str] | None = None
         """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
 
@@ -49,18 +85,18 @@ class EditUndo:
         self._arranger.forget()
 
     async def undo(self) -> None:
-        block = self._focus.block
+        block = self._scope.block
         if block is None:
-            if self._focus.mode is not Mode.WRITE or not self._composer.draft.undo():
+            if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.undo():
                 self._hint("There is nothing to undo here.")
             return
         self._undone_theirs = None
         if await self._arranger.undo(block):
             return
         self._source.ink.flash(block)
-        if await self._text.undo(block, self._chosen.place(block)):
+        if await self._undo_text(block, self._scope.place(block)):
             self._arranger.forget_undone()
-            if self._focus.mode is not Mode.WRITE:
+            if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
 
     async def undo_theirs(self) -> None:
@@ -74,7 +110,7 @@ class EditUndo:
         if author == self._source.me:
             self._hint("This cell is yours: u takes back your own edit.")
             return
-        there = await self._text.apply("block.undo", block, author, name, preview=True)
+        there = await self._apply("block.undo", block, author, name, preview=True)
         if there is None:
             return
         what = f"{there.amount} by {name}, {there.age}?"
@@ -85,20 +121,69 @@ class EditUndo:
         if self._turns.is_streaming(author):
             await self._turns.stop(InterruptTarget(author, name))
         self._source.ink.flash(block)
-        place = self._chosen.place(block)
-        if await self._text.undo(block, place, principal=author, name=name):
+        place = self._scope.place(block)
+        if await self._undo_text(block, place, principal=author, name=name):
             self._undone_theirs = (block, author)
 
     async def redo(self) -> None:
-        block = self._focus.block
+        block = self._scope.block
         theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:
-            if self._focus.mode is not Mode.WRITE or not self._composer.draft.redo():
+            if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.redo():
                 self._hint("There is nothing to redo here.")
             return
         self._source.ink.flash(block)
         if theirs is not None and theirs[0] == block:
             name, _ = self._source.name(theirs[1])
-            await self._text.redo(block, principal=theirs[1], name=name)
+            await self._redo_text(block, principal=theirs[1], name=name)
         elif not await self._arranger.redo(block):
-            await self._text.redo(block, self._chosen.place(block))
+            await self._redo_text(block, self._scope.place(block))
+
+    # Of the text, which the kernel does by author
+
+    async def _undo_text(
+        self, block: str, place: str = "", *, principal: str | None = None, name: str | None = None
+    ) -> bool:
+        """Take back the last edit of a block, and say so; whether anything changed.
+
+        It is that of a principal with this name, else the person's own; `place` is the cell.
+        """
+        undone = await self._apply("block.undo", block, principal, name)
+        if undone is not None:
+            self._hint(undone.report(name, place))
+        return undone is not None
+
+    async def _redo_text(
+        self, block: str, place: str = "", *, principal: str | None = None, name: str | None = None
+    ) -> None:
+        """Do again what was undone last, and say so; arguments as of `_undo_text`."""
+        redone = await self._apply("block.redo", block, principal, name)
+        if redone is not None and name is not None:
+            self._hint(f"{redone.restored or redone.amount} of {name} came back.")
+        elif redone is not None:
+            self._hint(redone.report_again(place))
+
+    async def _apply(
+        self,
+        tool: str,
+        block: str,
+        principal: str | None = None,
+        name: str | None = None,
+        *,
+        preview: bool = False,
+    ) -> UndoneText | None:
+        """Return what a tool takes back, or would with `preview`; None, with a hint, if nothing."""
+        what = tool.removeprefix("block.")
+        params: dict[str, Any] = {"block_id": block, "preview": preview}
+        if principal is not None:
+            params["principal"] = principal
+        try:
+            return UndoneText.of(await self._session.call(tool, params))
+        except AntiphonError as error:
+            if error.code is ErrorCode.NO_KERNEL:
+                self._hint(f"Offline: {what} needs the kernel; try again when it is back.")
+            elif error.code in _NOTHING_LEFT and name is not None:
+                self._hint(f"There is nothing of {name} to {what} in this cell.")
+            else:
+                self._hint(_NOTHING_LEFT.get(error.code, error.message))
+            return None

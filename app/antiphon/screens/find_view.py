@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from textual.widget import Widget
 
-from antiphon.screens.cell_list import CellList
-from antiphon.widgets.block_list import Anchor, CellChange, DocumentView, HitPlace, TextFinder
+from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.widgets.block_list import Anchor, CellChange, HitPlace, TextFinder
 from antiphon.widgets.editor import CellEditor
-from antiphon.widgets.status import FindBar
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.signal import Signal
 
@@ -41,28 +39,15 @@ class _BeforeFind:
     """The search begins behind it."""
 
 
-class FindView:
+class FindView(Controller):
     """Search for a text in the cells, or in the one that is edited.
 
     It is open from `open` until `end` or `leave`, also while the person does something else.
     """
 
-    def __init__(
-        self,
-        area: DocumentView,
-        cells: CellList,
-        bar: FindBar,
-        hint: Callable[[str], None],
-        run: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
-    ) -> None:
-        """`run` does some work in the background; of a group, only the last one goes on."""
-        self._area = area
-        self._cells = cells
-        self._source = cells.source
-        self._bar = bar
-        bar.search = self
-        self._hint = hint
-        self._run = run
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
+        self._bar = scope.frame.find
         self.focused_before: Widget | None = None
         """Widget that had the focus before the search."""
         self.changed = Signal[()]()
@@ -88,7 +73,7 @@ class FindView:
 
     def open(self) -> None:
         """Ask for a text; in a cell that is being edited for one in there."""
-        editor, was_open = self._area.editor, self.is_open
+        editor, was_open = self._scope.area.editor, self.is_open
         self._open(self._position(editor), "this context" if editor is None else "this cell")
         if not was_open:
             self.look_for(self._bar.input.value)
@@ -118,7 +103,7 @@ class FindView:
         self._bar.open(where)
         if not self.is_open:
             self.is_open = True
-            self._run("find", self._follow)
+            self._scope.host.run_last_of("find", self._follow)
 
     def _position(self, editor: CellEditor | None) -> _BeforeFind:
         cells = self._cells
@@ -168,7 +153,7 @@ class FindView:
     def leave(self) -> None:
         """End the search and go to where the person was before it."""
         self._go_back()
-        before: Widget | None = self._area.editor or self.focused_before
+        before: Widget | None = self._scope.area.editor or self.focused_before
         if before is None or not before.is_attached:
             before = self._cells
         before.focus(scroll_visible=False)
@@ -257,7 +242,7 @@ class FindView:
     def _go_to(self, place: HitPlace) -> None:
         self.place = place
         hit = self.finder.hit_at(place)
-        editor = self._area.editor
+        editor = self._scope.area.editor
         if editor is not None and editor.block == place.block and hit is not None:
             editor.select(*hit)
             return

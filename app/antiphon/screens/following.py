@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from textual.timer import Timer
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.cell_list import EarlierCells
 from antiphon.screens.own_presence import OwnPresence
-from antiphon.session import Session
-from antiphon.widgets.block_list import CellChange, CellModel, DocumentView
+from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
@@ -24,31 +25,20 @@ CALL_SECONDS: Final = 30.0
 """How long a call to come can be answered; no second one of the same person is told meanwhile."""
 
 
-class Following:
+class Following(Controller):
     """The view goes where somebody else is, for once or until the first key."""
 
     def __init__(
         self,
-        session: Session,
-        area: DocumentView,
-        hint: Callable[[str], None],
+        scope: ActionScope,
         presence: OwnPresence,
-        *,
-        read_all: Callable[[], None],
+        earlier: EarlierCells,
         clock: Clock | None = None,
     ) -> None:
-        """
-        Args:
-            presence: tells the others that the person here points or gathers.
-            read_all: asks for the earlier cells, if somebody is in one that is not here.
-        """
-        self._session = session
-        self._area = area
-        self._source: CellModel = area.source
-        self._cells = area.cells
-        self._hint = hint
+        """`presence` tells the others that the person here points or gathers."""
+        super().__init__(scope)
         self._presence = presence
-        self._read_all = read_all
+        self._earlier = earlier
         self._clock = clock or SystemClock()
         self.followed: str | None = None
         """Principal id of who is followed."""
@@ -95,16 +85,16 @@ class Following:
 
     def follow(self, principal: str) -> None:
         """Keep the view at what somebody else sees or writes, until the first key."""
-        self._area.leave()
+        self._scope.area.leave()
         self.followed = principal
         self.update()
         self.changed.notify()
 
-    def follow_who_is_in(self, block: str | None) -> None:
-        """Follow who is in a cell; say who could be followed if it is nobody."""
+    def follow_who_is_in_cell(self) -> None:
+        """Follow who is in the focused cell; say who could be followed if it is nobody."""
         if self._has_just_stopped:
             return
-        meant, others = self.in_cell(block), self.others()
+        meant, others = self.in_cell(self._cells.focused_cell), self.others()
         if meant is not None:
             self.follow(meant.principal)
         elif others:
@@ -145,7 +135,7 @@ class Following:
     def _show(self, state: PresenceState) -> None:
         cells, block = self._cells, state.block
         if state.view is not None and state.view.block not in self._source.document:
-            self._read_all()
+            self._earlier.read_all()
         cursor = next(
             (
                 one.cursor.offset
@@ -228,7 +218,7 @@ class Following:
             place = state.pointer
             if place is not None and self._pointers.get(client) != place:
                 if place.block not in self._source.document:
-                    self._read_all()
+                    self._earlier.read_all()
                 is_there = self._cells.has_cell(place.block)
                 if is_there and not self._cells.shown.is_shown(place.block, place.start):
                     self._pointed = (name, place)

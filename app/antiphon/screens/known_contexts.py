@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.kernel_calls import KernelCalls
-from antiphon.screens.view_state import ViewStateController
-from antiphon.widgets.block_list import CellModel, MessageLocation, Siblings
+from antiphon.screens.view_state import ViewStateStore
+from antiphon.widgets.block_list import MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.types.signal import Signal
 
@@ -17,17 +18,14 @@ ANSWER_SECONDS: Final = 0.5
 """How long is waited for the list of contexts before something else is done."""
 
 
-class KnownContexts:
+class KnownContexts(Controller):
     """The contexts as the kernel listed them last, and which messages here branch."""
 
-    def __init__(
-        self, kernel: KernelCalls, memory: ViewStateController, source: CellModel, asked_for: str
-    ) -> None:
+    def __init__(self, scope: ActionScope, memory: ViewStateStore, asked_for: str) -> None:
         """`asked_for` is the name of the context here until the document says it."""
-        self._kernel = kernel
-        self._document = kernel.session.document
+        super().__init__(scope)
+        self._document = scope.session.document
         self._memory = memory
-        self._source = source
         self._asked_for = asked_for
         self._listed: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
@@ -60,9 +58,9 @@ class KnownContexts:
         return next((one.label for one in self._listed if one.id == context), None)
 
     async def fetch(self) -> None:
-        if not self._kernel.session.is_live:
+        if not self._session.is_live:
             return
-        self._listed = await list_contexts(self._kernel, self._memory.seen())
+        self._listed = await list_contexts(self._scope, self._memory.seen())
         self._source.show_labels({one.id: displayable_in_a_row(one.label) for one in self._listed})
         for one in self._listed:
             if one.id == self._document.context:
@@ -90,9 +88,7 @@ class KnownContexts:
     async def _siblings(self) -> Mapping[tuple[str, ...], Siblings] | None:
         """Return the siblings of each message that has some, by its blocks; None if not said."""
         params = {"context": self._document.context}
-        result = await self._kernel.call(
-            "message.branches", params, "The branches cannot be listed"
-        )
+        result = await self._scope.call("message.branches", params, "The branches cannot be listed")
         if result is None:
             return None
         return {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from antiphon.keymap import KeyMap
+from antiphon.actions import Owner
+from antiphon.keymap import KeyMap, bindings
 from antiphon.settings import Settings
 from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
@@ -67,6 +71,15 @@ class TooSmall(Static):
 class DocumentLayout(Container):
     """Sidebar and main column above the footer; in line with each other at every width."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.SCREEN)]
+
+    @dataclass
+    class SettingChosen(Message):
+        """The person has chosen something that the next start is to find as it is."""
+
+        name: str
+        value: object
+
     DEFAULT_CSS = """
     DocumentLayout { layers: base cover; width: 100%; height: 100%; layout: vertical; }
     DocumentLayout #body { height: 1fr; }
@@ -121,6 +134,11 @@ class DocumentLayout(Container):
             yield self.outline
         yield self.footer
         yield self._too_small
+
+    def choose(self, name: str, value: object) -> None:
+        """Keep what the person has chosen for a setting; a theme is shown from now on."""
+        # By the screen: Textual stops a message at the screen if that is at work in this moment.
+        self.screen.post_message(self.SettingChosen(name, value))
 
     def cover_page(self, preview: Widget) -> None:
         preview.styles.layer = "preview"

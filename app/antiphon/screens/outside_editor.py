@@ -10,49 +10,40 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from antiphon.locations import under_home
-from antiphon.screens.chosen_cell import ChosenCell
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import Controller
 from antiphon.screens.text_merge import merge_text
-from antiphon.widgets.block_list import DocumentView
 from antiphon_kernel.client.private_files import make_state_folder, write_private
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
 
 
-class OutsideEditor:
+class OutsideEditor(Controller):
     """Gives the chosen cell to an editor, and merges what comes back."""
 
-    def __init__(self, kernel: KernelCalls, chosen: ChosenCell, area: DocumentView) -> None:
-        self._kernel = kernel
-        self._chosen = chosen
-        self._area = area
-
     async def edit(self) -> None:
-        block = self._chosen.to("edit", finished=False)
-        reason = None if block is None else self._area.source.edit_denied_reason(block)
+        block = self._scope.cell_to("edit", finished=False)
+        reason = None if block is None else self._source.edit_denied_reason(block)
         if block is None or reason is not None:
             if reason is not None:
-                self._kernel.hint(reason)
+                self._hint(reason)
             return
-        if self._kernel.session.is_guest:
-            self._kernel.hint(
+        if self._session.is_guest:
+            self._hint(
                 "Over SSH no editor can be started: Enter edits the cell here, and `antiphon join`"
                 " on your own machine uses yours."
             )
             return
         command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if not command:
-            self._kernel.hint(
-                "No editor is set: give its command in the variable VISUAL or EDITOR."
-            )
+            self._hint("No editor is set: give its command in the variable VISUAL or EDITOR.")
             return
-        self._area.leave()
-        read = await self._kernel.call("block.read", {"block_id": block})
+        self._scope.area.leave()
+        read = await self._scope.call("block.read", {"block_id": block})
         if read is not None:
             await self._edit_in(command, block, read["content"], read["version"])
 
     async def _edit_in(self, command: str, block: str, before: str, version: int) -> None:
-        hint = self._kernel.hint
+        hint = self._scope.hint
         with tempfile.TemporaryDirectory(prefix="antiphon-") as folder:
             file = Path(folder) / "cell.md"
             write_private(file, before)
@@ -70,7 +61,7 @@ class OutsideEditor:
             hint("Nothing changed.")
             return
         try:
-            merged = await merge_text(self._kernel.session.call, block, before, after, version)
+            merged = await merge_text(self._session.call, block, before, after, version)
         except AntiphonError as error:
             hint(
                 f"Not changed: {error.message} What you wrote is in {_kept(after)}",
@@ -88,11 +79,11 @@ class OutsideEditor:
             hint(
                 f"Merged {count} from {Path(shlex.split(command)[0]).name} · <key:undo> takes back"
             )
-        self._area.cells.focus_cell(block)
+        self._cells.focus_cell(block)
 
     async def _run(self, command: str, file: Path) -> str | None:
         """Give the terminal to an editor until it ends; return what went wrong."""
-        app = self._area.app
+        app = self._scope.area.app
         try:
             arguments = [*shlex.split(command), str(file)]
             with nullcontext() if app.is_headless else app.suspend():

@@ -7,10 +7,7 @@ from typing import Final
 from textual.timer import Timer
 
 from antiphon.actions import Mode
-from antiphon.screens.input_focus import InputFocus
-from antiphon.session import Session
-from antiphon.widgets.block_list import BlockList
-from antiphon.widgets.composer import Composer
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import TextPlace
 
@@ -18,16 +15,11 @@ TYPING_SECONDS: Final = 3.0
 """How long after the last key somebody still counts as typing."""
 
 
-class OwnPresence:
+class OwnPresence(Controller):
     """Publishes cell, cursor, view and activity of the person here."""
 
-    def __init__(
-        self, session: Session, focus: InputFocus, cells: BlockList, composer: Composer
-    ) -> None:
-        self._session = session
-        self._focus = focus
-        self._cells = cells
-        self._composer = composer
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
         self._typing: Timer | None = None
         """Runs while the person counts as typing."""
         self.pointer: TextPlace | None = None
@@ -37,11 +29,12 @@ class OwnPresence:
 
     def publish(self) -> None:
         """Tell the others in which cell the person is, where in it, and what they see of it."""
-        block, editor, mode = self._focus.block, self._focus.editor, self._focus.mode
+        scope = self._scope
+        block, editor, mode = scope.block, scope.editor, scope.mode
         cursor, anchor = None, None
         if editor is not None and block is not None:
             cursor, anchor = editor.cursor_offset, editor.anchor_offset
-        draft = self._composer.draft
+        draft = scope.composer.draft
         is_seen = bool(draft.text) and not draft.is_private
         may_type = mode is Mode.EDIT or (mode is Mode.WRITE and is_seen)
         is_typing = self._typing is not None and may_type
@@ -50,7 +43,7 @@ class OwnPresence:
             cursor,
             anchor,
             Activity.TYPING if is_typing else Activity.IDLE,
-            view=self._cells.shown.first_place(),
+            view=scope.cells.shown.first_place(),
             pointer=self.pointer,
             gathers=self.gathers,
         )
@@ -59,7 +52,7 @@ class OwnPresence:
         """A letter was typed, in a cell or in the message."""
         if self._typing is not None:
             self._typing.stop()  # its `reset` would let it go on to its end first
-        self._typing = self._composer.set_timer(TYPING_SECONDS, self._typing_ended)
+        self._typing = self._scope.composer.set_timer(TYPING_SECONDS, self._typing_ended)
         self.publish()
 
     def _typing_ended(self) -> None:

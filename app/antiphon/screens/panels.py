@@ -21,7 +21,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.headings import first_line
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.kernel_calls import Hint, KernelCalls
+from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.known_contexts import (
     create_context,
     fork_context,
@@ -29,7 +29,10 @@ from antiphon.screens.known_contexts import (
     rename_context,
 )
 from antiphon.screens.modals import ConfirmModal, HintingModal, LineModal, TextPage, wrapped
+from antiphon.screens.view_state import ViewStateStore
+from antiphon.session import Session
 from antiphon.time_format import format_absolute, format_time_since
+from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import ContextName, context_entries
 from antiphon.widgets.status import Keys, StatusSpan, key_rows
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
@@ -87,10 +90,11 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         Binding("escape,q,ctrl+c", "dismiss", show=False),
     ]
 
-    def __init__(self, kernel: Callable[[Hint], KernelCalls]) -> None:
-        """`kernel` returns the calls, which say what is wrong with the given function."""
+    def __init__(self, session: Session) -> None:
         super().__init__()
-        self.kernel = kernel(self.notify_person)
+        self.kernel = KernelCalls(session, self.notify_person)
+        self.ids: Sequence[str] = ()
+        """The entries, in order."""
         self._rows_of: dict[str, range] = {}
         self._at = 0
         self._chosen_id: str | None = None
@@ -138,11 +142,6 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
     @abstractmethod
     async def fetch(self) -> None:
         """Ask the kernel for the entries."""
-
-    @property
-    @abstractmethod
-    def ids(self) -> Sequence[str]:
-        """The entries, in order."""
 
     @abstractmethod
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
@@ -221,16 +220,12 @@ class ContextsPanel(Panel):
     ]
 
     def __init__(
-        self,
-        kernel: Callable[[Hint], KernelCalls],
-        seen: Callable[[], dict[str, int]],
-        here: str,
-        show: Callable[[str], None],
+        self, session: Session, memory: ViewStateStore, show: Callable[[str], None]
     ) -> None:
-        """`seen` returns the version of each context that the person has seen; `show` opens one."""
-        super().__init__(kernel)
-        self._seen = seen
-        self._here = here
+        """`show` opens a context."""
+        super().__init__(session)
+        self._memory = memory
+        self._here = session.document.context or ""
         self._show = show
         self._shows_archived = False
         self._entries: Sequence[tuple[ContextName, str]] = ()
@@ -238,9 +233,10 @@ class ContextsPanel(Panel):
         """First line of what was said last, by context and version."""
 
     async def fetch(self) -> None:
-        found = await list_contexts(self.kernel, self._seen(), archived=self._shows_archived)
+        found = await list_contexts(self.kernel, self._memory.seen(), archived=self._shows_archived)
         is_first = not self._entries
         self._entries = [(one.context, one.mark) for one in context_entries(found)]
+        self.ids = [one.id for one, _ in self._entries]
         if is_first:
             self.choose_id(self._here)
             self._page.reload()
@@ -259,10 +255,6 @@ class ContextsPanel(Panel):
             if block["kind"] == BlockKind.TEXT and (text := block["content"].strip()):
                 return first_line(text)
         return ""
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return [one.id for one, _ in self._entries]
 
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         one, mark = self._entries[index]
@@ -404,25 +396,25 @@ class PeoplePanel(Panel):
 
     def __init__(
         self,
-        kernel: Callable[[Hint], KernelCalls],
-        me: str | None,
-        colour: Callable[[str], int],
+        session: Session,
+        source: CellModel,
         follow: Callable[[str], bool],
         copy: Callable[[str], None],
     ) -> None:
         """`follow` returns whether a principal is here; `copy` is for pasting a text elsewhere."""
-        super().__init__(kernel)
-        self._me = me
-        self._colour = colour
+        super().__init__(session)
+        self._source = source
         self._follow = follow
         self._copy = copy
         self._members: Sequence[KnownMember] = ()
         self._keys: Sequence[KnownKey] = ()
 
     async def fetch(self) -> None:
-        self._members = await self._listed_members()
-        mine = {one.role for one in self._members if one.principal == self._me}
-        self._keys = await self._listed_keys() if AccessRole.OWNER in mine else ()
+        members = await self._listed_members()
+        mine = {one.role for one in members if one.principal == self._source.me}
+        keys = await self._listed_keys() if AccessRole.OWNER in mine else ()
+        self._members, self._keys = members, keys
+        self.ids = [*(one.key for one in members), *(one.fingerprint for one in keys)]
 
     async def _listed_members(self) -> Sequence[KnownMember]:
         """Return the people and programs that the kernel knows; first those who are here."""
@@ -437,10 +429,6 @@ class PeoplePanel(Panel):
         told = [] if found is None else found["keys"]
         return [KnownKey.of(one) for one in told if one["state"] == "good"]
 
-    @property
-    def ids(self) -> Sequence[str]:
-        return [*(one.key for one in self._members), *(one.fingerprint for one in self._keys)]
-
     def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
         is_first_key = index == len(self._members)
         return [[], [StatusSpan("SSH keys", theme.heading_2)], []] if is_first_key else []
@@ -454,8 +442,8 @@ class PeoplePanel(Panel):
                 [StatusSpan(f"    {key.fingerprint}", theme.dim)],
             ]
         one = self._members[index]
-        style = theme.author(self._colour(one.principal))
-        you = " (you)" if one.principal == self._me else ""
+        style = theme.author(self._source.name(one.principal)[1])
+        you = " (you)" if one.principal == self._source.me else ""
         name = StatusSpan(f"{'●' if one.since else '○'} {one.name}{you}".ljust(20), style)
         if one.barred_until:
             stands = f"kicked, may come again {format_absolute(one.barred_until)}"

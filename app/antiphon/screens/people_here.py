@@ -8,42 +8,30 @@ from dataclasses import replace
 from antiphon.keymap import KeyMap
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.status_label import ASKS, WAITS
-from antiphon.screens.chosen_cell import ChosenCell
-from antiphon.screens.input_focus import InputFocus
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.known_models import KnownModels
-from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.questions import Questions
 from antiphon.terminal_title import terminal_title
-from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import participant_rows
 from antiphon.widgets.status import Participant
 from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.client.rejected_edits import Rejection
 
 
-class PeopleHere:
+class PeopleHere(Controller):
     """Shows who is here and what the session's status is."""
 
     def __init__(
         self,
-        kernel: KernelCalls,
-        frame: DocumentLayout,
-        source: CellModel,
-        focus: InputFocus,
-        chosen: ChosenCell,
+        scope: ActionScope,
         questions: Questions,
         contexts: KnownContexts,
         models: KnownModels,
         keymap: KeyMap,
     ) -> None:
-        self._kernel = kernel
-        self._session = kernel.session
-        self._frame = frame
-        self._source = source
-        self._focus = focus
-        self._chosen = chosen
+        super().__init__(scope)
+        self._frame = scope.frame
         self._questions = questions
         self._contexts = contexts
         self._models = models
@@ -62,7 +50,7 @@ class PeopleHere:
 
     async def name_place(self) -> None:
         """Show the project's name in the header instead of an address."""
-        found = await self._kernel.call("kernel.info", {}, "The kernel does not say its name")
+        found = await self._scope.call("kernel.info", {}, "The kernel does not say its name")
         if found is not None:
             self._frame.header.name_place(displayable_in_a_row(found["label"]))
             self.show()
@@ -78,7 +66,7 @@ class PeopleHere:
         label = self._contexts.label
         self._frame.header.show(label, people, status, self._models.here.use)
         if self._frame.has_sidebar:
-            mode = self._focus.mode_word
+            mode = self._scope.mode_word
             self._frame.sidebar.show_people(
                 [participant_rows(one, self._number(one), mode) for one in people]
             )
@@ -88,8 +76,8 @@ class PeopleHere:
 
     def _number(self, person: Participant) -> int | None:
         """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""
-        block = self._focus.block if person.is_me else person.block
+        block = self._scope.block if person.is_me else person.block
         # A screen that is being replaced has another document than the session.
         if block is None or block not in self._source.document or self._source.is_hidden(block):
             return None
-        return self._chosen.number(block)
+        return self._scope.number(block)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
 from antiphon.actions import Mode
-from antiphon.screens.input_focus import InputFocus
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, LineModal
-from antiphon.widgets.block_list import BlockList, CellChange
+from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
@@ -23,24 +22,12 @@ JUST_APPEARED: Final = "This question has only just appeared: read it, then pres
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
-class Questions:
+class Questions(Controller):
     """Follows the calls that wait, and decides about one."""
 
-    def __init__(
-        self,
-        kernel: KernelCalls,
-        focus: InputFocus,
-        cells: BlockList,
-        tell: Callable[[str], None],
-        clock: Clock | None = None,
-    ) -> None:
-        """`tell` says to a person who looks elsewhere that somebody asks."""
-        self._kernel = kernel
-        self._document = kernel.session.document
-        self._focus = focus
-        self._cells = cells
-        self._source = cells.source
-        self._tell = tell
+    def __init__(self, scope: ActionScope, clock: Clock | None = None) -> None:
+        super().__init__(scope)
+        self._document = scope.session.document
         self._clock = clock or SystemClock()
         asked = map(self._document.header, self._document.open_blocks())
         self._asked: dict[str, float | None] = {one.id: None for one in asked if one.is_undecided}
@@ -71,14 +58,14 @@ class Questions:
 
     def words_before_keys(self, block: str) -> str:
         """Return what leads to where keys decide about a call: elsewhere they are text."""
-        if self._focus.mode is Mode.NAVIGATE and self._cells.focused_cell == block:
+        if self._scope.mode is Mode.NAVIGATE and self._cells.focused_cell == block:
             return ""
-        is_next = self._focus.mode is Mode.WRITE and block == self.first
+        is_next = self._scope.mode is Mode.WRITE and block == self.first
         return "Esc, then " if is_next else "In this cell: "
 
     def show_keys(self) -> None:
         """Say below the calls that wait which keys decide about them from here."""
-        place = (self._focus.mode, self._cells.focused_cell, self.first)
+        place = (self._scope.mode, self._cells.focused_cell, self.first)
         if place != self._answered_at:
             self._answered_at = place
             self.redraw()
@@ -100,7 +87,7 @@ class Questions:
                 continue
             self._asked[block] = None
             if self._source.may_decide(header):
-                self._tell(f"{self._source.view(block).author} asks to run a tool")
+                self._scope.host.tell(f"{self._source.view(block).author} asks to run a tool")
         if not change.changed.isdisjoint(self._asked):
             self._choose_next()
             self.show_keys()
@@ -111,11 +98,11 @@ class Questions:
     async def decide(self, decision: str) -> None:
         """Tell the kernel a decision (once, always, no) about the focused call."""
         block = self._cells.focused_cell
-        if block is None or not self._focus.situation.asks:
-            self._kernel.hint(NOTHING_TO_DECIDE)
+        if block is None or not self._scope.host.situation.asks:
+            self._hint(NOTHING_TO_DECIDE)
             return
         if self._has_just_appeared(block):
-            self._kernel.hint(JUST_APPEARED)
+            self._hint(JUST_APPEARED)
             return
         tell = partial(self._tell_kernel, block, decision)
         if decision == "no":
@@ -132,7 +119,7 @@ class Questions:
         params = {"block_id": block, "decision": decision}
         if reason:
             params["reason"] = reason
-        return await self._kernel.call("permission.decide", params, "Not decided") is not None
+        return await self._scope.call("permission.decide", params, "Not decided") is not None
 
     def _has_just_appeared(self, question: str) -> bool:
         """Return whether the person cannot have read a question: a key of theirs is no answer."""
@@ -143,5 +130,5 @@ class Questions:
         """Go from a call that was decided about to the next one that waits."""
         following = next((one.id for one in self.mine() if one.id != self._decided), None)
         at_decided = self._decided is not None and self._cells.focused_cell == self._decided
-        if following is not None and at_decided and self._focus.mode is Mode.NAVIGATE:
+        if following is not None and at_decided and self._scope.mode is Mode.NAVIGATE:
             self._cells.focus_cell(following)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from textual.binding import Binding, BindingType
@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import line_ranges
-from antiphon.screens.kernel_calls import Hint, KernelCalls
 from antiphon.screens.panels import Panel
+from antiphon.session import Session
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import StatusSpan
 from antiphon_kernel.types.signal import Signal
@@ -34,17 +34,13 @@ class ReadingPanel(Panel):
         Binding("f1,w,question_mark", "dismiss", show=False),
     ]
 
-    def __init__(
-        self,
-        kernel: Callable[[Hint], KernelCalls],
-        model: str | None,
-        changed: Signal[CellChange],
-    ) -> None:
+    def __init__(self, session: Session, model: str | None, changed: Signal[CellChange]) -> None:
         """`model` is the principal of the model that reads; None: the only one here."""
-        super().__init__(kernel)
+        super().__init__(session)
         self._model = model
-        self._layout: Mapping[str, Any] = {"items": [], "count": 0}
-        """Result of `context.layout`."""
+        self._items: Sequence[Mapping[str, Any]] = ()
+        self._left_out = 0
+        """Earlier items, which are not shown."""
         self._folds: dict[str, bool] = {}
         """Folds that the person has chosen, by item."""
         self._is_stale = True
@@ -73,27 +69,19 @@ class ReadingPanel(Panel):
         if layout is None:
             return
         was_last = self.chosen in (None, *self.ids[-1:])
-        self._layout = layout
+        self._items = layout["items"]
+        self._left_out = layout["count"] - len(self._items)
+        self.ids = [_key(item) for item in self._items]
         if layout.get("model"):
             self.heading = f"What {layout['model']} reads"
         if was_last and self.ids:
             self.choose_id(self.ids[-1])
             self._page.scroll_end(animate=False)
 
-    @property
-    def _items(self) -> Sequence[Mapping[str, Any]]:
-        items: Sequence[Mapping[str, Any]] = self._layout["items"]
-        return items
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return [_key(item) for item in self._items]
-
     def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
-        left_out = self._layout["count"] - len(self._items)
-        if index or not left_out:
+        if index or not self._left_out:
             return [[]] if index else []
-        return [[StatusSpan(f"… {left_out} earlier items", theme.fold)], []]
+        return [[StatusSpan(f"… {self._left_out} earlier items", theme.fold)], []]
 
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         item = self._items[index]

@@ -5,52 +5,37 @@ from __future__ import annotations
 from dataclasses import replace
 
 from antiphon.actions import ActionContext
-from antiphon.screens.input_focus import InputFocus
-from antiphon.session import Session
-from antiphon.widgets.block_list import BlockList, CellModel
-from antiphon.widgets.composer import DraftSync
+from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 
 
-def situation_of(
-    session: Session,
-    focus: InputFocus,
-    source: CellModel,
-    cells: BlockList,
-    draft: DraftSync,
-    *,
-    stoppable: str | None,
-    selecting: bool,
-    writer: str | None,
-    finding: bool,
-    moving: bool,
-    waiting: bool,
-    revising: bool,
-    key_waits: bool,
-) -> ActionContext:
+def situation_of(parts: ConversationControllers) -> ActionContext:
     """Return what is known of the session, of the focus and of the focused cell."""
-    status, editor = session.status, focus.editor
+    scope, source, cells, draft = parts.scope, parts.source, parts.cells, parts.composer.draft
+    session, editor = scope.session, scope.editor
+    status, user, target = session.status, source.user, parts.turns.target()
+    may_stop = target is not None and session.is_live and user.refusal is None
     here = ActionContext(
-        mode=focus.mode,
-        mode_word=focus.mode_word,
+        mode=scope.mode,
+        mode_word=scope.mode_word,
         live=session.is_live,
         composing=bool(draft.text),
-        selecting=selecting,
-        stoppable=stoppable,
+        selecting=bool(scope.selection),
+        stoppable=target.words if target is not None and may_stop else None,
         following=cells.following,
         company=bool(session.presence()),
-        writer=writer,
-        finding=finding,
-        moving=moving,
+        writer=parts.following.waits_for_me or parts.live.shown_name,
+        finding=parts.find.is_open,
+        moving=parts.arranger.moving is not None,
         unread=cells.unread_lines > 0,
-        waiting=waiting,
-        revising=revising,
+        waiting=parts.questions.first is not None,
+        revising=parts.submitter.is_revising,
         folded=editor is not None and bool(editor.document.labels),
         private=draft.is_private,
-        reading=source.user.refusal is not None,
-        running=source.user.may_run_commands,
+        reading=user.refusal is not None,
+        running=user.may_run_commands,
         refused=status.refused is not None,
-        key_waits=key_waits,
+        key_waits=parts.visitors.wait,
         shut_out=status.is_rejected,
     )
     block, me = cells.focused_cell, session.me

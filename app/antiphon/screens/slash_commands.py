@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from antiphon.actions import ActionContext
+from textual.theme import BUILTIN_THEMES
+
 from antiphon.completion import (
     Completion,
     SlashCommand,
@@ -17,50 +17,32 @@ from antiphon.completion import (
 )
 from antiphon.input_queue import InputQueue
 from antiphon.keymap import KeyMap
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts, create_context, rename_context
 from antiphon.screens.known_models import KnownModels
-from antiphon.widgets.composer import Composer
+from antiphon.screens.sidebar_view import SidebarView
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.quoting import join_names, quote
 
 
-@dataclass(frozen=True, slots=True)
-class CommandTargets:
-    """Functions that commands call besides the kernel."""
-
-    situation: Callable[[], ActionContext]
-    perform: Callable[[str], None]
-    """Does the action of this name."""
-    themes: Callable[[], list[str]]
-    choose_theme: Callable[[str], None]
-    open_context: Callable[[str], None]
-    """Shows a context, or says why not."""
-    switch_context: Callable[[str, str | None], None]
-    """Shows a context that is there."""
-
-
-class SlashCommands:
+class SlashCommands(Controller):
     """Completes what is typed, finds the command of a message, and runs it."""
 
     def __init__(
         self,
-        kernel: KernelCalls,
+        scope: ActionScope,
         keymap: KeyMap,
         models: KnownModels,
         contexts: KnownContexts,
-        composer: Composer,
+        sidebar: SidebarView,
         keys: InputQueue,
-        targets: CommandTargets,
     ) -> None:
-        self._kernel = kernel
-        self._session = kernel.session
+        super().__init__(scope)
         self._keymap = keymap
         self._models = models
         self._contexts = contexts
-        self._composer = composer
+        self._sidebar = sidebar
         self._keys = keys
-        self._targets = targets
 
     def complete(self, before: str, is_first_line: bool) -> Completion | None:
         """Return what the end of a line of the message can become."""
@@ -75,13 +57,13 @@ class SlashCommands:
 
     def available(self) -> Mapping[str, SlashCommand]:
         """Return the commands that can be typed now, by name: those of the palette, and more."""
-        models, situation = self._models, self._targets.situation()
+        models, situation = self._models, self._scope.host.situation
         labels = sorted(one.label for one in self._contexts.others)
-        theme, themes = self._targets.choose_theme, self._targets.themes()
+        themes = sorted(self._scope.host.app.available_themes.keys() - BUILTIN_THEMES.keys())
         open_labelled = partial(self._to_context, self._open_labelled)
         create = partial(self._to_context, self._create)
         with_arguments = (
-            SlashCommand("theme", "Show another theme.", theme, "a theme", themes),
+            SlashCommand("theme", "Show another theme.", self._show_theme, "a theme", themes),
             SlashCommand(
                 "model", "Choose who answers here.", models.choose, "a model", models.here.names
             ),
@@ -101,7 +83,10 @@ class SlashCommands:
 
     def _perform(self, action: str, _: str) -> None:
         """Do what a command without an argument does."""
-        self._targets.perform(action)
+        self._scope.host.perform(action)
+
+    def _show_theme(self, name: str) -> None:
+        self._scope.frame.choose("theme", name)
 
     def run(self, text: str) -> bool:
         """Do what a message says that is a command; whether it is one."""
@@ -111,26 +96,26 @@ class SlashCommands:
         name, argument = found
         command = self.available().get(name)
         if command is None:
-            self._kernel.hint(
+            self._hint(
                 f"There is no command /{name}: / lists them. A space before the / sends a message."
             )
         elif bool(argument) != bool(command.argument) or (
             command.choices and argument not in command.choices
         ):
             known = f": {join_names(command.choices)}" if command.choices else ""
-            self._kernel.hint(f"/{name} takes {command.argument or 'nothing behind it'}{known}.")
+            self._hint(f"/{name} takes {command.argument or 'nothing behind it'}{known}.")
         else:
-            self._composer.draft.clear()
+            self._scope.composer.draft.clear()
             calling = command.run(argument)
             if calling is not None:
                 work = self._put_back_if_refused(calling, text)
-                self._composer.run_worker(work, exit_on_error=False)
+                self._scope.host.run_in_background(work)
         return True
 
     async def _put_back_if_refused(self, calling: Coroutine[Any, Any, bool], text: str) -> None:
         if not await calling:
-            self._composer.draft.put_back(text)
-            self._composer.editor.action_text_end()
+            self._scope.composer.draft.put_back(text)
+            self._scope.composer.editor.action_text_end()
 
     # Contexts
 
@@ -152,17 +137,17 @@ class SlashCommands:
         await self._contexts.fetch()
         found = next((one.id for one in self._contexts.others if one.label == label), "")
         if found or not self._session.is_live:
-            self._targets.open_context(found)
+            self._sidebar.open_context(found)
         else:
-            self._kernel.hint(f"There is no other context {quote(label)}.")
+            self._hint(f"There is no other context {quote(label)}.")
         return self._session.is_live and bool(found)
 
     async def _create(self, label: str) -> bool:
-        made = await create_context(self._kernel, label)
+        made = await create_context(self._scope, label)
         if made is not None:
-            self._targets.switch_context(made, None)
+            self._scope.open_context(made, None)
         return made is not None
 
     async def _rename(self, label: str) -> bool:
         context = self._session.document.context or ""
-        return await rename_context(self._kernel, context, label) is not None
+        return await rename_context(self._scope, context, label) is not None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from difflib import get_close_matches
 from functools import partial
 from typing import Final, NamedTuple
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_models import KnownModels
-from antiphon.session import Session
-from antiphon.widgets.block_list import CellModel, MessageLocation
-from antiphon.widgets.composer import SHELL_MARK, DraftSync
+from antiphon.screens.message_branches import MessageBranches
+from antiphon.screens.modals import CommandModal
+from antiphon.widgets.block_list import MessageLocation
+from antiphon.widgets.composer import SHELL_MARK
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -45,46 +46,20 @@ class PendingMessage(NamedTuple):
     """The message that was sent before and that it is to stand in the place of."""
 
 
-class MessageSubmitter:
+class MessageSubmitter(Controller):
     """Submits the draft, or keeps it until the kernel is there. Never loses its text.
 
     A command runs at once only if all of it was typed in this window and is on the screen;
     otherwise the person is shown all of it, and asked.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        draft: DraftSync,
-        hint: Callable[[str], None],
-        *,
-        shows_all: Callable[[], bool],
-        ask: Callable[[str, str], Awaitable[bool]],
-        cells: CellModel,
-        kernel: KernelCalls,
-        models: KnownModels,
-        follow: Callable[[str], None],
-    ) -> None:
-        """
-        Args:
-            cells: show the messages on their way.
-            shows_all: whether the whole message is on the screen.
-            kernel: is asked to edit messages that were sent before.
-            models: are asked to answer them.
-            follow: shows the end of a context, by id, where an answer is on its way.
-            ask: shows a command and a reason, and returns whether the person wants it to run.
-        """
-        self._session = session
-        self._draft = draft
-        self._hint = hint
-        self._shows_all = shows_all
-        self._ask = ask
-        self._cells = cells
+    def __init__(self, scope: ActionScope, models: KnownModels, branches: MessageBranches) -> None:
+        super().__init__(scope)
+        self._draft = scope.composer.draft
+        self._models = models
+        self._branches = branches
         self._waiting: str | None = None
         self._is_asking = False
-        self._kernel = kernel
-        self._models = models
-        self._follow = follow
         self._revised: str | None = None
         self._checked: set[str] = set()
         self._told = ""
@@ -152,7 +127,7 @@ class MessageSubmitter:
         else:
             self._draft.share()
             block = self._draft.detach()
-            self._cells.deliveries.begin(block)
+            self._source.deliveries.begin(block)
             return partial(self._submit, block, text)
         return None
 
@@ -162,7 +137,8 @@ class MessageSubmitter:
     def _reason_to_ask(self) -> str | None:
         if not self._draft.is_typed_here:
             return NOT_TYPED_HERE
-        return None if self._shows_all() else NOT_SHOWN
+        is_shown = self._scope.composer.shows_all and not self._scope.frame.is_covered
+        return None if is_shown else NOT_SHOWN
 
     async def _ask_and_run(self, text: str, reason: str) -> None:
         """Run the command if the person, who is shown this very text, says so."""
@@ -171,7 +147,9 @@ class MessageSubmitter:
         typed_here = self._draft.is_typed_here
         self._is_asking = True
         try:
-            wanted = await self._ask(_command(text), reason)
+            wanted = await self._scope.host.app.push_screen_wait(
+                CommandModal(_command(text), reason)
+            )
         finally:
             self._is_asking = False
         if not wanted:
@@ -199,7 +177,7 @@ class MessageSubmitter:
             await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
-            self._cells.deliveries.cancel(block)
+            self._source.deliveries.cancel(block)
             self._draft.restore(block, text)
             addressed.cancel()
             self._hint(f"Not sent: {error.message}")
@@ -219,7 +197,7 @@ class MessageSubmitter:
 
     async def _send_again(self, message: str, text: str) -> None:
         params = {"message": message, "content": text}
-        result = await self._kernel.call("message.edit", params, "Not sent")
+        result = await self._scope.call("message.edit", params, "Not sent")
         if result is None:
             self._draft.put_back(text)
             self._revised = message
@@ -229,10 +207,10 @@ class MessageSubmitter:
             await self._attach(edited.block, mentioned_paths(text))
         except AntiphonError as error:
             self._hint(f"Changed, and not sent again: {error.message}")
-            self._follow(edited.context)
+            self._branches.follow_answer(edited.context)
             return
         answered = await self._models.answer(edited.block)
-        self._follow((answered or edited).context)
+        self._branches.follow_answer((answered or edited).context)
 
     async def _attach(self, block: str, paths: Sequence[str]) -> None:
         """Attach the files that the message names; one that is attached already stays.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from antiphon.session import Session
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellChange, DocumentView
+from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 
 
-class TourView:
+class TourView(Controller):
     """Tells the tour of people and models; without one, of a tour that is not shown."""
 
-    def __init__(self, tour: Tour | None, session: Session, area: DocumentView) -> None:
+    def __init__(self, tour: Tour | None, scope: ActionScope) -> None:
         self.is_shown = tour is not None
         self.tour = tour or Tour()
-        self._session = session
-        self._area = area
+        super().__init__(scope)
 
     @property
     def hint(self) -> str | None:
@@ -27,7 +26,7 @@ class TourView:
             models = (one.username for one in others if one.kind == PrincipalKind.MODEL)
             self.tour.models_here(next(models, None))
         for one in others:
-            if one.kind == PrincipalKind.HUMAN and one.principal != self._area.source.me:
+            if one.kind == PrincipalKind.HUMAN and one.principal != self._source.me:
                 self.tour.joined(one.username)
 
     def cells_changed(self, change: CellChange) -> bool:
@@ -37,12 +36,12 @@ class TourView:
         """
         if not (self.is_shown and self.tour.awaits_text and change.texts):
             return False
-        source = self._area.source
+        source = self._scope.source
         for text in change.texts:
             header = source.header(text.block)
             if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
                 view = source.view(text.block)
                 typo = self.tour.model_wrote(text.block, view.author, view.text)
                 if typo is not None:
-                    self._area.cells.anchoring.hold(text.block, typo)
+                    self._cells.anchoring.hold(text.block, typo)
         return True

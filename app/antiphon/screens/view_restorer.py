@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from textual.widget import Widget
-
-from antiphon.screens.cell_list import CellList
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.find_view import FindView
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.screens.view_state import ViewStateController
-from antiphon.session import Session
+from antiphon.screens.view_state import ViewStateStore
 from antiphon.widgets.block_list import CellModel, PreviewView
 
 
-class ViewRestorer:
+class ViewRestorer(Controller):
     """Goes to where the person wants to be, once, and writes down where they are."""
 
     def __init__(
         self,
-        session: Session,
-        cells: CellList,
+        scope: ActionScope,
         find: FindView,
         contexts: KnownContexts,
-        memory: ViewStateController,
-        cover: Callable[[Widget], None],
+        memory: ViewStateStore,
     ) -> None:
-        """`cover` shows a preview over the page."""
-        self._session = session
-        self._cells = cells
+        super().__init__(scope)
         self._find = find
         self._contexts = contexts
         self._memory = memory
-        self._cover = cover
         self._arriving: str | None = None
         """The block to go to when the document is there."""
         self._arriving_query = ""
@@ -82,7 +72,7 @@ class ViewRestorer:
         source.gutter = self._cells.source.gutter
         view = self._preview = PreviewView(source)
         self._cells.preview = view.cells
-        self._cover(view)
+        self._scope.frame.cover_page(view)
         self._cells.call_after_refresh(self._place_preview, view, preview.context)
 
     def _place_preview(self, view: PreviewView, context: str) -> None:

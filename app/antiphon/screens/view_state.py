@@ -45,67 +45,58 @@ class ViewStates(BaseModel):
 
 
 class ViewStateStore:
-    """A file of the user's for each kernel."""
+    """A file of the user's for each kernel; a failure is told once and changes nothing else."""
 
-    def __init__(self, folder: Path, options: AppOptions) -> None:
+    def __init__(
+        self, folder: Path | None, options: AppOptions, tell: Callable[[str], None]
+    ) -> None:
+        """`folder` is None where nothing is remembered: of a demo, gone with its last app."""
         name = sha256(kernel_name(options).encode()).hexdigest()[:32]
-        self._file = folder / "places" / f"{name}.json"
+        self._file = folder and folder / "places" / f"{name}.json"
+        self._tell = tell
+        self._failed = False
         self._written: tuple[str, ViewState] | None = None
+        self._seen: dict[str, int] | None = None
 
-    def read(self) -> ViewStates:
-        """Nothing if there is no such file.
-
-        Raises:
-            ValueError: if the file cannot be read or is none of ours; it says which file.
-        """
+    def _read(self) -> ViewStates:
+        """Return what is remembered: nothing if there is no file, or if it is none of ours."""
         try:
-            return ViewStates.model_validate_json(self._file.read_bytes())
+            if self._file is not None:
+                return ViewStates.model_validate_json(self._file.read_bytes())
         except FileNotFoundError:
-            return ViewStates()
-        except (OSError, ValidationError) as error:
-            raise ValueError(
+            pass
+        except (OSError, ValidationError):
+            self._fail(
                 f"{self._file} should say where you were, and cannot be read: it is written anew."
-            ) from error
+            )
+        return ViewStates()
 
     def write(self, context: str, place: ViewState, *, is_left: bool = False) -> None:
         """Remember a place, and that this context was open last.
 
         A place that this window has written last is written again only if the context `is_left`:
         another window may have been used since.
-
-        Raises:
-            OSError: if the file cannot be written.
         """
-        if not is_left and (context, place) == self._written:
+        if self._file is None or (not is_left and (context, place) == self._written):
             return
-        try:
-            kept = self.read()
-        except ValueError:
-            kept = ViewStates()
+        kept = self._read()
         kept.context = context
         kept.places.pop(context, None)
         kept.places[context] = place
         for oldest in list(kept.places)[:-_LIMIT]:
             del kept.places[oldest]
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(self._file, kept.model_dump_json())
-        self._written = context, place
-
-
-class ViewStateController:
-    """Reads and writes places; a failure is told once and changes nothing else."""
-
-    def __init__(self, remembered: ViewStateStore | None, tell: Callable[[str], None]) -> None:
-        """None remembers nothing: the kernel of a demo is gone with its last app."""
-        self._remembered = remembered
-        self._tell = tell
-        self._failed = False
-        self._seen: dict[str, int] | None = None
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_private(self._file, kept.model_dump_json())
+        except OSError as error:
+            self._fail(error)
+        else:
+            self._written = context, place
 
     def seen(self) -> dict[str, int]:
         """Return the version of each context that was seen last, by id."""
         if self._seen is None:
-            places = self._kept().places
+            places = self._read().places
             self._seen = {context: place.version for context, place in places.items()}
         return self._seen
 
@@ -113,30 +104,23 @@ class ViewStateController:
         """The person has a context of this version on the screen."""
         self.seen()[context] = version
 
-    def _kept(self) -> ViewStates:
-        try:
-            return ViewStates() if self._remembered is None else self._remembered.read()
-        except ValueError as error:
-            self._fail(error)
-            return ViewStates()
-
     def last_context(self) -> str | None:
         """Return the id of the context that was open last on this kernel."""
-        return self._kept().context
+        return self._read().context
 
     def label(self, context: str | None) -> str | None:
         """Return the name that a context had when it was left; None if that is not known."""
-        kept = self._kept().places.get(context or "")
+        kept = self._read().places.get(context or "")
         return (kept.label or None) if kept is not None else None
 
     def anchored_block(self, context: str) -> str | None:
         """Return the cell at the view's anchor when a context was left; None if at the tail."""
-        kept = self._kept().places.get(context)
+        kept = self._read().places.get(context)
         return kept.block if kept is not None else None
 
     def go_back(self, context: str, cells: BlockList) -> None:
         """Show what was on screen when this context was left."""
-        kept = self._kept().places.get(context)
+        kept = self._read().places.get(context)
         if kept is None:
             return
         if kept.focused is not None and cells.has_cell(kept.focused):
@@ -145,20 +129,15 @@ class ViewStateController:
             cells.restore_view(Anchor(kept.block, kept.line, kept.row, kept.offset))
 
     def keep(self, context: str, label: str, cells: BlockList, *, is_left: bool) -> None:
-        if self._remembered is None:
-            return
         version = self.seen().get(context, 0)
         place = ViewState(focused=cells.focused_cell, version=version, label=label)
         anchor = cells.view_state()
         if anchor is not None:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
             place.offset = anchor.offset
-        try:
-            self._remembered.write(context, place, is_left=is_left)
-        except OSError as error:
-            self._fail(error)
+        self.write(context, place, is_left=is_left)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: object) -> None:
         if not self._failed:
             self._failed = True
             self._tell(f"Where you are cannot be remembered: {error}")

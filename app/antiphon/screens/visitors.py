@@ -2,59 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
 
-from textual.app import App
-from textual.worker import WorkType
-
-from antiphon.join_watcher import JoinWatcher
-from antiphon.key_request_watcher import KeyRequestWatcher, WaitingKey
-from antiphon.screens.kernel_calls import Hint, KernelCalls
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import KeyModal
-from antiphon.widgets.status import HintBar
+from antiphon_kernel.types.errors import AntiphonError
 
 WATCHES: Final = ("joins", "key requests")
 """Work in the background that goes on for as long as the screen is shown."""
 
+SHOWN_PROBLEMS: Final = 3
+"""Problems of configuration files that are told one by one."""
 
-class Visitors:
-    """Tells of people who join or wait, and lets the owner decide about a key."""
+WAIT_SECONDS: Final = 60
+"""How long one question waits for somebody to come.
 
-    def __init__(self, kernel: KernelCalls, hint: Hint, notice: HintBar) -> None:
-        self._kernel = kernel
-        self._hint = hint
-        self._notice = notice
-        self._joins = JoinWatcher(kernel.session.options, hint)
-        self._key_requests = KeyRequestWatcher(kernel.session.options, self._key_waits)
+The kernel keeps one that was dropped for as long, with its connection.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingKey:
+    """Somebody who wants to join with a key that the kernel does not know."""
+
+    request: int
+    fingerprint: str
+    name: str
+    """The username that they would like."""
+
+    @property
+    def words(self) -> str:
+        """A sentence without a full stop."""
+        return f"{self.fingerprint} wants to join as {self.name}"
+
+
+class Visitors(Controller):
+    """Tells of people who join or wait, and lets the owner decide about a key.
+
+    Each is asked about on a line of its own, since calls on one line wait for each other.
+    """
+
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
+        self._options = scope.session.options
+        self._last_join: int | None = None
+        self._last_request = 0
+        self._waiting: dict[int, WaitingKey] = {}
 
     @property
     def wait(self) -> bool:
         """Somebody waits to be let in."""
-        return self._key_requests.first is not None
+        return bool(self._waiting)
 
-    def watch(self, run_last_of: Callable[[str, WorkType[None]], None]) -> None:
-        if self._kernel.session.user.is_owner and self._kernel.session.is_live:
+    def watch(self) -> None:
+        session, run_last_of = self._scope.session, self._scope.host.run_last_of
+        if session.user.is_owner and session.is_live:
             joins, key_requests = WATCHES
-            run_last_of(joins, self._joins.run)
-            run_last_of(key_requests, self._key_requests.run)
+            run_last_of(joins, self._tell_joins)
+            run_last_of(key_requests, self._tell_key_requests)
 
-    def _key_waits(self, key: WaitingKey) -> None:
+    async def _tell_joins(self) -> None:
+        """Tell of everybody who joins, until the kernel goes away or does not say any more.
+
+        Begins with what is wrong in configuration files.
+        """
+        with suppress(AntiphonError):  # asked again when the connection is back
+            async with self._options.connect() as calls:
+                if self._last_join is None:
+                    with suppress(AntiphonError):  # of a kernel that knows no such tool
+                        listed = await calls.call("model.list", {"published": False})
+                        for sentence in format_problems(listed["problems"]):
+                            self._hint(sentence)
+                    self._last_join = int((await calls.call("kernel.joins", {}))["last"])
+                while True:
+                    asked = {"after": self._last_join, "wait": WAIT_SECONDS}
+                    answer = await calls.call("kernel.joins", asked)
+                    self._last_join = int(answer["last"])
+                    for join in answer["joins"]:
+                        self._hint(format_join(join))
+
+    async def _tell_key_requests(self) -> None:
+        """Tell of every request, until the kernel goes away or does not say any more."""
+        try:
+            async with self._options.connect() as calls:
+                while True:
+                    asked = {"after": self._last_request, "wait": WAIT_SECONDS}
+                    answer = await calls.call("key.requests", asked)
+                    self._last_request = int(answer["last"])
+                    for one in answer["requests"]:
+                        self._add(one)
+        except AntiphonError:
+            # Asked again when the connection is back, from the beginning: numbers start anew.
+            self._last_request = 0
+
+    def _add(self, stated: Mapping[str, Any]) -> None:
         """Tell that somebody waits; nothing is asked while the person may be typing."""
-        self._hint(f"{key.words}: <key:palette>, Let somebody in who waits.", weighty=True)
+        key = WaitingKey(int(stated["request"]), str(stated["fingerprint"]), str(stated["name"]))
+        if self._waiting.get(key.request) != key:
+            self._waiting[key.request] = key
+            told = f"{key.words}: <key:palette>, Let somebody in who waits."
+            self._hint(told, weighty=True)
 
-    async def decide(self, app: App[None]) -> None:
+    async def decide(self) -> None:
         """Ask about the oldest key that waits, and tell the kernel."""
-        key = self._key_requests.first
+        key = next(iter(self._waiting.values()), None)
         if key is None:
             return
-        self._notice.clear_hint()  # which tells of it
-        role = await app.push_screen_wait(KeyModal(key.words))
+        self._scope.frame.notice.clear_hint()  # which tells of it
+        role = await self._scope.host.app.push_screen_wait(KeyModal(key.words))
         if role is None:
             return
-        self._key_requests.forget(key.request)
+        self._waiting.pop(key.request, None)
         asked = {"request": key.request, "role": role}
-        decided = await self._kernel.call("key.decide", asked)
+        decided = await self._scope.call("key.decide", asked)
         if decided is not None:
             name = decided.get("username")
             self._hint(f"{name} may come in as {role}." if name else "Turned away.")
+
+
+def format_problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each of the first problems, and one for the others."""
+    for problem in problems[:SHOWN_PROBLEMS]:
+        place = problem["file"] + (f":{problem['line']}" if "line" in problem else "")
+        yield f"{place}: {problem['message']}"
+    if problems[SHOWN_PROBLEMS:]:
+        yield f"{len(problems) - SHOWN_PROBLEMS} more problems: `antiphon models` lists them."
+
+
+def format_join(join: Mapping[str, Any]) -> str:
+    article = "an" if str(join["role"])[:1] in "aeo" else "a"
+    return f"{join['username']} has joined as {article} {join['role']}."

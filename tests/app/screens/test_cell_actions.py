@@ -18,13 +18,6 @@ def focused(there: Opened) -> str | None:
     return there.screen.cells.focused_cell
 
 
-async def hint(there: Opened, words: str) -> None:
-    await until(
-        lambda: words in (there.screen.hint_shown or ""),
-        lambda: f"{words!r} in {there.screen.hint_shown!r}",
-    )
-
-
 def shown_cells(there: Opened) -> list[str]:
     source = there.screen.source
     return [source.text(one) for one in source.ids() if not source.is_hidden(one)]
@@ -42,8 +35,7 @@ async def first_cells_become(there: Opened, *texts: str) -> None:
 
 async def echo(there: Opened) -> None:
     """Run a command to its end."""
-    await there.type("!echo hello")
-    await there.press("enter")
+    await there.send("!echo hello")
     await until(lambda: "hello\n" in shown_cells(there))
     source = there.screen.source
     await until(lambda: all(source.header(one).status is Status.DONE for one in source.ids()[-2:]))
@@ -61,17 +53,9 @@ async def three(here: World, there: Opened) -> tuple[str, str, str]:
     """Three cells, the middle one focused."""
     blocks = (await here.cell("one"), await here.cell("two"), await here.cell("three"))
     await there.sees("three")
-    await there.press("up", "k")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", "k", mode=Mode.NAVIGATE)
     assert focused(there) == blocks[1]
     return blocks
-
-
-async def palette(there: Opened, title: str) -> None:
-    await there.press("ctrl+p")
-    await there.type(title.lower())
-    await there.sees(title)
-    await there.press("enter")
 
 
 async def test_cut_out_cell_is_not_shown_nor_read_and_u_brings_it_back(
@@ -79,7 +63,7 @@ async def test_cut_out_cell_is_not_shown_nor_read_and_u_brings_it_back(
 ) -> None:
     await there.press("x")
     await cells_become(there, "one", "three")
-    await hint(there, "Cut out ¶2")
+    await there.hint("Cut out ¶2")
     assert focused(there) == three[2]
     header = (await here.context()).document.header(three[1])
     assert header.excluded
@@ -95,7 +79,7 @@ async def test_cut_out_cell_comes_back_also_before_the_kernel_has_answered(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
     there.burst("x", "u")
-    await hint(there, "Brought back ¶2")
+    await there.hint("Brought back ¶2")
     await cells_become(there, "one", "two", "three")
     assert focused(there) == three[1]
 
@@ -105,41 +89,38 @@ async def test_cut_out_cell_is_brought_back_from_the_palette(
 ) -> None:
     await there.press("x")
     await cells_become(there, "one", "three")
-    await palette(there, "Bring back a cell")
+    await there.palette("Bring back a cell")
     await there.sees("two")
     await there.press("enter")
     await cells_become(there, "one", "two", "three")
     await until(lambda: focused(there) == three[1])
 
 
-async def test_cut_out_cell_takes_its_output_along(here: World, there: Opened) -> None:
+async def test_cut_out_cell_takes_its_output_along(there: Opened) -> None:
     await echo(there)
     await there.press("up", "g", "x")
     await cells_become(there)
-    await here.cell("last")
-    await there.sees("last")
+    await there.cell("last")
 
 
 async def test_cut_out_cell_of_somebody_who_edits_it_tells_them(
     here: World, there: Opened, three: tuple[str, str, str]
 ) -> None:
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
+    await there.press("enter", mode=Mode.EDIT)
     await there.type("mine ")
     await here.call("block.exclude", block_id=three[1], cut_out=True)
     await there.mode(Mode.NAVIGATE)
-    await hint(there, "Somebody has cut out this cell")
+    await there.hint("Somebody has cut out this cell")
     await here.call("block.exclude", block_id=three[1], excluded=False)
     await cells_become(there, "one", "mine two", "three")
 
 
 async def test_cell_that_a_model_writes_is_not_cut_out(here: World, there: Opened) -> None:
-    await there.type("hello")
-    await there.press("enter")
+    await there.send("hello")
     here.aria.say(TextDelta("it was "))
     await there.sees("it was")
     await there.press("up", "G", "x")
-    await hint(there, "aria is not done with this cell: stop it with Ctrl+C, then cut it.")
+    await there.hint("aria is not done with this cell: stop it with Ctrl+C, then cut it.")
     here.aria.end()
 
 
@@ -168,13 +149,13 @@ async def test_moved_cell_stands_where_it_was_put_until_undone(
     there: Opened, three: tuple[str, str, str], keys: tuple[str, ...], texts: list[str]
 ) -> None:
     await there.press("m")
-    await hint(there, "Move ¶2")
+    await there.hint("Move ¶2")
     await there.press(*keys)
     assert focused(there) == three[1]
     assert there.screen.mode is Mode.NAVIGATE
     await cells_become(there, *texts)
     if texts != ["one", "two", "three"]:
-        await hint(there, "Moved ¶2")
+        await there.hint("Moved ¶2")
         await there.press("u")
         await cells_become(there, "one", "two", "three")
 
@@ -186,7 +167,7 @@ async def test_cell_that_is_cut_out_while_it_is_moved_stays(
     await here.call("block.exclude", block_id=three[1], cut_out=True)
     await cells_become(there, "one", "three")
     await there.press("enter")
-    await hint(there, "It has been cut out meanwhile")
+    await there.hint("It has been cut out meanwhile")
     assert there.screen.source.ids() == list(three)
 
 
@@ -204,8 +185,7 @@ async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> 
 
 
 async def test_fold_of_a_call_opens_what_it_printed(there: Opened) -> None:
-    await there.type("!seq 40")
-    await there.press("enter")
+    await there.send("!seq 40")
     await there.sees("36 more lines")
     await there.press("up", "k")
     await there.sees("Space fold")
@@ -218,16 +198,14 @@ async def test_fold_of_a_call_opens_what_it_printed(there: Opened) -> None:
 @pytest.fixture
 async def halves(here: World, there: Opened) -> tuple[str, str]:
     """Cells that one has just been split into, the second focused."""
-    await there.type("one\ntwo\nthree")
-    await there.press("enter")
+    await there.send("one\ntwo\nthree")
     await until(lambda: "one\ntwo\nthree" in shown_cells(there))
     here.aria.end()
-    await there.press("up", "g", "enter")
-    await there.mode(Mode.EDIT)
+    await there.press("up", "g", "enter", mode=Mode.EDIT)
     await there.press("ctrl+home", "down", "right")
-    await palette(there, "Split the cell at the cursor's line")
+    await there.palette("Split the cell at the cursor's line")
     await until(lambda: shown_cells(there)[:2] == ["one\n", "two\nthree"])
-    await hint(there, "Split in two")
+    await there.hint("Split in two")
     first, second = there.screen.source.ids()[:2]
     return first, second
 
@@ -245,34 +223,21 @@ async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
     await there.edit()
     await there.press(cursor)
     there.screen.perform("split")
-    await hint(there, words)
+    await there.hint(words)
     assert shown_cells(there) == [text]
 
 
-@pytest.mark.usefixtures("halves")
-async def test_split_cell_is_two_until_undone(there: Opened) -> None:
-    await there.press("u")
-    await until(lambda: shown_cells(there)[:1] == ["one\ntwo\nthree"])
-    await until(lambda: "two\nthree" not in shown_cells(there))
-
-
-async def test_undo_of_split_keeps_what_others_wrote_in_first_cell(
-    here: World, there: Opened, halves: tuple[str, str]
+@pytest.mark.parametrize("writer", ["guest", "another window of mine"])
+async def test_undo_of_split_keeps_what_was_written_meanwhile_in_first_cell(
+    here: World, there: Opened, halves: tuple[str, str], writer: str
 ) -> None:
-    await splice_as_guest(here, halves[0], 0, "zero\n")
+    if writer == "guest":
+        await splice_as_guest(here, halves[0], 0, "zero\n")
+    else:
+        await here.call("block.splice", block_id=halves[0], offset=0, insert="zero\n")
     await until(lambda: shown_cells(there)[0] == "zero\none\n")
     await there.press("u")
     await until(lambda: shown_cells(there)[:1] == ["zero\none\ntwo\nthree"])
-
-
-async def test_undo_of_split_keeps_what_one_wrote_in_first_cell_in_another_window(
-    here: World, there: Opened, halves: tuple[str, str]
-) -> None:
-    await here.call("block.splice", block_id=halves[0], offset=0, insert="zero\n")
-    await until(lambda: shown_cells(there)[0] == "zero\none\n")
-    await there.press("u")
-    await first_cells_become(there, "zero\none\ntwo\nthree")
-    await hint(there, "is one cell again")
 
 
 async def test_split_whose_text_cannot_be_given_back_leaves_both_cells(
@@ -283,17 +248,8 @@ async def test_split_whose_text_cannot_be_given_back_leaves_both_cells(
     await here.call("block.splice", block_id=halves[0], offset=4, delete_count=9)
     await first_cells_become(there, "one\n", "two\nthree")
     await there.press("u")
-    await hint(there, "Not taken back")
+    await there.hint("Not taken back")
     assert shown_cells(there)[:2] == ["one\n", "two\nthree"]
-
-
-async def test_split_that_was_undone_is_made_again(there: Opened, halves: tuple[str, str]) -> None:
-    await there.press("u")
-    await first_cells_become(there, "one\ntwo\nthree")
-    await hint(there, "is one cell again")
-    await there.press("ctrl+y")
-    await first_cells_become(there, "one\n", "two\nthree")
-    assert there.screen.source.ids()[:2] == list(halves)
 
 
 async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
@@ -305,8 +261,11 @@ async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
     await first_cells_become(there, "one\n", "two\nthree")
     await there.press("u")
     await first_cells_become(there, "one\ntwo\nthree")
+    await there.hint("is one cell again")
+    assert "two\nthree" not in shown_cells(there)
     await there.press("ctrl+y")
     await first_cells_become(there, "one\n", "two\nthree")
+    assert there.screen.source.ids()[:2] == list(halves)
     there.screen.cells.focus_cell(halves[1])
     await there.press("ctrl+y")
     await first_cells_become(there, "two\nthree", "one\n")
@@ -315,8 +274,7 @@ async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
 async def test_text_that_was_undone_last_comes_back_before_a_moved_cell(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
+    await there.press("enter", mode=Mode.EDIT)
     await there.type("mine ")
     await there.press("escape", "m", "k", "enter")
     await first_cells_become(there, "mine two", "one", "three")
@@ -335,23 +293,22 @@ async def test_undo_of_split_is_refused_once_others_wrote_in_second_cell(
     await splice_as_guest(here, halves[1], 9, " four")
     await until(lambda: shown_cells(there)[1] == "two\nthree four")
     await there.press("u")
-    await hint(there, "it stays one of its own")
+    await there.hint("it stays one of its own")
     assert shown_cells(there)[:2] == ["one\n", "two\nthree four"]
 
 
 async def test_earlier_version_is_restored_from_the_palette(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
+    await there.press("enter", mode=Mode.EDIT)
     await there.type("twice ")
     await there.press("escape")
-    await palette(there, "Restore an earlier version of the cell")
+    await there.palette("Restore an earlier version of the cell")
     await there.type("version 2 ")
     await until(lambda: not there.shows("version 3"), "only version 2")
     await there.press("enter")
     await cells_become(there, "one", "two", "three")
-    await hint(there, "Restored version 2")
+    await there.hint("Restored version 2")
     await there.press("u")
     await cells_become(there, "one", "twice two", "three")
 
@@ -360,7 +317,7 @@ async def test_fork_from_a_cell_opens_the_new_context(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
     before = there.screen
-    await palette(there, "Fork from this cell")
+    await there.palette("Fork from this cell")
     await until(lambda: there.screen is not before, "another screen")
     await cells_become(there, "one", "two")
 
@@ -380,7 +337,7 @@ async def test_cell_is_copied_in_other_forms(
     words: str,
 ) -> None:
     monkeypatch.delenv("TMUX", raising=False)
-    await palette(there, title)
+    await there.palette(title)
     await until(lambda: words in there.app.clipboard, lambda: there.app.clipboard)
     if words.startswith('"'):
         assert json.loads(there.app.clipboard)["username"] == "bela"
@@ -389,13 +346,12 @@ async def test_cell_is_copied_in_other_forms(
 async def test_time_tells_who_changed_the_cell_last(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
+    await there.press("enter", mode=Mode.EDIT)
     await there.type("x")
     await there.press("escape", "t")
-    await hint(there, "¶2 · bela began it at")
+    await there.hint("¶2 · bela began it at")
     assert "version 3 by you" in (there.screen.hint_shown or "")
-    await palette(there, "Restore an earlier version of the cell")
+    await there.palette("Restore an earlier version of the cell")
     await there.sees("· bela")
     await there.press("escape")
 
@@ -403,28 +359,17 @@ async def test_time_tells_who_changed_the_cell_last(
 async def test_time_of_ones_own_cell_names_oneself_as_the_gutter_does(
     here: World, there: Opened
 ) -> None:
-    await there.type("mine")
-    await there.press("enter")
+    await there.send("mine")
     await until(lambda: here.aria.prompts, "the model is asked")
     here.aria.end()
     await there.press("up", "home", "t")
-    await hint(there, "¶1 · you began it at")
-
-
-async def test_undo_and_redo_name_the_cell(there: Opened, three: tuple[str, str, str]) -> None:
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
-    await there.type("some more ")
-    await there.press("escape", "u")
-    await hint(there, "Took back 2 words in ¶2 · Ctrl+Y brings them back")
-    await there.press("ctrl+y")
-    await hint(there, "Brought back 2 words in ¶2")
+    await there.hint("¶1 · you began it at")
 
 
 async def test_tool_result_is_read_only(there: Opened) -> None:
     await echo(there)
     await there.press("up", "G", "enter")
-    await hint(there, "it stays as it is")
+    await there.hint("it stays as it is")
     assert there.screen.mode is Mode.NAVIGATE
 
 
@@ -448,8 +393,7 @@ def editor(folder: Path, script: str) -> str:
 async def test_editor_result_is_merged_with_what_others_wrote(
     here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block = await here.cell("one\ntwo\nthree\n")
-    await there.sees("three")
+    block = await there.cell("one\ntwo\nthree\n", "three")
     gate = tmp_path / "gate"
     script = f'sed -i s/two/2/ "$1"; touch {gate}.in; while [ ! -e {gate} ]; do sleep 0.02; done'
     monkeypatch.setenv("VISUAL", editor(tmp_path, script))
@@ -458,7 +402,7 @@ async def test_editor_result_is_merged_with_what_others_wrote(
     await here.call("block.splice", block_id=block, offset=0, insert="zero\n")
     gate.touch()
     await cells_become(there, "zero\none\n2\nthree\n")
-    await hint(there, "Merged 1 change from editor")
+    await there.hint("Merged 1 change from editor")
     await there.press("u")
     await cells_become(there, "zero\none\ntwo\nthree\n")
 
@@ -467,8 +411,7 @@ async def test_editor_change_of_the_same_line_is_kept_in_a_file(
     here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    block = await here.cell("one\ntwo\nthree\n")
-    await there.sees("three")
+    block = await there.cell("one\ntwo\nthree\n", "three")
     gate = tmp_path / "gate"
     script = (
         f'sed -i -e s/two/2/ -e s/one/1/ "$1"; touch {gate}.in;'
@@ -479,7 +422,7 @@ async def test_editor_change_of_the_same_line_is_kept_in_a_file(
     await until(Path(f"{gate}.in").exists, "the editor runs")
     await here.call("block.splice", block_id=block, offset=4, delete_count=3, insert="zwei")
     gate.touch()
-    await hint(there, "others changed")
+    await there.hint("others changed")
     (kept,) = (tmp_path / "state").rglob("cell-*.md")
     assert kept.read_text() == "1\n2\nthree\n"
     assert "zwei" in shown_cells(there)[0]
@@ -493,7 +436,7 @@ async def test_editor_that_fails_changes_nothing_and_keeps_the_text(
     await cells_become(there, "one\n")
     monkeypatch.setenv("VISUAL", editor(tmp_path, 'echo more >> "$1"; exit 3'))
     await there.press("up", "E")
-    await hint(there, "Nothing changed: the editor ended with 3")
+    await there.hint("Nothing changed: the editor ended with 3")
     assert shown_cells(there) == ["one\n"]
     (kept,) = (tmp_path / "state").rglob("cell-*.md")
     assert kept.read_text() == "one\nmore\n"
@@ -507,10 +450,10 @@ async def test_editor_that_is_not_there_or_not_named_says_so(
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
     await there.press("up", "E")
-    await hint(there, "No editor is set")
+    await there.hint("No editor is set")
     monkeypatch.setenv("EDITOR", "/nowhere/vi")
     await there.press("E")
-    await hint(there, "cannot be run")
+    await there.hint("cannot be run")
 
 
 # Search in all contexts
@@ -523,7 +466,7 @@ async def test_search_goes_to_a_cell_of_another_context(here: World, there: Open
         "block.create", context="notes", kind="text", content="a Needle", status="done"
     )
     await there.sees("hay")
-    await palette(there, "Search in all contexts")
+    await there.palette("Search in all contexts")
     await there.type("needle")
     await there.sees("a Needle")
     before = there.screen
@@ -535,9 +478,8 @@ async def test_search_goes_to_a_cell_of_another_context(here: World, there: Open
 
 async def test_search_goes_to_the_hit_inside_a_long_cell(here: World, there: Opened) -> None:
     made = await here.cell("\n\n".join(f"line {number}" for number in range(200)))
-    await here.cell("hay")
-    await there.sees("hay")
-    await palette(there, "Search in all contexts")
+    await there.cell("hay")
+    await there.palette("Search in all contexts")
     await there.type("line 77")
     await there.sees("bela · text")
     await there.press("enter")
@@ -557,28 +499,14 @@ async def test_search_goes_to_a_cell_that_is_not_here_yet(
     async with opened(here) as there:
         await there.sees("cell 39")
         assert made not in there.screen.source.ids()
-        await palette(there, "Search in all contexts")
+        await there.palette("Search in all contexts")
         await there.type("needle")
         await there.sees("bela · text")
         await there.press("enter")
         await until(lambda: focused(there) == made, "the hit")
 
 
-async def test_viewer_is_told_why_nothing_is_done_with_a_cell(here: World) -> None:
-    await here.cell("one")
-    await here.kernel.principal("vera")
-    await here.call("kernel.role", principal="vera", role="viewer")
-    async with opened(here, as_name="vera") as there:
-        await there.sees("viewer · live")
-        await there.press("up")
-        for key in ("x", "m", "e", "E"):
-            there.screen.frame.notice.clear_hint()
-            await there.press(key)
-            await hint(there, "You are a viewer")
-        assert shown_cells(there) == ["one"]
-
-
 async def test_call_that_is_put_at_its_own_output_stays_where_it_is(there: Opened) -> None:
     await echo(there)
     await there.press("up", "g", "m", "down", "enter")
-    await hint(there, "It stays where it is.")
+    await there.hint("It stays where it is.")

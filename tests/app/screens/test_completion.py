@@ -1,10 +1,13 @@
-"""Completion of addresses and commands in the composer."""
+"""Completion and commands in the composer, and files that a message names."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from antiphon.actions import Mode
+from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World
 from tests.app.screens.key_effects import noticed
 from tests.waiting import until
@@ -42,8 +45,7 @@ async def test_enter_sends_what_is_typed_unless_a_line_was_chosen(
     await there.type("@a")
     await there.press("down", "enter")
     assert there.message == "@aria"
-    await there.type(" see @da")
-    await there.press("enter")
+    await there.send(" see @da")
     await until(lambda: here.aria.prompts == ["@aria see @da"], "sent as it was typed")
     here.aria.end()
 
@@ -55,8 +57,7 @@ async def test_escape_closes_the_list_and_stays_in_the_message(there: Opened) ->
     assert (open_list(there), there.screen.mode) == ([], Mode.WRITE)
     await there.type("e")
     assert open_list(there) == []
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
 
 
 async def test_slash_command_is_completed_with_its_argument_and_run(there: Opened) -> None:
@@ -71,43 +72,21 @@ async def test_slash_command_is_completed_with_its_argument_and_run(there: Opene
     assert there.message == ""
 
 
-async def test_slash_command_of_the_palette_is_run(there: Opened) -> None:
-    await there.type("/help")
-    await there.press("enter")
-    await there.sees("Esc closes this page")
-
-
 async def test_renamed_context_has_its_new_name_in_the_header(here: World, there: Opened) -> None:
     made = await here.call("context.create", label="other")
-    there.screen.frame.open_context(made["context_id"])
+    there.screen.open_context(made["context_id"])
     await until(lambda: there.app.session.document.label == "other", "the other context")
     await there.live()
-    await there.type("/rename better")
-    await there.press("enter")
+    await there.send("/rename better")
     await there.sees("better")
 
 
 @pytest.mark.parametrize("text", ["/rename No label", "/new No label"])
 async def test_command_that_the_kernel_refuses_stays(there: Opened, text: str) -> None:
-    await there.type(text)
-    await there.press("enter")
+    await there.send(text)
     await there.sees("Not ")
     await there.type("s")
     await until(lambda: there.message == f"{text}s", "it can be written on")
-
-
-async def test_command_with_too_much_behind_it_stays(there: Opened) -> None:
-    await there.type("/help me")
-    await there.press("enter")
-    await there.sees("/help takes nothing behind it")
-    assert there.message == "/help me"
-
-
-async def test_context_that_there_is_not_is_told_and_stays(there: Opened) -> None:
-    await there.type("/context nowhere")
-    await there.press("enter")
-    await there.sees("There is no other context 'nowhere'")
-    assert there.message == "/context nowhere"
 
 
 async def test_context_is_not_left_offline(here: World, there: Opened) -> None:
@@ -129,33 +108,32 @@ async def test_new_makes_a_context_and_opens_it(there: Opened) -> None:
     await until(lambda: there.message == "mine", "what was typed next")
 
 
-async def test_argument_that_is_none_of_the_choices_is_told_and_stays(there: Opened) -> None:
-    await there.type("/theme nowhere")
-    await there.press("enter")
-    await there.sees("/theme takes a theme")
-    assert there.message == "/theme nowhere"
-
-
-async def test_unknown_command_is_told_and_stays(here: World, there: Opened) -> None:
-    await there.type("/nothing")
-    await there.press("enter")
-    await there.sees("There is no command /nothing")
-    assert there.message == "/nothing"
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/nothing", "There is no command /nothing"),
+        ("/help me", "/help takes nothing behind it"),
+        ("/theme nowhere", "/theme takes a theme"),
+        ("/context nowhere", "There is no other context 'nowhere'"),
+    ],
+)
+async def test_command_that_cannot_be_run_is_told_and_stays(
+    here: World, there: Opened, text: str, told: str
+) -> None:
+    await there.send(text)
+    await there.sees(told)
+    assert there.message == text
     assert here.aria.prompts == []
 
 
 async def test_path_at_the_start_of_a_message_is_sent(here: World, there: Opened) -> None:
-    await there.type("/usr/bin is full")
-    await there.press("enter")
+    await there.send("/usr/bin is full")
     await until(lambda: here.aria.prompts == ["/usr/bin is full"], "sent")
     here.aria.end()
 
 
-async def test_enter_runs_a_command_whose_name_begins_the_names_of_others(
-    here: World, there: Opened
-) -> None:
-    await here.cell("something")
-    await there.sees("something")
+async def test_enter_runs_a_command_whose_name_begins_the_names_of_others(there: Opened) -> None:
+    await there.cell("something")
     await there.press("up", "i")
     await there.type("/copy")
     assert open_list(there) == ["/copy", "/copy-markdown", "/copy-json"]
@@ -169,6 +147,75 @@ async def test_up_chooses_the_only_line_and_then_leads_to_the_cells(there: Opene
     await there.type("@ar")
     assert await noticed(there, "up")
     assert (there.screen.mode, open_list(there)) == (Mode.WRITE, ["@aria"])
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", mode=Mode.NAVIGATE)
     assert there.message == "@ar"
+
+
+async def attached(here: World) -> list[tuple[str | None, str]]:
+    """Return path and text of each attached file in the kernel."""
+    document = (await here.context()).document
+    headers = map(document.header, document.block_ids())
+    return [(one.path, document.text(one.id)) for one in headers if one.blob is not None]
+
+
+def notes(here: World) -> Path:
+    file = here.folder / "docs" / "notes.md"
+    file.parent.mkdir()
+    file.write_text("remember")
+    return file
+
+
+async def test_message_that_names_a_file_is_sent_with_it(here: World, there: Opened) -> None:
+    notes(here)
+    await there.send("@aria read @docs/notes.md, please")
+    await until(lambda: here.aria.prompts, "the model is asked")
+    assert here.aria.prompts == ["@aria read @docs/notes.md, please"]
+    assert await attached(here) == [("notes.md", "remember")]
+    document = (await here.context()).document
+    message, file, *_ = document.block_ids()
+    assert document.header(message).status == Status.DONE
+    assert document.header(file).parent == message
+    here.aria.end()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("docs/none.md", "docs/none.md"), ("large.bin", "5000000")]
+)
+async def test_message_that_names_a_missing_or_too_large_file_comes_back_with_the_reason(
+    here: World, there: Opened, name: str, why: str
+) -> None:
+    notes(here)
+    with (here.folder / "large.bin").open("wb") as file:
+        file.truncate(5_000_001)
+    await there.send(f"read @docs/notes.md and @{name}")
+    await there.hint("Not sent")
+    assert why in (there.screen.hint_shown or "")
+    assert there.message == f"read @docs/notes.md and @{name}"
+    assert await attached(here) == []
+    assert here.aria.prompts == []
+
+
+async def test_tab_behind_an_at_sign_completes_names_and_files(here: World, there: Opened) -> None:
+    notes(here)
+    await there.type("@am")
+    await there.press("tab")
+    assert there.message == "@amy"
+    await there.type(" see @do")
+    await there.press("tab")
+    await until(lambda: there.message == "@amy see @docs/", "the folder is completed")
+    await there.press("n", "tab")
+    await until(lambda: there.message == "@amy see @docs/notes.md", "the file is completed")
+    await there.press("tab")
+    assert there.message == "@amy see @docs/notes.md"
+
+
+async def test_name_of_nobody_is_told_before_sending_with_the_nearest(there: Opened) -> None:
+    await there.type("@arai hi")
+    await there.sees("Nobody is called arai. Nearest: aria.")
+    assert there.message == "@arai hi"
+
+
+async def test_missing_file_is_told_before_sending(here: World, there: Opened) -> None:
+    notes(here)
+    await there.type("read @docs/none.md and @docs/notes.md ")
+    await there.sees("There is no file docs/none.md here")

@@ -60,24 +60,6 @@ async def test_message_typed_while_the_kernel_comes_up_is_sent_when_it_has(here:
     assert await here.texts(role="user") == ["typed at once"]
 
 
-async def test_editing_goes_on_without_a_connection_and_arrives_later(here: World) -> None:
-    block = await here.cell("some text")
-    async with opened(here) as there:
-        await there.sees("some text")
-        await here.close_doors()
-        await there.sees("offline")
-        await there.edit()
-        await there.type("more and ")
-        await there.sees("more and some text")
-        await there.sees("unsaved")
-        await there.press("ctrl+z")
-        await until(lambda: "Offline" in (there.screen.hint_shown or ""), "a hint")
-        await here.open_doors()
-        document = (await here.context()).document
-        await until(lambda: document.text(block) == "more and some text", "it arrives")
-        await there.sees("live")
-
-
 async def test_stopped_kernel_is_noticed_by_somebody_who_only_reads(here: World) -> None:
     async with through_proxy(here) as proxy, opened(here) as there:
         await there.sees("live")
@@ -88,34 +70,22 @@ async def test_stopped_kernel_is_noticed_by_somebody_who_only_reads(here: World)
         assert there.app.session.is_live
 
 
-async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) -> None:
-    await here.cell("some text")
-    async with opened(here) as there:
-        await there.sees("some text")
-        await here.close_doors()
-        await there.sees("offline")
-        await there.edit()
-        await there.type("typed alone ")
-        await there.press("ctrl+q")
-        await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
-        assert there.app.is_running
-        await there.press("ctrl+q")
-        await until(lambda: not there.app.is_running, "the end")
-    (kept,) = (state_folder() / "refused").glob("*.md")
-    assert "typed alone " in kept.read_text()
-
-
 @pytest.mark.usefixtures("short_waits")
-async def test_leaving_beside_a_silent_kernel_is_said_twice_and_keeps_text(here: World) -> None:
-    await here.cell("some text")
+@pytest.mark.parametrize("kernel", ["offline", "not answering"])
+async def test_leaving_with_unsaved_changes_has_to_be_said_twice_and_keeps_text(
+    here: World, kernel: str
+) -> None:
     async with through_proxy(here) as proxy, opened(here) as there:
-        await there.sees("some text")
-        proxy.stop()
+        await there.cell("some text")
+        if kernel == "offline":
+            await here.close_doors()
+        proxy.stop() if kernel != "offline" else proxy.cut()
         await there.edit()
         await there.type("typed alone ")
-        await there.sees("not answering")
+        await there.sees(kernel)
         await there.press("ctrl+q")
-        await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
+        await there.hint("Ctrl+Q again")
+        assert there.app.is_running
         await there.press("ctrl+q")
         await until(lambda: not there.app.is_running, "the end")
     (kept,) = (state_folder() / "refused").glob("*.md")
@@ -127,7 +97,7 @@ async def test_message_typed_before_any_kernel_answered_is_kept_when_leaving(her
     async with opened(here, live=False) as there:
         await there.type("typed too early")
         await there.press("ctrl+q")
-        await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
+        await there.hint("Ctrl+Q again")
         await there.press("ctrl+q")
         await until(lambda: not there.app.is_running, "the end")
     (kept,) = (state_folder() / "refused").glob("*.md")
@@ -156,16 +126,18 @@ async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here
 
 
 async def test_connection_that_was_missed_is_told_to_be_back(here: World, there: Opened) -> None:
-    block = await here.cell("some text")
-    await there.sees("some text")
+    block = await there.cell("some text")
     await here.close_doors()
     await there.sees("offline")
     await there.edit()
     await there.type("more ")
+    await there.sees("unsaved")
+    await there.press("ctrl+z")
+    await there.hint("Offline")
     lost = time.monotonic()
     await until(lambda: time.monotonic() - lost > NOTICED_SECONDS, "it is missed")
     await here.open_doors()
-    await until(lambda: "Caught up" in (there.screen.hint_shown or ""), "told")
+    await there.hint("Caught up")
     assert (await here.context()).document.text(block) == "more some text"
 
 
@@ -213,12 +185,9 @@ async def test_refused_edit_is_named_and_what_was_typed_beside_it_stays(here: Wo
         document.splice(block, 0, 0, "more and ")
         await there.sees("live · refused: 1")
         await there.sees("more and some text")
-        await until(lambda: "One edit was refused" in (there.screen.hint_shown or ""), "a hint")
+        await there.hint("One edit was refused")
         await there.live()
-        await there.press("ctrl+p")
-        await there.type("refused")
-        await there.sees("Show what was refused")
-        await there.press("enter")
+        await there.palette("Show what was refused")
         await there.sees("permission_denied")
         refused = there.app.session.status.refused
         assert refused is not None
@@ -283,7 +252,7 @@ async def test_kernel_that_cannot_save_says_why_until_it_can(here: World) -> Non
             rival.execute(full)
         await there.edit()
         await there.type("more and ")
-        await until(lambda: "no room" in (there.screen.hint_shown or ""), "the reason")
+        await there.hint("no room")
         await there.sees("offline: ")
         assert not there.shows("starting the kernel")
         with closing(sqlite3.connect(here.data / "journal.db")) as rival:
@@ -298,7 +267,7 @@ async def test_context_that_is_left_for_two_others_in_a_row_is_left(
     for label in ("notes", "ideas"):
         await here.call("context.create", label=label)
     app, first = there.app, there.app.session
-    choose = there.screen.frame.open_context
+    choose = there.screen.open_context
     choose("notes")
     await until(lambda: app.session is not first, "the way to the one")
     choose("ideas")
@@ -314,7 +283,7 @@ async def test_person_who_is_kicked_on_the_way_to_another_context_is_told(here: 
         await there.edit()
         proxy.stop()
         await there.type("lost ")
-        there.screen.frame.open_context("notes")
+        there.screen.open_context("notes")
         await here.call("kernel.kick", principal="vera")
         proxy.go_on()
         await there.sees("kicked")
@@ -336,5 +305,5 @@ async def test_edits_that_cannot_be_written_down_when_a_context_is_left_are_told
 
         monkeypatch.setattr(there.screen.contexts, "refresh", write_when_all_is_saved)
         (state_folder() / "refused").write_text("in the way")
-        there.screen.frame.open_context("notes")
-        await until(lambda: "cannot be written" in (there.screen.hint_shown or ""), "a hint")
+        there.screen.open_context("notes")
+        await there.hint("cannot be written")

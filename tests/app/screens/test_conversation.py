@@ -1,33 +1,40 @@
-"""Messages to models: whom they address, and what becomes of those that wait."""
+"""Messages that wait for their turn, models that answer, and what these use."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antiphon.render.status_label import queue_label
-from antiphon_kernel.providers import ThinkingDelta
+from antiphon.screens.known_models import ModelsHere
+from antiphon.screens.model_turns import ModelTurns
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers import (
+    ErrorKind,
+    ModelConfig,
+    ModelKind,
+    ModelPrice,
+    ProviderError,
+    ThinkingDelta,
+)
+from antiphon_kernel.providers.events import Usage
 from antiphon_kernel.types.enums import PrincipalKind
-from tests.app.opened import Opened, World
+from tests.app.opened import Opened, World, Writer, opened, world
 from tests.waiting import until
-
-
-async def send(there: Opened, text: str) -> None:
-    await there.type(text)
-    await there.press("enter")
 
 
 async def test_message_to_unknown_name_is_told_the_names_there_are(there: Opened) -> None:
     await there.live()
-    await send(there, "@nobody hi")
+    await there.send("@nobody hi")
     said = "Nobody is called nobody. There are: amy, aria."
     await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
 
 
 async def test_message_to_known_name_is_sent_without_hint(here: World, there: Opened) -> None:
     await there.live()
-    await send(there, "@aria hi")
+    await there.send("@aria hi")
     await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
     assert there.screen.hint_shown is None
 
@@ -36,11 +43,11 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
     here: World, there: Opened
 ) -> None:
     await there.live()
-    await send(there, "one")
+    await there.send("one")
     await until(lambda: here.aria.prompts == ["one"], "the first turn")
-    await send(there, "two")
+    await there.send("two")
     await there.sees("queued · 2nd")
-    await send(there, "three")
+    await there.send("three")
     await there.sees("queued · 3rd")
     assert next(line for line in there.lines if "two" in line).endswith("queued · 2nd")
     assert there.shows("aria writing")
@@ -56,9 +63,9 @@ async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
     here: World, there: Opened
 ) -> None:
     await there.live()
-    await send(there, "one")
+    await there.send("one")
     await until(lambda: here.aria.prompts, "the first turn")
-    await send(there, "two")
+    await there.send("two")
     await there.sees("queued · 2nd")
     here.aria.write("first")
     here.aria.end()
@@ -79,9 +86,9 @@ async def test_waiting_message_that_is_changed_shows_its_position_on_its_last_li
     here: World, there: Opened, text: str, change: dict[str, Any]
 ) -> None:
     await there.live()
-    await send(there, "one")
+    await there.send("one")
     await until(lambda: here.aria.prompts == ["one"], "the first turn")
-    await send(there, text)
+    await there.send(text)
     await there.sees("queued · 2nd")
     document = (await here.context()).document
     block = next(one for one in document.block_ids() if "two" in document.text(one))
@@ -115,3 +122,76 @@ async def test_program_that_appends_is_seen_writing_and_is_stopped_like_a_model(
     await there.press("ctrl+c")
     await there.sees("stopped by you")
     await until(lambda: not there.shows("writing"), "nova has gone")
+
+
+ARIA = ModelConfig(
+    "aria",
+    ModelKind.OPENAI_CHAT,
+    "aria-1",
+    window=ModelWindow(input=200_000),
+    price=ModelPrice(input=1000.0, output=1000.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("here", "use"),
+    [
+        (ModelsHere(("aria",), "aria", 1234), ""),
+        (ModelsHere(("aria",), "aria", 1234, 8192), "1,234/8,192 tokens"),
+        (ModelsHere(("aria",), "aria", 12, 2_000), "12/2,000 tokens"),
+        (ModelsHere(("aria",), "aria", 9_999, 1_048_576), "9,999/1.0M tokens"),
+        (ModelsHere(("aria",), "aria", 12_345, 200_000, 0.031), "12k/200k tokens · $0.03"),
+    ],
+)
+def test_use_names_the_share_of_a_known_window_and_money(here: ModelsHere, use: str) -> None:
+    assert here.use == use
+
+
+async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> None:
+    async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
+        await there.live()
+        await there.send("hi")
+        await until(lambda: bool(here.aria.prompts), "the turn")
+        here.aria.say(Usage(1000, 20))
+        here.aria.write("Hello.")
+        await there.sees("Hello.")
+        here.aria.end()
+        await there.sees("/200k tokens · $1.02")
+
+
+async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ModelTurns, "current", lambda _: [])
+    async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
+        await until(lambda: there.screen.models.here.default == "aria", "the models")
+        here.aria.say(Usage(1000, 20))
+        here.aria.write("Hello.")
+        here.aria.end()
+        await there.send("hi")
+        await there.sees("/200k tokens · $1.02")
+
+
+async def test_model_chosen_in_the_palette_answers_what_names_nobody(tmp_path: Path) -> None:
+    nova = Writer()
+    async with world(tmp_path, others={"nova": nova}) as here, opened(here) as there:
+        await there.live()
+        await until(lambda: there.screen.models.here.default == "aria", "the models")
+        await there.palette("Model: nova answers here")
+        await there.sees("nova answers here now")
+        await there.send("hi")
+        await until(lambda: nova.prompts == ["hi"], "its turn")
+        assert here.aria.prompts == []
+
+
+async def test_turn_that_failed_goes_on_when_it_is_asked_again(here: World, there: Opened) -> None:
+    await there.live()
+    await there.send("hi")
+    await until(lambda: len(here.aria.prompts) == 1, "the turn")
+    here.aria.say(ProviderError("No credit is left.", ErrorKind.QUOTA))
+    await there.sees("No credit is left.")
+    await there.press("up", "G")
+    await until(lambda: there.screen.situation.answered, "the failed cell")
+    await there.press("a")
+    await until(lambda: len(here.aria.prompts) == 2, "it goes on")
+    assert len((await here.call("context.list"))["contexts"]) == 1

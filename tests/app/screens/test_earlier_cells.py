@@ -13,12 +13,11 @@ from textual.widgets import Input
 from antiphon import session
 from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
-from antiphon.screens import earlier_cells
-from antiphon.screens.earlier_cells import EARLIER_OFFLINE
+from antiphon.screens import cell_list
+from antiphon.screens.cell_list import EARLIER_OFFLINE
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
-from tests.app.screens.test_cell_actions import palette
 from tests.waiting import until
 
 ALL = 80
@@ -28,7 +27,7 @@ RECENT = 30
 @pytest.fixture(autouse=True)
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "RECENT_BLOCKS", RECENT)
-    monkeypatch.setattr(earlier_cells, "CELLS_ABOVE", 5)
+    monkeypatch.setattr(cell_list, "CELLS_ABOVE", 5)
 
 
 @pytest.fixture
@@ -45,13 +44,20 @@ async def recent(here: World, cells: list[str]) -> AsyncIterator[Opened]:
         yield there
 
 
+async def replaced(there: Opened, before: object) -> None:
+    await until(lambda: there.screen is not before, "another screen")
+
+
+async def read_all(there: Opened) -> None:
+    """Read all cells, and wait for the screen that shows them."""
+    screen = there.screen
+    await there.app.session.read_earlier(2 * ALL)
+    await replaced(there, screen)
+
+
 def page(there: Opened) -> list[str]:
     """The cells on the screen."""
     return re.findall(r"cell \d+", "\n".join(there.lines))
-
-
-async def test_long_context_begins_with_its_last_cells(recent: Opened, cells: list[str]) -> None:
-    assert list(recent.screen.source.ids()) == cells[-RECENT:]
 
 
 async def test_scrolling_up_reads_earlier_cells_until_the_first(recent: Opened) -> None:
@@ -126,14 +132,12 @@ async def test_question_is_answered_after_earlier_cells_have_come(
 ) -> None:
     await recent.press("escape", "U")
     await recent.sees("Take back")
-    screen = recent.screen
-    await recent.app.session.read_earlier(ALL)
-    await until(lambda: recent.screen is not screen, "another screen")
+    await read_all(recent)
     assert recent.shows("Take back")
     await recent.press("y")
     document = (await here.context()).document
     await until(lambda: not document.text(cells[-1]), "taken back")
-    await until(lambda: "Took back" in (recent.screen.hint_shown or ""), "a hint")
+    await recent.hint("Took back")
 
 
 async def test_message_and_folds_stay_when_earlier_cells_come(
@@ -141,9 +145,7 @@ async def test_message_and_folds_stay_when_earlier_cells_come(
 ) -> None:
     await recent.type("half a message")
     recent.screen.source.set_folded([cells[-1]], True)
-    screen = recent.screen
-    await recent.app.session.read_earlier(ALL)
-    await until(lambda: recent.screen is not screen, "another screen")
+    await read_all(recent)
     await until(lambda: recent.message == "half a message", "the message is there")
     await recent.type("!")
     await until(lambda: recent.message == "half a message!", "it can be written on")
@@ -155,9 +157,7 @@ async def test_cell_that_is_edited_stays_so_when_earlier_cells_come(
 ) -> None:
     await recent.edit()
     await recent.type("one ")
-    screen = recent.screen
-    await recent.app.session.read_earlier(ALL)
-    await until(lambda: recent.screen is not screen, "another screen")
+    await read_all(recent)
     await until(lambda: recent.screen.mode is Mode.EDIT, "it is edited")
     await recent.type("two ")
     document = (await here.context()).document
@@ -171,8 +171,7 @@ async def test_find_searches_the_cells_that_come_for_it(recent: Opened) -> None:
     await recent.sees("of 11")
     assert not recent.app.session.omitted
     assert recent.screen.mode is Mode.FIND
-    await recent.press("escape")
-    await recent.mode(Mode.NAVIGATE)
+    await recent.press("escape", mode=Mode.NAVIGATE)
 
 
 async def test_find_from_the_message_goes_back_to_it_when_cells_have_come(recent: Opened) -> None:
@@ -270,17 +269,13 @@ async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
     await here.call("context.create", label="other")
     left = recent.app.session
     left.replica.document_replaced.listen(
-        lambda: recent.app._open_context("other")  # noqa: SLF001  in the same moment
+        lambda: recent.app.context.open("other")  # in the same moment
     )
     await left.read_earlier(ALL)
     await until(lambda: recent.app.session is not left, "another session")
     await recent.live()
     recent.burst("a")
     await until(lambda: recent.message == "a", "the key is taken")
-
-
-async def replaced(there: Opened, before: object) -> None:
-    await until(lambda: there.screen is not before, "another screen")
 
 
 async def was_sent(here: World, message: str) -> None:
@@ -302,8 +297,7 @@ async def test_message_that_waits_for_the_kernel_is_sent_although_the_document_i
     screen = recent.screen
     await here.close_doors()
     await until(lambda: not recent.app.session.is_live)
-    await recent.type("hello there")
-    await recent.press("enter")
+    await recent.send("hello there")
     await recent.sees("Will be sent")
     await here.call("block.move", block_id=cells[0], after=cells[1])
     await here.open_doors()
@@ -330,9 +324,7 @@ async def test_cell_is_moved_on_when_earlier_cells_have_come(
     recent: Opened, here: World, cells: list[str]
 ) -> None:
     await recent.press("up", "m", "k", "k", "k")
-    screen = recent.screen
-    await recent.app.session.read_earlier(ALL)
-    await replaced(recent, screen)
+    await read_all(recent)
     await until(lambda: recent.screen.situation.moving, "it is moved")
     await recent.press("enter")
     document = (await here.context()).document
@@ -342,15 +334,12 @@ async def test_cell_is_moved_on_when_earlier_cells_have_come(
 async def test_message_is_edited_on_when_earlier_cells_have_come(
     recent: Opened, here: World
 ) -> None:
-    await recent.type("my message")
-    await recent.press("enter")
+    await recent.send("my message")
     await was_sent(here, "my message")
     await recent.press("up")
     await until(lambda: recent.screen.situation.own_message, "the message is chosen")
     recent.screen.perform("send_again")
-    screen = recent.screen
-    await recent.app.session.read_earlier(2 * ALL)
-    await replaced(recent, screen)
+    await read_all(recent)
     await until(lambda: recent.screen.situation.revising, "it is edited")
     assert recent.message == "my message"
 
@@ -386,7 +375,7 @@ async def test_cell_that_was_cut_out_is_brought_back_from_before_the_last_ones(
     async with opened(here) as there:
         await there.sees(f"cell {ALL - 1}")
         await there.press("up")
-        await palette(there, "Bring back a cell")
+        await there.palette("Bring back a cell")
         await there.sees("¶4 · bela")
         await there.press("enter")
         document = (await here.context()).document
@@ -400,8 +389,7 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
         for number in range(ALL):
             await here.cell(f"cell {number}")
         async with opened(here) as there:
-            await there.type("Touch it.")
-            await there.press("enter")
+            await there.send("Touch it.")
             here.aria.run("touch ran")
             await there.sees("aria asks")
         for number in range(RECENT):
@@ -414,35 +402,6 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
             await replaced(there, screen)
             await there.sees("aria asks")
             assert there.screen.situation.waiting
-
-
-async def test_viewer_reads_and_searches_earlier_cells(here: World, cells: list[str]) -> None:
-    await here.kernel.principal("vera")
-    await here.call("kernel.role", principal="vera", role="viewer")
-    async with opened(here, as_name="vera") as there:
-        await there.sees("viewer · live")
-        assert there.app.session.omitted
-        await there.press("up", "g")
-        await there.sees("cell 0 ")
-        await there.press("/")
-        await there.type("cell 7")
-        await there.sees("of 11")
-        params = {"block_id": cells[-1], "offset": 0, "delete_count": 4, "insert": "The last"}
-        await here.call("block.splice", **params)
-        await there.press("escape", "G")
-        await there.sees(f"The last {ALL - 1}")
-
-
-async def test_turn_is_played_although_the_first_cells_are_not_here(
-    recent: Opened, here: World
-) -> None:
-    await recent.type("Hello?")
-    await recent.press("enter")
-    here.aria.write("An answer.")
-    await recent.sees("An answer.")
-    here.aria.end()
-    await here.turns.wait_idle()
-    assert recent.app.session.omitted
 
 
 async def test_screen_goes_in_order_when_the_app_ends_while_it_is_removed(

@@ -5,7 +5,7 @@ import pytest
 from antiphon.actions import Mode
 from antiphon.widgets.status import FindBar
 from antiphon_kernel.providers import TextDelta
-from tests.app.opened import Opened, World, opened
+from tests.app.opened import Opened, World
 from tests.waiting import until
 
 
@@ -18,16 +18,13 @@ async def test_find_goes_to_hits_and_escape_goes_back(here: World, there: Opened
     needle = await here.cell("a needle")
     for number in range(20):
         await here.cell(f"cell {number}\n\nwith three lines")
-    last = await here.cell("last")
-    await there.sees("last")
-    await there.press("up", "slash")
-    await there.mode(Mode.FIND)
+    last = await there.cell("last")
+    await there.press("up", "slash", mode=Mode.FIND)
     await there.type("needle")
     await count(there, "1 of 1")
     assert there.screen.cells.focused_cell == needle
     await there.sees("a needle")
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
     assert there.screen.cells.focused_cell == last
     await there.sees("last")
     assert not there.shows("a needle")
@@ -36,13 +33,11 @@ async def test_find_goes_to_hits_and_escape_goes_back(here: World, there: Opened
 async def test_find_n_goes_round_and_counts(here: World, there: Opened) -> None:
     first = await here.cell("one needle and one Needle")
     await here.cell("nothing")
-    second = await here.cell("the last needle")
-    await there.sees("last needle")
+    second = await there.cell("the last needle", "last needle")
     await there.press("ctrl+f")
     await there.type("needle")
     await count(there, "1 of 3")
-    await there.press("enter")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("enter", mode=Mode.NAVIGATE)
     cells = there.screen.cells
     assert cells.focused_cell == first
     await there.press("n")
@@ -52,30 +47,24 @@ async def test_find_n_goes_round_and_counts(here: World, there: Opened) -> None:
     assert cells.focused_cell == second
     await there.press("n", "N")
     await count(there, "3 of 3")
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
     assert not there.screen.query_one(FindBar).is_open
     assert cells.focused_cell == second
 
 
-async def test_find_from_the_composer_goes_back_into_it(here: World, there: Opened) -> None:
-    await here.cell("needle")
-    await there.sees("needle")
+async def test_find_from_the_composer_goes_back_into_it(there: Opened) -> None:
+    await there.cell("needle")
     await there.type("half a mess")
     await there.press("ctrl+f")
     await there.type("needle")
     await count(there, "1 of 1")
-    await there.press("escape")
-    await there.mode(Mode.WRITE)
+    await there.press("escape", mode=Mode.WRITE)
     await there.type("age")
     assert there.message == "half a message"
 
 
-async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(
-    here: World, there: Opened
-) -> None:
-    await here.cell("needle")
-    await there.sees("needle")
+async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(there: Opened) -> None:
+    await there.cell("needle")
     await there.press("ctrl+f")
     await there.type("needle")
     await there.press("enter", "i")
@@ -83,8 +72,7 @@ async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(
     await there.press("escape")
     assert there.screen.mode is Mode.WRITE
     assert not there.screen.query_one(FindBar).is_open
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +109,7 @@ async def test_find_opens_a_folded_cell_and_folds_it_on_the_way_back(
 
 
 async def test_find_counts_text_that_arrives(here: World, there: Opened) -> None:
-    await there.type("hello")
-    await there.press("enter")
+    await there.send("hello")
     here.aria.say(TextDelta("a needle "))
     await there.sees("a needle")
     await there.press("ctrl+f")
@@ -138,52 +125,25 @@ async def test_find_in_edit_stays_in_the_cell_and_selects_the_hit(
     here: World, there: Opened
 ) -> None:
     await here.cell("a needle elsewhere")
-    await here.cell("one needle and a second needle")
-    await there.sees("second needle")
+    await there.cell("one needle and a second needle", "second needle")
     await there.edit()
     await there.press("ctrl+f")
     await there.type("needle")
     await count(there, "1 of 2")
     await there.press("down")
     await count(there, "2 of 2")
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
+    await there.press("enter", mode=Mode.EDIT)
     editor = there.screen.area.editor
     assert editor is not None and editor.selected_text == "needle"
     assert editor.cursor_offset == len("one needle and a second needle")
 
 
-async def test_find_in_edit_escape_puts_the_cursor_back(here: World, there: Opened) -> None:
-    await here.cell("one needle and a second needle")
-    await there.sees("second needle")
+async def test_find_in_edit_escape_puts_the_cursor_back(there: Opened) -> None:
+    await there.cell("one needle and a second needle", "second needle")
     await there.edit()
     await there.press("right", "ctrl+f")
     await there.type("second")
     await count(there, "1 of 1")
-    await there.press("escape")
-    await there.mode(Mode.EDIT)
+    await there.press("escape", mode=Mode.EDIT)
     editor = there.screen.area.editor
     assert editor is not None and (editor.cursor_offset, editor.anchor_offset) == (1, None)
-
-
-async def test_find_hit_is_marked_in_a_cell(here: World) -> None:
-    await here.cell("hay needle hay")
-    async with opened(here) as there:
-        await there.sees("needle")
-        await there.press("up", "slash")
-        await there.type("needle")
-        await count(there, "1 of 1")
-        theme = there.screen.cells.cell_theme
-        row = next(i for i, line in enumerate(there.lines) if "hay needle" in line)
-        await there.pilot.pause()
-        strip = there.screen.cells.render_line(row - there.screen.cells.region.y)
-        ground = theme.hit_current.bgcolor
-        marked = [one.text for one in strip if one.style and one.style.bgcolor == ground]
-        assert "".join(marked) == "needle"
-
-
-async def test_find_n_without_a_search_hints(here: World, there: Opened) -> None:
-    await here.cell("something")
-    await there.sees("something")
-    await there.press("up", "n")
-    assert "/ finds" in (there.screen.hint_shown or "")

@@ -20,8 +20,7 @@ async def test_empty_context_says_what_this_is_until_the_first_letter(there: Ope
     await until(lambda: not there.shows(TITLE), "the page is gone")
     await there.press("backspace")
     await there.sees(TITLE)
-    await there.type("hi")
-    await there.press("enter")
+    await there.send("hi")
     await until(lambda: not there.shows(TITLE), "the page is gone")
 
 

@@ -66,8 +66,7 @@ async def test_follow_shows_the_cursor_of_who_writes(pair: tuple[Opened, Opened]
     await there.press("up", "f")
     await there.sees("FOLLOWING bela")
     await guest.press("up", "g")
-    await guest.press("enter")
-    await guest.mode(Mode.EDIT)
+    await guest.press("enter", mode=Mode.EDIT)
     await guest.type("zebra")
     await there.sees("zebra")
     assert there.shows("cell 0")
@@ -91,12 +90,6 @@ async def test_click_on_a_person_in_the_sidebar_follows_them(here: World) -> Non
         await there.pilot.click("Sidebar", offset=(4, row))
         await there.sees("FOLLOWING bela")
         assert there.screen.mode is not Mode.CONTEXTS
-
-
-async def test_follow_without_others_says_so(here: World, there: Opened) -> None:
-    await here.cell("a cell")
-    await there.press("up", "f")
-    await there.sees("Nobody else is here to be followed.")
 
 
 async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Opened]) -> None:
@@ -131,11 +124,10 @@ async def test_point_marks_a_line_for_all_for_a_moment(
 
 
 async def test_point_once_more_is_at_the_next_line(
-    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+    there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
-    block = await here.cell("first\n\nsecond\n\nthird")
-    await there.sees("third")
+    block = await there.cell("first\n\nsecond\n\nthird", "third")
     await there.press("up", "p")
     mine = there.screen.controllers.own_presence
     text = there.screen.source.text(block)
@@ -152,10 +144,9 @@ async def test_point_once_more_is_at_the_next_line(
 
 
 async def test_point_again_at_the_only_line_says_so(
-    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+    there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
-    await here.cell("only")
-    await there.sees("only")
+    await there.cell("only")
     await there.press("up", "p", "p")
     await there.sees("there is no other line")

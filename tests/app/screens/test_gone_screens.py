@@ -75,7 +75,7 @@ async def test_screen_of_a_context_that_was_left_in_a_search_is_removed(there: O
     there.burst("slash", "t")
     await there.mode(Mode.FIND)
     left = there.screen
-    there.app._open_context("other")  # noqa: SLF001
+    there.app.context.open("other")
     await until(lambda: not left.is_running, "the end of the screen before")
 
 
@@ -84,7 +84,7 @@ async def test_contexts_that_were_left_are_freed(there: Opened) -> None:
     for label in ("other", "default") * 2:
         screen = there.screen
         left.add(there.app.session.document)
-        there.app._open_context(label)  # noqa: SLF001
+        there.app.context.open(label)
         await until(lambda: not screen.is_running, "the end of the screen before")  # noqa: B023
         await there.live()
     assert there.app.session.document not in left

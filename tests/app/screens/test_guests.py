@@ -105,7 +105,7 @@ async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_
                 silent.append(action.name)
         assert silent == []
         await alone(there)
-        for command in there.screen.commands.available().values():
+        for command in there.screen.controllers.commands.available().values():
             if command.argument and command.name not in ("theme", "context"):
                 there.screen.hint("-")
                 calling = command.run("x")
@@ -194,11 +194,9 @@ async def test_editor_runs_no_program(
         monkeypatch.setitem(os.environ, name, f"touch {made}")
     await here.cell("some text")
     async with guest(here, "editor", tmp_path / "guest") as there:
-        await there.type(f"!touch {made}")
-        await there.press("enter")
+        await there.send(f"!touch {made}")
         await until(lambda: "Not run" in hint(there), "told")
-        await there.press("escape")
-        await there.mode(Mode.NAVIGATE)
+        await there.press("escape", mode=Mode.NAVIGATE)
         await there.press("k", "E")
         await until(lambda: "no editor can be started" in hint(there), "told")
     assert not made.exists()

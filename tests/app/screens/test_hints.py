@@ -60,14 +60,9 @@ async def test_past_hints_are_read_again_in_a_list_from_the_palette(
     await there.live()
     for text in ("the first one", "long " * 100 + "to its end", "the last one"):
         there.screen.hint(text)
-    there.screen.frame.open_context(
-        (await here.call("context.create", label="other"))["context_id"]
-    )
+    there.screen.open_context((await here.call("context.create", label="other"))["context_id"])
     await until(lambda: there.app.session.document.label == "other", "another screen")
-    await there.press("ctrl+p")
-    await there.type("past hints")
-    await there.sees("Show past hints")
-    await there.press("enter")
+    await there.palette("Show past hints")
     await there.sees("the first one")
     rows = there.lines
     found = [
@@ -79,23 +74,8 @@ async def test_past_hints_are_read_again_in_a_list_from_the_palette(
     await there.sees("WRITE")
 
 
-async def test_all_broken_theme_files_are_told(
-    here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    themes = tmp_path / "antiphon" / "themes"
-    themes.mkdir(parents=True)
-    for name in ("first.toml", "second.toml"):
-        (themes / name).write_text("broken")
-    async with opened(here) as there:
-        await there.sees("2 mistakes in first.toml, second.toml")
-
-
-async def test_blame_in_a_narrow_gutter_has_a_legend_that_hints_leave(
-    here: World, there: Opened
-) -> None:
-    await here.cell("written by bela")
-    await there.sees("written by bela")
+async def test_blame_in_a_narrow_gutter_has_a_legend_that_hints_leave(there: Opened) -> None:
+    await there.cell("written by bela")
     await there.press("escape", "b")
     await there.sees("BLAME be bela")
     there.screen.hint("Something has happened.")
@@ -111,19 +91,14 @@ async def test_settings_in_the_palette_name_their_file(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     async with opened(here, size=(200, 24)) as there:
-        await there.press("ctrl+p")
-        await there.type("settings")
-        await there.sees("Settings and keys")
-        await there.press("enter")
+        await there.palette("Settings and keys")
         await there.sees(str(tmp_path / "antiphon" / "settings.toml"))
 
 
-async def test_footer_offers_no_editing_of_what_a_tool_gave(here: World, there: Opened) -> None:
-    await there.type("!echo given")
-    await there.press("enter")
+async def test_footer_offers_no_editing_of_what_a_tool_gave(there: Opened) -> None:
+    await there.send("!echo given")
     await there.sees("✓")
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
     await until(lambda: not there.shows("Enter edit"), "no editing of the result")
     await there.press("k")
     await there.sees("Enter edit")
@@ -132,8 +107,7 @@ async def test_footer_offers_no_editing_of_what_a_tool_gave(here: World, there: 
 async def test_page_key_while_writing_at_the_end_is_answered_also_where_the_focus_is_above(
     here: World, there: Opened
 ) -> None:
-    await here.cell("the cell with the focus")
-    await there.sees("the cell with the focus")
+    await there.cell("the cell with the focus")
     await there.press("up", "i")
     await here.cell("\n\n".join(f"line {number}" for number in range(60)))
     await there.sees("line 59")

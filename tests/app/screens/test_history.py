@@ -19,8 +19,7 @@ async def say(here: World, text: str, **more: Any) -> str:
 
 async def open_history(there: Opened, text: str, *, keys: str = "h") -> None:
     await there.sees(text)
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", mode=Mode.NAVIGATE)
     await there.press(keys)
     await there.sees("History of")
 
@@ -113,16 +112,6 @@ async def test_history_plays_all_versions(here: World, there: Opened) -> None:
     await there.press("home", "space")
     await there.sees("3 of 3")
     await there.sees("play")
-
-
-async def test_viewer_is_told_that_nothing_is_restored(here: World, there: Opened) -> None:
-    block = await edited(here)
-    await open_history(there, "rye bread")
-    await there.sees("3 of 3")
-    there.screen.user.update("viewer")
-    await there.press("home", "r")
-    await until(lambda: not there.shows("History of"), "closed")
-    assert (await here.call("block.read", block_id=block))["content"] == "rye bread"
 
 
 def text_of(there: Opened, block: str) -> str:

@@ -30,8 +30,7 @@ async def there(here: World, clock: ManualClock) -> AsyncIterator[Opened]:
 async def away(here: World, there: Opened) -> Opened:
     """The app, scrolled to the beginning of a long answer that goes on."""
     await here.cell("the first cell")
-    await there.type("go")
-    await there.press("enter")
+    await there.send("go")
     await until(lambda: here.aria.prompts, "the turn")
     here.aria.write(LINE * 40)
     await until(lambda: there.shows("a line of"), "the answer")
@@ -57,8 +56,7 @@ async def test_strip_writer_out_of_sight_is_shown(here: World, away: Opened) -> 
 
 async def test_strip_of_one_row_of_text_has_it_beside_the_name(here: World, there: Opened) -> None:
     await here.cell(LINE * 40)
-    await there.type("go")
-    await there.press("enter")
+    await there.send("go")
     await until(lambda: here.aria.prompts, "the turn")
     await there.press("up", "g")
     here.aria.write(" ")
@@ -83,34 +81,22 @@ async def test_strip_end_of_writing_leaves_count_of_new_lines(
     await away.sees("new lines")
 
 
-@pytest.mark.parametrize("keys", [("f3",), ("i", "enter")])
-async def test_strip_key_goes_to_the_writer(
+@pytest.mark.parametrize("keys", [("f3",), ("i", "enter"), ()], ids=["f3", "enter", "click"])
+async def test_strip_key_or_click_goes_to_the_writer(
     here: World, away: Opened, keys: tuple[str, ...]
 ) -> None:
     here.aria.write("far below")
     await away.sees("far below▌")
     await away.press(*keys)
+    if not keys:
+        await away.pilot.click("LiveStrip")
     await until(lambda: not strip_of(away), "the strip goes")
     assert away.screen.cells.following
     await away.sees("far below")
 
 
-async def test_strip_click_goes_to_the_writer(here: World, away: Opened) -> None:
-    here.aria.write("far below")
-    await away.sees("far below▌")
-    await away.pilot.click("LiveStrip")
-    await until(lambda: not strip_of(away), "the strip goes")
-    assert away.screen.cells.following
-
-
-async def test_strip_key_without_writer_says_so(there: Opened) -> None:
-    await there.press("f3")
-    await there.sees("Nobody writes out of sight.")
-
-
 async def test_strip_while_editing_leaves_the_cursor_in_its_row(here: World, away: Opened) -> None:
-    await away.press("enter")
-    await away.mode(Mode.EDIT)
+    await away.press("enter", mode=Mode.EDIT)
     editor = away.screen.area.editor
     assert editor is not None
     await until(lambda: editor.cursor_screen_offset.y, "the editor has its place")

@@ -12,12 +12,10 @@ from tests.waiting import until
 
 async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World, there: Opened) -> None:
     await here.cell("first")
-    last = await here.cell("last")
-    await there.sees("last")
+    last = await there.cell("last")
     assert there.screen.mode is Mode.WRITE
     assert there.lines[-1].strip().startswith("WRITE")
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", mode=Mode.NAVIGATE)
     assert there.screen.area.cells.focused_cell == last
     assert there.lines[-1].strip().startswith("NAVIGATE")
 
@@ -29,22 +27,17 @@ async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(h
         await there.edit()
         await there.press("shift+right", "escape")
         assert there.screen.mode is Mode.EDIT
-        await there.press("escape")
-        await there.mode(Mode.NAVIGATE)
-        await there.press("escape")
-        await there.mode(Mode.WRITE)
-        await there.press("escape")
-        await there.mode(Mode.NAVIGATE)
+        await there.press("escape", mode=Mode.NAVIGATE)
+        await there.press("escape", mode=Mode.WRITE)
+        await there.press("escape", mode=Mode.NAVIGATE)
 
 
-async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(here: World, there: Opened) -> None:
-    cell = await here.cell("something")
-    await there.sees("something")
+async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(there: Opened) -> None:
+    cell = await there.cell("something")
     await there.type("one")
     await there.press("shift+left", "escape")
     assert there.screen.mode is Mode.WRITE
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
     assert there.screen.cells.focused_cell == cell
     await there.press("i", "!")
     assert there.message == "on!e"
@@ -64,34 +57,20 @@ async def test_esc_at_a_selected_character_has_a_visible_effect(
     assert not there.screen.composer.editor.selected_text
 
 
-async def test_home_and_end_lead_to_the_first_and_the_last_cell(here: World, there: Opened) -> None:
-    first, _, last = [await here.cell(text) for text in ("one", "two", "three")]
-    await there.sees("three")
-    await there.press("up", "home")
-    assert there.screen.cells.focused_cell == first
-    await there.press("end")
-    assert there.screen.cells.focused_cell == last
-
-
-async def test_composer_says_how_to_leave_each_mode(here: World, there: Opened) -> None:
-    await here.cell("something")
-    await there.sees("Message, or !command · Esc to the cells")
+async def test_composer_says_how_to_leave_each_mode(there: Opened) -> None:
+    await there.cell("something", "Message, or !command · Esc to the cells")
     await there.press("up")
     await there.sees("› i to write")
     await there.press("enter")
     await until(lambda: there.lines[-2].strip() == "› Esc leaves the cell", "the way out")
 
 
-async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(
-    here: World, there: Opened
-) -> None:
-    await here.cell("something")
-    await there.sees("something")
+async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(there: Opened) -> None:
+    await there.cell("something")
     await there.type("one\ntwo")
     await there.press("up")
     assert there.screen.mode is Mode.WRITE
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", mode=Mode.NAVIGATE)
     await there.press("i", "!")
     assert there.message == "one!\ntwo"
 
@@ -103,17 +82,16 @@ async def test_letters_are_commands_in_navigate_and_text_elsewhere(here: World) 
         await there.sees("last")
         await there.type("jkgi")
         assert there.message == "jkgi"
-        await there.press("ctrl+u", "up")
-        await there.mode(Mode.NAVIGATE)
+        await there.press("ctrl+u", "up", mode=Mode.NAVIGATE)
         cells = there.screen.area.cells
         await there.press("k")
         assert cells.focused_cell == first
         await there.press("j")
         assert cells.focused_cell == last
-        await there.press("g")
-        assert cells.focused_cell == first
-        await there.press("i")
-        await there.mode(Mode.WRITE)
+        for key, cell in (("g", first), ("end", last), ("home", first)):
+            await there.press(key)
+            assert cells.focused_cell == cell
+        await there.press("i", mode=Mode.WRITE)
 
 
 async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -> None:
@@ -126,14 +104,12 @@ async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -
     assert there.message == "x"
 
 
-async def test_palette_performs_actions(here: World, there: Opened) -> None:
-    await here.cell("something")
-    await there.sees("something")
+async def test_palette_performs_actions(there: Opened) -> None:
+    await there.cell("something")
     await there.press("ctrl+p")
     await there.type("go to the")
     await there.sees("Go to the cells")
-    await there.press("enter")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("enter", mode=Mode.NAVIGATE)
 
 
 async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: World) -> None:
@@ -170,8 +146,7 @@ async def test_text_selected_with_the_mouse_is_seen_over_the_ground_of_its_cell(
     here: World, there: Opened
 ) -> None:
     await here.cell("a cell that has the focus")
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", mode=Mode.NAVIGATE)
     await there.pilot.mouse_down("BlockList", offset=(3, 1))
     await there.pilot.hover("BlockList", offset=(9, 1))
     await there.pilot.mouse_up("BlockList", offset=(9, 1))
@@ -186,28 +161,14 @@ async def test_text_selected_with_the_mouse_is_seen_over_the_ground_of_its_cell(
     assert [one.style and one.style.bgcolor == selected for one in row.crop(3, 9)] == [True]
 
 
-async def test_sidebar_comes_and_goes(here: World) -> None:
-    async with opened(here, size=(120, 40)) as there:
-        await there.sees("people")
-        await there.sees("▸ default")
-        await there.press("f2")
-        await there.mode(Mode.CONTEXTS)
-        await there.press("f2")
-        await until(lambda: not there.shows("people"), "no sidebar")
-        await there.mode(Mode.WRITE)
-
-
 async def test_esc_in_the_sidebar_leads_back_also_after_a_click_into_it(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
         await there.sees("▸ default")
-        await there.press("ctrl+f", "f2", "escape")
-        await there.mode(Mode.FIND)
-        await there.press("escape")
-        await there.mode(Mode.WRITE)
+        await there.press("ctrl+f", "f2", "escape", mode=Mode.FIND)
+        await there.press("escape", mode=Mode.WRITE)
         await there.pilot.click("Sidebar", offset=(2, 20))
         await there.mode(Mode.CONTEXTS)
-        await there.press("escape")
-        await there.mode(Mode.WRITE)
+        await there.press("escape", mode=Mode.WRITE)
 
 
 async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(there: Opened) -> None:
@@ -221,18 +182,11 @@ async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(the
 
 
 async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: Opened) -> None:
-    await there.type("!echo hello")
-    await there.press("enter")
+    await there.send("!echo hello")
     await there.sees("$ echo hello")
-    await there.press("up", "g", "enter")
-    await there.mode(Mode.WRITE)
+    await there.press("up", "g", "enter", mode=Mode.WRITE)
     assert there.message == "!echo hello"
     assert there.screen.hint_shown
-
-
-async def test_ctrl_c_without_anything_to_stop_hints(there: Opened) -> None:
-    await there.press("ctrl+c")
-    await until(lambda: "Ctrl+Q" in (there.screen.hint_shown or ""), "the hint")
 
 
 async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
@@ -256,8 +210,7 @@ async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
         return [line[:78].rstrip() for line in there.lines if "number" in line]
 
     top = top_rows()
-    await there.press("enter")
-    await there.mode(Mode.EDIT)
+    await there.press("enter", mode=Mode.EDIT)
     await until(lambda: top_rows() == top, "the same rows")
     await there.press("escape")
     cells.scroll_rows(-20)
@@ -266,31 +219,3 @@ async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
     cells.scroll_rows(30)
     assert cells.focused_cell != before
     assert cells.viewport.seen_rows(str(cells.focused_cell))
-
-
-async def test_a_word_typed_in_navigate_does_not_open_the_editor(
-    here: World, there: Opened
-) -> None:
-    cell = await here.cell("something")
-    await there.sees("something")
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
-    await there.type("hello")
-    await there.pilot.pause()
-    assert there.screen.mode is Mode.NAVIGATE
-    assert (await here.context()).document.text(cell) == "something"
-
-
-def rows_of(text: str, there: Opened) -> list[int]:
-    return [row for row, line in enumerate(there.lines) if text in line]
-
-
-async def test_view_is_scrolled_by_lines_from_the_cells(here: World, there: Opened) -> None:
-    await here.cell("\n".join(f"- point {number}" for number in range(40)))
-    await there.sees("point 39")
-    await there.press("up")
-    assert rows_of("point 25", there) == [6]
-    await there.press("K")
-    await until(lambda: rows_of("point 25", there) == [7], "a line up")
-    await there.press("J")
-    await until(lambda: rows_of("point 25", there) == [6], "and down")

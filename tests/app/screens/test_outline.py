@@ -61,8 +61,7 @@ async def test_click_on_an_entry_shows_its_place_at_the_top(here: World) -> None
 
 async def test_prompt_of_an_answer_in_view_is_shown(here: World) -> None:
     async with opened(here, size=WIDE) as there:
-        await there.type("What is **here**?")
-        await there.press("enter")
+        await there.send("What is **here**?")
         here.aria.write("An answer.\n\n" + FILLER * 3)
         await lists(there, "answers you")
         assert rows_of(there)[-4] == "What is here?"

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from antiphon.actions import Mode
 from antiphon.screens.panels import Panel
 from tests.app.opened import Opened, World, opened
 from tests.kernel.access.test_ssh_keys import fingerprint, key_of
@@ -30,11 +29,6 @@ async def test_contexts_are_listed_live_with_what_was_said_last(here: World, the
     await there.sees("later")
     await there.press("escape")
     await until(lambda: not there.shows("archived ones"), "closed")
-
-
-async def test_people_panel_tells_which_one_is_oneself(there: Opened) -> None:
-    await there.press("f5")
-    await there.sees("● amy (you)")
 
 
 async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen(
@@ -94,8 +88,7 @@ async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
     await there.sees("▸ default")
     await there.press("n")
     await there.sees("Enter make it")
-    await there.type("plans")
-    await there.press("enter")
+    await there.send("plans")
     await until(lambda: there.screen.contexts.label == "plans", "the new context is on screen")
     assert await labels(here) == ["default", "plans"]
 
@@ -106,11 +99,9 @@ async def test_label_that_is_taken_is_told_and_can_be_mended(here: World, there:
     await there.sees("plans")
     await there.press("n")
     await there.sees("Enter make it")
-    await there.type("plans")
-    await there.press("enter")
+    await there.send("plans")
     await there.sees("Not made:")
-    await there.type("2")
-    await there.press("enter")
+    await there.send("2")
     await until(lambda: there.screen.contexts.label == "plans2", "the new context is on screen")
 
 
@@ -121,8 +112,7 @@ async def test_context_is_renamed_archived_and_brought_back(here: World, there: 
     await there.press("j", "R")
     await there.sees("Enter rename")
     await there.press(*["backspace"] * 5)
-    await there.type("ideas")
-    await there.press("enter")
+    await there.send("ideas")
     await there.sees("ideas")
     await there.press("A")
     await there.sees("ideas is archived")
@@ -197,8 +187,7 @@ async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: O
         await there.press("j")
     await there.press("d")
     await there.sees("Why? bo reads it")
-    await there.type("lunch")
-    await there.press("enter")
+    await there.send("lunch")
     await there.sees("Ended this session of bo")
     ended = (await here.call("ssh.ended"))["ended"]
     assert ended == [{"session": sessions[1], "reason": "amy ended your session: lunch"}]
@@ -239,17 +228,6 @@ async def test_end_of_every_connection_of_somebody_lets_them_come_again(here: Wo
         await there.press("d")
         await there.sees("bo is not here")
     assert "barred_until" not in (await here.call("kernel.members"))["members"][-1]
-
-
-async def test_panel_leaves_to_where_one_was(here: World, there: Opened) -> None:
-    await here.cell("Here.")
-    await there.sees("Here.")
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
-    await there.press("f4")
-    await there.sees("archived ones")
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
 
 
 def panel(there: Opened) -> Panel:

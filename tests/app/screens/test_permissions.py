@@ -42,12 +42,10 @@ async def there(here: World, clock: ManualClock) -> AsyncIterator[Opened]:
 
 async def ask(here: World, there: Opened) -> None:
     """Let aria call the shell in answer to a message of amy, and choose the call."""
-    await there.type("Touch it.")
-    await there.press("enter")
+    await there.send("Touch it.")
     here.aria.run("touch ran")
     await there.sees(ASKED_BESIDE_MESSAGE)
-    await there.press("escape")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.NAVIGATE)
     await until(lambda: there.screen.situation.asks, "the call is chosen")
     await there.sees(ASKED)
 
@@ -82,8 +80,7 @@ async def test_question_says_from_each_place_what_leads_to_its_keys(
     there.screen.area.edit(cell)
     await there.mode(Mode.EDIT)
     await there.sees("your rights?  In this cell: o once")
-    await there.press("escape", "i")
-    await there.mode(Mode.WRITE)
+    await there.press("escape", "i", mode=Mode.WRITE)
     await there.sees(ASKED_BESIDE_MESSAGE)
 
 
@@ -121,13 +118,11 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
 async def test_up_from_the_composer_goes_to_the_call_that_waits(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
-    await there.type("Touch it.")
-    await there.press("enter")
+    await there.send("Touch it.")
     here.aria.run("touch ran")
     await there.sees(ASKED_BESIDE_MESSAGE)
     await there.sees("↑ decide")
-    await there.type("!true")
-    await there.press("enter")
+    await there.send("!true")
     await there.sees("$ true")
     await there.press("up")
     await until(lambda: there.screen.situation.asks, "the call is chosen")
@@ -141,8 +136,7 @@ async def test_up_from_the_composer_goes_to_the_call_that_waits(
 async def test_decision_leads_to_the_next_call_that_waits(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
-    await there.type("Touch both.")
-    await there.press("enter")
+    await there.send("Touch both.")
     for name in ("ran", "also"):
         here.aria.say(ToolCallEvent(f"call-{name}", "shell", {"command": f"touch {name}"}))
     here.aria.say(End("tool_use"))
@@ -200,8 +194,7 @@ async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened)
         await theirs.sees("Waits until amy or an owner decides")
         await theirs.sees("aria waits")
         assert "writes" not in theirs.app.title
-        await theirs.press("escape")
-        await theirs.mode(Mode.NAVIGATE)
+        await theirs.press("escape", mode=Mode.NAVIGATE)
         assert not theirs.screen.situation.asks
         await theirs.press("o")
         theirs.screen.perform("allow_once")

@@ -28,8 +28,8 @@ from antiphon import session
 from antiphon.actions import ACTIONS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.render.cell_renderer import CellRenderer
-from antiphon.screens import earlier_cells
-from antiphon.screens.input_focus import READING
+from antiphon.screens import cell_list
+from antiphon.screens.action_scope import READING
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.document.changes import DocumentChange
@@ -201,14 +201,14 @@ class Player:
         elif app.session.status.is_rejected:
             self.pressed.append("joins again")
             await self._here.call("kernel.kick", principal=self._name, minutes=0)
-            app.call_later(self.there.screen.frame.action_join_again)
+            app.call_later(self.there.screen.perform, "join_again")
             await self.connected()
 
     async def _quit(self) -> None:
         """Leave, also where that has to be said twice since the kernel lacks something."""
         app = self.there.app
         app.call_later(QUIT, app)
-        await until(lambda: app.return_code is not None or app._leaving, "an answer")  # noqa: SLF001
+        await until(lambda: app.return_code is not None or app.context.is_leaving, "an answer")
         if app.return_code is None:
             app.call_later(QUIT, app)
         await until(lambda: app.return_code is not None, "the end of the app")
@@ -263,7 +263,7 @@ class Player:
             case "paste" if self._writes:
                 await self._paste()
             case "command" if self._writes:
-                names = sorted(there.screen.commands.available())
+                names = sorted(there.screen.controllers.commands.available())
                 await self._press(*rng.choice(("/", "!", "/theme ")), *rng.choice(names), "enter")
             case "type" if there.screen.mode is Mode.FIND:
                 await self._press(rng.choice("word "))
@@ -500,7 +500,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CellRenderer, "failed", failed)
     if SEED % 2:
         monkeypatch.setattr(session, "RECENT_BLOCKS", 3)
-        monkeypatch.setattr(earlier_cells, "CELLS_ABOVE", 1)
+        monkeypatch.setattr(cell_list, "CELLS_ABOVE", 1)
     LEAVING.clear()
 
 

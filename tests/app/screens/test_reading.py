@@ -16,8 +16,7 @@ async def say(here: World, text: str, **more: Any) -> None:
 async def open_page(there: Opened, text: str) -> None:
     """Open the page from the cells, once a cell with this text is there."""
     await there.sees(text)
-    await there.press("up")
-    await there.mode(Mode.NAVIGATE)
+    await there.press("up", mode=Mode.NAVIGATE)
     await there.press("w")
     await there.sees("Esc leave")
 
@@ -56,26 +55,6 @@ async def test_reading_page_folds_long_items_and_opens_the_chosen_one(
     await there.sees("line 3")
     await there.press("z")
     await there.sees("… 31 more lines")
-
-
-async def test_reading_page_opens_from_the_palette(here: World, there: Opened) -> None:
-    await say(here, "Hello")
-    await there.sees("Hello")
-    await there.press("ctrl+p")
-    await there.type("what the model")
-    await there.sees("What the model reads")
-    await there.press("enter")
-    await there.sees("[USER MESSAGE]")
-
-
-async def test_item_of_one_line_that_is_to_be_folded_gets_a_hint(
-    here: World, there: Opened
-) -> None:
-    await say(here, "Which files are here?")
-    await open_page(there, "Which files")
-    await there.sees("[TURN turn_")
-    await there.press("g", "space")
-    await there.sees("This has only one line.")
 
 
 async def test_reading_page_begins_and_stays_at_the_end_of_the_stream(

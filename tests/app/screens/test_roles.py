@@ -1,4 +1,4 @@
-"""Roles as people see them: their own, a changed one, a kick, a refusal, and who joins."""
+"""Roles as people see them: their own, a changed one, a kick, a refusal, and who joins or waits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.events import Paste
 
 from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
+from antiphon.screens.modals import KeyModal
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.config import ConfigProblem
 from antiphon_kernel.turns.runner import runner_of
 from tests.app.opened import Opened, World, opened
+from tests.kernel.access.test_ssh_keys import fingerprint, key_of
 from tests.waiting import until
 
 
@@ -112,15 +115,12 @@ async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(here
         await there.press("enter", "ctrl+z", "ctrl+u")
         await until(lambda: "You are a viewer" in hint(there), "told")
         assert there.message == "half a thought"
-        await there.press("escape")
-        await there.mode(Mode.NAVIGATE)
-        await there.press("i")
-        await there.mode(Mode.WRITE)
+        await there.press("escape", mode=Mode.NAVIGATE)
+        await there.press("i", mode=Mode.WRITE)
         await here.call("kernel.role", principal="vera", role="editor")
         await there.sees("editor · live")
         await there.sees("half a thought")
-        await there.type(" more")
-        await there.press("enter")
+        await there.send(" more")
         await until(lambda: there.message == "", "it is sent")
 
 
@@ -237,12 +237,6 @@ async def test_composer_text_typed_before_viewer_role_is_known_stays_local(here:
         assert not [one for one in document.block_ids() if document.text(one) == "hello"]
 
 
-async def test_kick_is_named_with_its_reason(here: World) -> None:
-    async with as_vera(here, size=(120, 40)) as there:
-        await here.call("kernel.kick", principal="vera", reason="lunch")
-        await there.sees("kicked: amy kicked vera: lunch")
-
-
 async def test_kicked_user_reads_writes_nothing_and_joins_again(here: World) -> None:
     block = await here.cell("some text")
     kernels = (await here.context()).document
@@ -257,13 +251,9 @@ async def test_kicked_user_reads_writes_nothing_and_joins_again(here: World) -> 
         await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
         await there.type("own ")
         assert there.app.session.document.text(block) == "my some text"
-        await there.press("escape")
-        await there.mode(Mode.NAVIGATE)
+        await there.press("escape", mode=Mode.NAVIGATE)
         await there.sees("Sent away")
-        await there.press("ctrl+p")
-        await there.type("join again")
-        await there.sees("Join again")
-        await there.press("enter")
+        await there.palette("Join again")
         await until(lambda: "may come back at" in hint(there), "not yet")
         assert not re.search(r"T\d\d:", hint(there))
         assert there.shows("my some text")
@@ -311,3 +301,40 @@ async def test_owner_is_told_what_is_wrong_in_configuration_files(here: World) -
     async with opened(here) as owners:
         said = "/home/amy/config.toml:3: [models.x] does not know modle."
         await until(lambda: said in hint(owners), "the owner is told")
+
+
+@pytest.mark.parametrize(
+    ("key", "role", "words"),
+    [("e", "editor", "bo may come in as editor"), ("n", None, "Turned away")],
+)
+async def test_owner_decides_about_a_key_when_they_like(
+    here: World, key: str, role: str | None, words: str
+) -> None:
+    async with opened(here, size=(100, 30)) as there:
+        await there.sees("live")
+        asked = asyncio.create_task(here.call("key.ask", key=key_of("bo"), name="bo"))
+        await there.sees(f"{fingerprint('bo')} wants to join as bo")
+        await there.type("even while I write")
+        assert not isinstance(there.app.screen, KeyModal)
+        await there.palette("Let somebody in who waits")
+        await until(lambda: isinstance(there.app.screen, KeyModal), "the question")
+        await there.sees("e editor")
+        await there.press(key)
+        assert (await asked).get("role") == role
+        await there.sees(words)
+
+
+async def test_question_that_is_left_open_can_be_answered_later(here: World, there: Opened) -> None:
+    await there.sees("live")
+    asked = asyncio.create_task(here.call("key.ask", key=key_of("bo"), name="bo"))
+    await there.sees("wants to join as bo")
+    there.screen.perform("decide_key")
+    await until(lambda: isinstance(there.app.screen, KeyModal), "the question")
+    await there.press("escape")
+    assert there.screen.situation.key_waits
+    asked.cancel()
+    await until(lambda: not here.kernel.key_requests.waiting(), "the guest has gone")
+    there.screen.perform("decide_key")
+    await until(lambda: isinstance(there.app.screen, KeyModal), "the question again")
+    await there.press("v")
+    await there.sees("has been decided, or its sender has gone")

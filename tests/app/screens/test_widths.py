@@ -23,7 +23,6 @@ from antiphon.local_user import SHUT_OUT, VIEWER
 from antiphon.options import AppOptions
 from antiphon.screens.first_page_text import placeholder
 from antiphon.screens.history import HistoryModal
-from antiphon.screens.kernel_calls import Hint, KernelCalls
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
@@ -120,15 +119,13 @@ QUESTION = f"Stop {PLACEHOLDER}, then take back 312 words by {PLACEHOLDER}, two 
 READ = f"A message of {PLACEHOLDER} that has many words: " + "more of them " * 20
 
 
-class Reading(KernelCalls):
+class Reading(Session):
     """Answers what a model reads: a message with long lines."""
 
-    def __init__(self, hint: Hint) -> None:
-        super().__init__(Session(AppOptions(Path("nowhere"))), hint)
+    def __init__(self) -> None:
+        super().__init__(AppOptions(Path("nowhere")))
 
-    async def call(
-        self, tool: str, params: Mapping[str, Any], failed: str = ""
-    ) -> Mapping[str, Any]:
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
         text = f"[USER MESSAGE]\n{READ}\nlast: " + "x" * 150
         item = {"type": "user.prompt", "block_id": "b", "text": text, "cache_points": ["tail"]}
         return {"model": "aria", "count": 1, "items": [item]}
@@ -146,7 +143,7 @@ PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
         "Esc do not run it",
     ),
     lambda: CommandModal("true", "It was pasted."): ("Ctrl+R run it", "Esc do not run it"),
-    lambda: ReadingPanel(Reading, None, Signal()): (
+    lambda: ReadingPanel(Reading(), None, Signal()): (
         *("What aria reads", "Space fold", "z all", "Esc leave"),
         *("[USER MESSAGE]", *READ.split(), "last:", "cached up to here: tail"),
     ),

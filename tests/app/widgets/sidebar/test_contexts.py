@@ -63,7 +63,7 @@ async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: W
     async with opened(here) as there:
         before = there.screen
         await there.press("f5")  # a page that waits for nobody any more
-        there.screen.frame.open_context(other)
+        there.screen.open_context(other)
         await until(lambda: there.screen.contexts.label == "other", "the other context")
         await until(lambda: not before.is_attached, "the screen before is gone")
         assert all(work.node is not before for work in there.app.workers)
@@ -129,7 +129,7 @@ async def test_view_state_of_a_cell_and_a_context_that_are_gone_is_passed_over(
 ) -> None:
     await here.cell("the last")
     context = (await here.context()).document.context
-    store = ViewStateStore(state_folder(), AppOptions(data=here.data))
+    store = ViewStateStore(state_folder(), AppOptions(data=here.data), print)
     store.write(str(context), ViewState(block="gone", line=7, focused="gone"))
     store.write("0" * 32, ViewState())
     async with opened(here) as there:

@@ -1,0 +1,294 @@
+"""The context on the screen: its session and its message, another document, another context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from textual.app import App
+from textual.worker import WorkerError, WorkType, get_current_worker
+
+from antiphon.input_queue import InputQueue
+from antiphon.locations import state_folder, under_home
+from antiphon.options import DEMO, AppOptions, kernel_name, place_name
+from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.modals import rejected_location
+from antiphon.screens.screen_state import ScreenState
+from antiphon.screens.text_merge import repeat_edits
+from antiphon.screens.view_state import ViewStateStore
+from antiphon.session import ConnectionStatus, Session
+from antiphon.textual_patches.screens import forget_first_screen, move_covers
+from antiphon.widgets.composer import DraftSync, PrivateDraftFile
+from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.yjs.close_codes import CloseCode
+
+KNOWN_SECONDS = 1.0
+"""How long keys wait for the kernel to say who the person is, after it has refused something."""
+
+
+class ShownContext:
+    """Shows one context after the other, and a context anew when its document is replaced."""
+
+    def __init__(
+        self,
+        app: App[None],
+        options: AppOptions,
+        memory: ViewStateStore,
+        keys: InputQueue,
+        new_draft: Callable[..., DraftSync],
+    ) -> None:
+        self._app = app
+        self._memory = memory
+        self._keys = keys
+        self._new_draft = new_draft
+        self._returning = False
+        self._is_context_named = options.context is not None
+        """The person has named the context, and it has not been seen yet."""
+        self.label: str | None = None
+        if options.context is None:
+            last = memory.last_context()
+            options = replace(options, context=last or DEFAULT_CONTEXT)
+            self._returning = last is not None
+        self.options = options
+        self.is_leaving = False
+        """The person has said that they leave, with what is not on the kernel."""
+        self.session = self._new_session(options)
+        self.draft = new_draft(self.session.document, private=self._private_file())
+        self._mode_numbers = count()
+        self._replacements = 0
+        """New documents that are to be shown, or are just being shown."""
+        self._replacing = asyncio.Lock()
+        self._resuming: ScreenState | None = None
+        """The person's place, from the first of these documents to the last."""
+
+    @property
+    def screen(self) -> ConversationScreen:
+        screen = self._app.screen_stack[0]
+        assert isinstance(screen, ConversationScreen)
+        return screen
+
+    @property
+    def name(self) -> str:
+        """Return the context's name until its document says it."""
+        named = self.label or self._memory.label(self.options.context)
+        return named or self.options.context or DEFAULT_CONTEXT
+
+    def _start_work(self, work: WorkType[None], name: str = "", group: str = "default") -> None:
+        """Do this beside everything else; of a function Python does not warn if it is dropped."""
+        self._app.run_worker(work, name=name, group=group)
+
+    def _new_session(self, options: AppOptions) -> Session:
+        session = Session(options)
+        session.replica.document_replaced.listen(self._document_replaced)
+        session.changed.listen(self._standing_changed)
+        return session
+
+    def _standing_changed(self) -> None:
+        """The context that was open last may be gone."""
+        standing = self.session.status
+        if self.session.start_failure is not None:
+            if not self.is_leaving:
+                self.is_leaving = True
+                self._start_work(self._app.action_quit, name="no kernel")
+        elif standing.connection is ConnectionStatus.LIVE:
+            self._returning = self._is_context_named = False
+            self.is_leaving = self.is_leaving and standing.is_silent
+        elif standing.connection is ConnectionStatus.REFUSED and self._returning:
+            self._returning = False
+            self.open(DEFAULT_CONTEXT)
+        elif self._is_context_named and self.session.replica.rejection_code == CloseCode.NOT_FOUND:
+            self._is_context_named = False
+            self._start_work(self._exit_without_context, name="no such context")
+
+    async def _exit_without_context(self) -> None:
+        """Leave with the names of the contexts that there are."""
+        message = f"There is no context {quote(self.options.context or '')}."
+        with suppress(AntiphonError):
+            async with self.options.connect() as calls:
+                listed = await calls.call("context.list", {})
+            labels = join_names([str(one["label"]) for one in listed["contexts"]])
+            message += f" There are: {labels}."
+        await self.session.close()
+        self._app.exit(return_code=1, message=sanitize(f"antiphon: {message}"))
+
+    def _private_file(self) -> PrivateDraftFile | None:
+        """Return the file of the private draft; None in a demo, whose kernel is gone with it."""
+        if place_name(self.options) == DEMO:
+            return None
+        return PrivateDraftFile(state_folder(), kernel_name(self.options))
+
+    def open(self, context: str, block: str | None = None, query: str = "") -> None:
+        work: WorkType[None] = partial(self._show_context, context, block, query, self._keys.hold())
+        self._app.run_worker(work, name="another context", exclusive=True)
+
+    async def _show_context(
+        self, context: str, block: str | None, query: str, release_keys: Callable[[], None]
+    ) -> None:
+        """Everything that was written in the one before is on the kernel's disk first."""
+        before = self.session
+        if before.is_live:
+            with suppress(AntiphonError):  # leaving it writes down what was refused
+                await before.replica.saved()
+            await self.screen.contexts.refresh()
+        async with self._replacing:  # else the message goes on in the other context
+            await self._switch_session(context, block, query)
+        release_keys()
+
+    async def _switch_session(self, context: str, block: str | None, query: str) -> None:
+        before = self.session
+        self.label = self.screen.contexts.label_of(context)
+        self.options = replace(self.options, context=context)
+        self.session, draft = self._new_session(self.options), self.draft
+        try:
+            await self._show_document()
+            if block is not None:
+                self.screen.view.arrive_at(block, query)
+            self.session.start(block or self._memory.anchored_block(context))
+        finally:  # also for a person who wants to be in a third context meanwhile
+            self._start_work(partial(self._leave, before, draft), group="sessions before")
+
+    async def _leave(self, session: Session, draft: DraftSync) -> None:
+        """Close the session of a context that is not shown any more."""
+        try:
+            kept = await close_session(session, draft)
+        except AntiphonError as error:
+            self.screen.hint(error.message, weighty=True)
+            return
+        if kept is not None:
+            self.screen.hint(not_confirmed(kept), weighty=True)
+
+    def _document_replaced(self) -> None:
+        """Keys wait from this moment on: the editors that there are write into the old document."""
+        self._keys.pause()
+        self._replacements += 1
+        # Not in the group of `open`, which would cancel it: keys would wait forever.
+        self._start_work(self._replace_document, name="the document anew", group="documents")
+
+    async def _replace_document(self) -> None:
+        """Show the new document at the person's place; one after the other, if there are more."""
+        try:
+            async with self._replacing:
+                await self._go_on_in_new_document()
+        finally:
+            self._replacements -= 1
+            if not self._replacements:
+                self._resuming = None
+            self._keys.resume()
+
+    async def _go_on_in_new_document(self) -> None:
+        """Show the new document, with what was written into the one before too late."""
+        before = self.screen
+        if before.source.document is self.session.document:
+            return  # it is shown already, or that of another context is
+
+        # The message is not in it: the next draft takes that over as it is.
+        document, editor = before.source.document, before.area.editor
+        known = None if editor is None else document.text(editor.block)
+        await self._keys.caught_up()
+        is_late = False
+        if editor is not None and known is not None:
+            text = document.text(editor.block)
+            is_late = text != known
+            repeat_edits(self.session.document, editor.block, known, text)
+        if self._resuming is None:
+            self._resuming = before.state()
+        before.view.keep()
+        await self._show_document(before)
+        drawn = asyncio.Event()
+        self.screen.call_after_refresh(drawn.set)
+        await drawn.wait()
+        self.screen.resume(self._resuming)
+        focused = asyncio.Event()
+        self._app.call_later(focused.set)  # behind the focus, which Textual sets later, too
+        await focused.wait()
+        if not is_late:  # what was written already is brought to the kernel, come what may
+            await wait_for_identity(self.session)
+
+    async def _show_document(self, same_context: ConversationScreen | None = None) -> None:
+        """Show the session's document; the message of a screen of the `same_context` goes on."""
+        while same_context is None and len(self._app.screen_stack) > 1:
+            await self._app.screen.dismiss(None)  # so that whoever has asked there goes on
+        if same_context is not None:
+            self.draft = self._new_draft(self.session.document)
+            self.draft.succeed(same_context.composer.draft)
+        else:
+            self.draft = self._new_draft(self.session.document, private=self._private_file())
+        before, mode_before = self.screen, self._app.current_mode
+        mode = f"document-{next(self._mode_numbers)}"
+        self._app.add_mode(mode, self._app.get_default_screen)
+        mounted = self._app.switch_mode(mode)
+        move_covers(self._app, mode_before)
+        await mounted
+        before.retire()
+        removal = partial(self._remove_screen, mode_before, before, same_context is not None)
+        self._start_work(removal, group="screens before")
+        refused = self.session.status.refused
+        if refused is not None:
+            self.screen.hint(rejected_location(refused), weighty=True)
+
+    async def _remove_screen(
+        self, mode: str, screen: ConversationScreen, is_replaced: bool
+    ) -> None:
+        """Take away a screen that is not shown any more, when all is done that was begun there.
+
+        Args:
+            is_replaced: whether its session goes on, with another document.
+        """
+        for work in [one for one in self._app.workers if screen in one.node.ancestors_with_self]:
+            with suppress(WorkerError):  # which the screen has told of
+                await work.wait()
+        if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
+            # Cancelled half-way, it would cancel the screen, for which Textual waits in its end.
+            await asyncio.shield(self._app.remove_mode(mode))
+            forget_first_screen(self._app)
+            if is_replaced:
+                screen.source.document.close()  # else the CRDT keeps it in memory
+
+
+async def close_session(session: Session, draft: DraftSync) -> Path | None:
+    """Let go of the kernel; return the file with what it has not confirmed, if there is any.
+
+    Raises:
+        AntiphonError: `storage_failed` if that cannot be written.
+    """
+    try:
+        kept = session.write_down(draft.unheard) if draft.unheard else None
+    finally:
+        await session.close()
+    refused = session.replica.rejected_edits
+    return kept if refused is None else refused.file
+
+
+async def wait_for_identity(session: Session) -> None:
+    """Wait until the kernel has said what the person may do now, if it does so soon.
+
+    Else somebody who may not write any more, and types on, would be refused again and again.
+    """
+    heard = asyncio.Event()
+
+    def look() -> None:
+        if session.is_live and session.me is not None:
+            heard.set()
+
+    stops = (session.changed.listen(look), session.replica.presence_changed.listen(look))
+    try:
+        look()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KNOWN_SECONDS):
+                await heard.wait()
+    finally:
+        for stop in stops:
+            stop()
+
+
+def not_confirmed(file: Path) -> str:
+    """Say where the text is that the kernel refused, or may not have saved."""
+    return f"The kernel has not confirmed what is in {under_home(file)}"
