@@ -19,8 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Markdown, TextArea
 
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
-from antiphon.screens.history import HistoryModal
-from antiphon.screens.history_source import HistorySource
+from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.widgets.status import HintBar, LiveStrip
 from antiphon_kernel.types.enums import PrincipalKind, Status
