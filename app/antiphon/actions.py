@@ -53,10 +53,13 @@ class Mode(StrEnum):
 
 
 class Owner(StrEnum):
-    """Class of the widget that does an action while it has the focus, else the screen."""
+    """Class of the widget with the method `action_<name>` of an action."""
 
-    SCREEN = "ConversationScreen"
+    FRAME = "ConversationFrame"
+    PAGE = "DocumentPage"
     CELLS = "CellList"
+    COMPOSER = "MessageComposer"
+    FIND = "FindBar"
     SIDEBAR = "Sidebar"
 
 
@@ -132,8 +135,8 @@ def _always_enabled(situation: ActionContext) -> bool:
 class Action:
     """One thing a person can do with a key.
 
-    Its owner has a method `action_<name>`; the screen has a table. If it is `typed`, the key only
-    has its meaning as text.
+    Its owner has a method `action_<name>`, unless `typed` says that the key only has its meaning
+    as text.
     """
 
     name: str
@@ -141,7 +144,7 @@ class Action:
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode] = frozenset(Mode)
-    owner: Owner = Owner.SCREEN
+    owner: Owner = Owner.FRAME
     words: str = ""
     """Text of the footer, two or three words; an action without one is not in the footer. Names in
     braces like `{stoppable}` are filled in."""
@@ -198,21 +201,22 @@ _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
 _EDIT: Final = frozenset({Mode.EDIT})
 
 _anywhere = partial(Action, priority=True)
-_write = partial(Action, modes=_WRITE)
+_write = partial(Action, modes=_WRITE, owner=Owner.COMPOSER)
 _write_message = partial(_write, mutates=True)
-_navigate = partial(Action, modes=_NAVIGATE)
+_navigate = partial(Action, modes=_NAVIGATE, owner=Owner.PAGE)
 _in_list = partial(Action, modes=_NAVIGATE, owner=Owner.CELLS)
 _on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
 _change_cell = partial(_on_cell, mutates=True)
 _asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
-_edit = partial(Action, modes=_EDIT)
+_edit = partial(Action, modes=_EDIT, owner=Owner.PAGE)
 _cell_command = partial(
     Action,
     modes=_EDIT | _NAVIGATE,
+    owner=Owner.PAGE,
     enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
 )
 _contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}), owner=Owner.SIDEBAR)
-_find = partial(Action, modes=frozenset({Mode.FIND}))
+_find = partial(Action, modes=frozenset({Mode.FIND}), owner=Owner.FIND)
 
 
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -311,7 +315,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "leave_contexts",
         ("escape", "tab", "i"),
         "Back to where you were; the sidebar stays.",
-        owner=Owner.SCREEN,
+        owner=Owner.FRAME,
         words="back",
     ),
     # EDIT and NAVIGATE
@@ -620,6 +624,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         (),
         "Copy the cell with its author, a call and its output as code.",
         modes=_EDIT | _NAVIGATE,
+        owner=Owner.PAGE,
         title="Copy the cell as Markdown",
         enabled=lambda now: now.focused or now.mode is Mode.EDIT,
     ),

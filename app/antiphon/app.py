@@ -21,6 +21,7 @@ from textual.worker import WorkType
 
 from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
+from antiphon.keymap import KeyMap
 from antiphon.locations import config_folder, state_folder
 from antiphon.message_history import MessageHistory
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
@@ -30,6 +31,7 @@ from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.conversation_controllers import ConversationControllers
+from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.modals import rejected_location
@@ -142,11 +144,22 @@ class AntiphonApp(App[None]):
         self._place = place or place_name(options)
 
     def get_default_screen(self) -> ConversationScreen:
-        make = partial(
-            ConversationControllers,
-            session=self.context.session,
-            draft=self.context.draft,
+        keymap = KeyMap(self.settings.keys)
+        frame = ConversationFrame(
+            self.context.session,
+            self.context.draft,
+            self._hints,
+            keymap,
             place=self._place,
+            settings=self.settings,
+            clock=self._clock,
+        )
+        control = partial(
+            ConversationControllers,
+            frame=frame,
+            cells=frame.area.cells,
+            keymap=keymap,
+            session=self.context.session,
             context=self.context.name,
             tour=Tour() if self._options.demo else None,
             open_context=self.context.open,
@@ -154,10 +167,9 @@ class AntiphonApp(App[None]):
             memory=self._memory,
             hints=self._hints,
             history=MessageHistory(state_folder(), kernel_name(self._options)),
-            settings=self.settings,
             clock=self._clock,
         )
-        return ConversationScreen(make)
+        return ConversationScreen(frame, control)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filter for each row of each widget: Textual's own, then ours, in one."""

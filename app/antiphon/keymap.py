@@ -55,15 +55,13 @@ def works_in(name: str, mode: Mode, situation: Callable[[], ActionContext]) -> b
 def bindings(owner: Owner) -> list[Binding]:
     """Return a binding for each key of an owner's actions, and one for each one's chosen keys."""
     actions = [one for one in ACTIONS if one.owner is owner and not one.typed]
-    does = "screen.perform('{}')" if owner is Owner.SCREEN else "{}"
     built_in = [
-        Binding(key, does.format(action.name), show=False, priority=action.priority)
+        Binding(key, action.name, show=False, priority=action.priority)
         for action in actions
         for key in action.keys
     ]
     chosen = [
-        Binding(_CHOSEN + action.name, does.format(action.name), show=False, priority=True)
-        for action in actions
+        Binding(_CHOSEN + action.name, action.name, show=False, priority=True) for action in actions
     ]
     return built_in + chosen
 

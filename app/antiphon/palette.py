@@ -73,7 +73,7 @@ class PaletteCommands(Provider):
 
         for action in screen.keymap.palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
-            yield PaletteEntry(title, action.shown_keys(), run("perform", action.name))
+            yield PaletteEntry(title, action.shown_keys(), run("call_action", action.name))
         doing = {one.principal: one.doing for one in screen.people.participants()}
         for one in screen.following.others():
             name = displayable_in_a_row(one.username)

@@ -7,12 +7,16 @@ from antiphon.actions import ACTIONS, Action, ActionContext, Mode, Owner, shown_
 from antiphon.keymap import KeyMap, bindings, check_keys, parse_key, works_in
 from antiphon.locations import config_folder
 from antiphon.render.cell_theme import CellTheme
+from antiphon.screens.action_owner import requires_write
 from antiphon.screens.cell_list import CellList
+from antiphon.screens.conversation_frame import ConversationFrame
+from antiphon.screens.document_page import DocumentPage
+from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import help_rows
 from antiphon.settings import SETTINGS_FILE
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import HintBar
-from tests.app.opened import Opened, World, opened
+from antiphon.widgets.status import FindBar, HintBar
+from tests.app.opened import World, opened
 from tests.app.render.notation import bundled_theme
 from tests.waiting import until
 
@@ -23,20 +27,33 @@ def test_named_actions_are_written_as_their_keys() -> None:
     assert keymap.name_keys(text) == "Ctrl+G or redo, <key:nothing> and <b>"
 
 
+OWNERS = {
+    one.__name__: one
+    for one in (ConversationFrame, DocumentPage, CellList, MessageComposer, FindBar, Sidebar)
+}
+
+
+def method_of(action: Action) -> object:
+    return getattr(OWNERS[action.owner], f"action_{action.name}", None)
+
+
 def all_bindings() -> list[Binding]:
     return [one for owner in Owner for one in bindings(owner)]
 
 
-async def test_every_action_has_a_name_of_its_own_and_is_done_by_its_owner(there: Opened) -> None:
+def test_every_action_has_a_name_of_its_own_and_a_method_of_its_owner() -> None:
     names = [one.name for one in ACTIONS]
     assert len(names) == len(set(names))
-    widgets = {one.__name__: one for one in (CellList, Sidebar)}
-    by_screen = {one.name for one in ACTIONS if one.owner is Owner.SCREEN and not one.typed}
-    assert there.screen.actions.keys() == by_screen
-    for one in ACTIONS:
-        assert (
-            one.typed or one.name in by_screen or hasattr(widgets[one.owner], f"action_{one.name}")
-        )
+    assert [one.name for one in ACTIONS if not one.typed and method_of(one) is None] == []
+
+
+def test_actions_that_change_what_others_see_are_guarded_whatever_calls_them() -> None:
+    guard = requires_write(lambda owner: None).__code__
+    methods = {one.name: method_of(one) for one in ACTIONS}
+    guarded = {name for name, one in methods.items() if getattr(one, "__code__", None) is guard}
+    assert guarded == {one.name for one in ACTIONS if one.mutates and not one.typed}
+    # Textual would call a method with `on` as it was before it was guarded.
+    assert not [name for name in guarded if hasattr(methods[name], "_textual_on")]
 
 
 @pytest.mark.parametrize("mode", Mode)

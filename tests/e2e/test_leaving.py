@@ -179,12 +179,12 @@ def test_make_that_is_killed_under_a_shell_ends_the_app_and_keeps_the_message(
 FAULTY = """
 import sys
 from antiphon.cli.commands import antiphon
-from antiphon.screens.conversation_actions import ConversationActions
+from antiphon.screens.conversation_frame import ConversationFrame
 
 def fail(self):
     raise RuntimeError("a fault of the app")
 
-ConversationActions.show_help = fail
+ConversationFrame.action_help = fail
 sys.argv[0] = "antiphon"
 antiphon()
 """

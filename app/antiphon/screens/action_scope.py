@@ -54,7 +54,8 @@ class ConversationHost(Protocol):
     def suggest(self) -> None:
         """Show what could be tried next."""
 
-    def perform(self, action: str) -> None: ...
+    def call_action(self, name: str) -> None:
+        """Do an action of the list in any mode."""
 
     def follow(self, principal: str) -> None:
         """Follow somebody on the screen that is shown then."""

@@ -1,10 +1,11 @@
-"""Work of screens in the background, and its failures."""
+"""Work of screens and widgets in the background, and its failures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, WorkType
@@ -12,8 +13,8 @@ from textual.worker import Worker, WorkerState, WorkType
 Result = TypeVar("Result")
 
 
-class BackgroundTaskMixin(Screen[Result]):
-    """Screen that tells the app of its failed workers: Textual tells nobody else."""
+class ReportsFailedTasks(DOMNode):
+    """Screen or widget that tells the app of its failed workers: Textual tells nobody else."""
 
     @dataclass
     class TaskFailed(Message):
@@ -24,7 +25,7 @@ class BackgroundTaskMixin(Screen[Result]):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR and event.worker.error is not None:
             self.log.error(event.worker.error)
-            self.post_message(self.TaskFailed(event.worker.error))
+            self.post_message(ReportsFailedTasks.TaskFailed(event.worker.error))
 
     def run_in_background(self, work: WorkType[Any]) -> None:
         """Do this beside everything else; of a function Python does not warn if it is dropped."""
@@ -41,3 +42,7 @@ class BackgroundTaskMixin(Screen[Result]):
     def run_last_of(self, group: str, work: WorkType[None]) -> None:
         """Do this beside everything else; of a group only the last one goes on."""
         self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
+
+
+class BackgroundTaskMixin(Screen[Result], ReportsFailedTasks):
+    """Screen with work in the background."""

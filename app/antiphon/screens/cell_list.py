@@ -78,9 +78,11 @@ class CellList(BlockList):
     earlier: EarlierCells
     """Cells that are not here yet."""
 
-    def __init__(self, source: CellModel, hint: Callable[[str], None]) -> None:
+    hint: Callable[[str], None]
+    """Says one sentence to the person; set, like `earlier`, before the list is mounted."""
+
+    def __init__(self, source: CellModel) -> None:
         super().__init__(source)
-        self._hint = hint
         self.preview: BlockList | None = None
         """The cells on the screen until the document is here."""
 
@@ -102,7 +104,7 @@ class CellList(BlockList):
         if self.position() == before:
             if self.earlier.are_omitted and at_the_end in (FIRST_CELL, PAGE_START):
                 at_the_end = self.earlier.words
-            self._hint(at_the_end if before[1] else NO_CELL)
+            self.hint(at_the_end if before[1] else NO_CELL)
 
     def move_page(self, direction: int) -> None:
         """Scroll by a page."""
@@ -123,7 +125,7 @@ class CellList(BlockList):
         if self.earlier.goes_first:
             self.earlier.read_all()
             self.first_cell()
-            self._hint(self.earlier.words)
+            self.hint(self.earlier.words)
         else:
             self.move(self.first_cell, FIRST_CELL)
 
@@ -144,16 +146,16 @@ class CellList(BlockList):
 
     def action_next_unread(self) -> None:
         if not self.focus_unread(1):
-            self._hint("Nothing unread below.")
+            self.hint("Nothing unread below.")
 
     def action_previous_unread(self) -> None:
         if not self.focus_unread(-1):
-            self._hint("Nothing unread above.")
+            self.hint("Nothing unread above.")
 
     def action_fold(self) -> None:
         block = self.focused_cell
         if block is None:
-            self._hint(NO_CELL)
+            self.hint(NO_CELL)
             return
         for one in results_of(self.source, block) or [block]:
             self.toggle_fold(one)
@@ -161,9 +163,9 @@ class CellList(BlockList):
     def action_fold_thinking(self) -> None:
         before = self.position()
         if not self.fold_all_thinking():
-            self._hint("There is no thinking here.")
+            self.hint("There is no thinking here.")
         elif self.position() == before:
-            self._hint("The thinking is out of sight: all of it is folded, or opened, by this key.")
+            self.hint("The thinking is out of sight: all of it is folded, or opened, by this key.")
 
 
 def results_of(source: CellModel, call: str) -> list[str]:

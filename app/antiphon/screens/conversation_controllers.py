@@ -37,10 +37,8 @@ from antiphon.screens.view_restorer import ViewRestorer
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.screens.visitors import Visitors
 from antiphon.session import Session
-from antiphon.settings import Settings
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellChange, CellModel, DocumentView
-from antiphon.widgets.composer import Composer, DraftSync
+from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.quoting import join_names
@@ -54,15 +52,16 @@ called: that is no part of the document that is followed."""
 
 
 class ConversationControllers:
-    """Widgets and controllers that work with one session, document and draft."""
+    """Controllers that work with one session, document and draft."""
 
     def __init__(
         self,
         host: ConversationHost,
+        frame: DocumentLayout,
+        cells: CellList,
+        keymap: KeyMap,
         *,
         session: Session,
-        draft: DraftSync,
-        place: str,
         context: str,
         tour: Tour | None,
         open_context: OpenContext,
@@ -70,29 +69,22 @@ class ConversationControllers:
         memory: ViewStateStore,
         hints: HintLog,
         history: MessageHistory,
-        settings: Settings,
         clock: Clock | None,
     ) -> None:
         """`context` is its name until the document says it."""
         self._host = host
         self._session = session
         self._stops: tuple[Callable[[], None], ...] = ()
-        keymap = self.keymap = KeyMap(settings.keys)
+        self.keymap = keymap
         self.hints = hints
         self.history = history
         self.memory = memory
-        source = self.source = CellModel(
-            session.document, presence=session.presence, user=session.user, clock=clock
-        )
-        source.ink.is_shown = settings.ink
-        source.gutter = settings.gutter
-        source.name_keys = keymap.name_keys
-        cells = self.cells = CellList(source, host.hint)
-        page = self.area = DocumentView(source, cells)
-        composer = self.composer = Composer(draft, session.user)
-        frame = self.frame = DocumentLayout(
-            page, composer, hints, keymap, place=place, settings=settings
-        )
+        self.frame = frame
+        self.area = frame.area
+        self.composer = frame.composer
+        self.cells = cells
+        cells.hint = host.hint
+        source = self.source = cells.source
         scope = self.scope = ActionScope(session, host, frame, cells, open_context)
         self.models = KnownModels(scope)
         self.contexts = KnownContexts(scope, memory, context)
@@ -105,7 +97,7 @@ class ConversationControllers:
         self.own_presence = OwnPresence(scope)
         self.following = Following(scope, self.own_presence, self.earlier, clock)
         self.live = LiveWriters(source, cells, frame.live, frame.notice, clock)
-        self.outline = OutlineView(source, page, frame.outline)
+        self.outline = OutlineView(source, frame.area, frame.outline)
         self.outside = OutsideEditor(scope)
         self.blame = BlameView(scope)
         self.tour = TourView(tour, scope)
@@ -208,7 +200,7 @@ class ConversationControllers:
             # that has just been opened gets the focus only now.
             is_idle = self.scope.mode is Mode.WRITE and self.area.editor is None
             if is_idle and not self.composer.draft.text:
-                self._host.perform("navigate")
+                self._host.call_action("navigate")
         self._host.update()
         self.visitors.watch()
 

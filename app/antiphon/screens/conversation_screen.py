@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from inspect import iscoroutinefunction
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.actions import ActionContext, Mode, Owner, shown_key
-from antiphon.keymap import ACTION_NAMED, works_in
+from antiphon.actions import ActionContext, Mode, shown_key
+from antiphon.keymap import ACTION_NAMED
 from antiphon.screens.action_scope import ConversationHost
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.conversation_actions import ConversationActions
 from antiphon.screens.conversation_controllers import ConversationControllers
+from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.first_page_text import first_page_content, is_empty, placeholder
 from antiphon.screens.screen_state import ScreenState
 from antiphon.screens.situation import situation_of
 from antiphon.screens.visitors import WATCHES
 from antiphon.widgets.block_list import DocumentView
-from antiphon.widgets.composer import Composer, ComposerEditor
+from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
-from antiphon.widgets.outline import Outline
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import DraftPreview, FindBar, HintBar, LiveStrip
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
 
@@ -43,21 +40,25 @@ class ConversationScreen(BackgroundTaskMixin[None]):
 
         text: str
 
-    def __init__(self, compose: Callable[[ConversationHost], ConversationControllers]) -> None:
-        """`compose` makes the widgets and controllers of this screen."""
+    def __init__(
+        self,
+        frame: ConversationFrame,
+        control: Callable[[ConversationHost], ConversationControllers],
+    ) -> None:
+        """`control` makes the controllers that work with the frame for this screen."""
         super().__init__()
         self._retired = False
-        parts = self.controllers = compose(self)
-        self.actions = ConversationActions(parts).table()
+        parts = self.controllers = control(self)
+        frame.act_with(parts)
         self._session = parts.scope.session
         self.keymap = parts.keymap
         self.user = parts.source.user
         self.hints = parts.hints
         self.source = parts.source
         self.cells = parts.cells
-        self.area = parts.area
-        self.composer = parts.composer
-        self.frame = parts.frame
+        self.area = frame.area
+        self.composer = frame.composer
+        self.frame = frame
         self.models = parts.models
         self.contexts = parts.contexts
         self.people = parts.people
@@ -137,7 +138,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             self.controllers.submitter.take_over(state.pending)
             self.controllers.submit_pending()
         if state.arranger.brings_back:
-            self.perform("bring_back")
+            self.frame.action_bring_back()
 
     def _cursor_here(self, state: ScreenState) -> int | None:
         """Return the place in the block's text here that the cursor had in its text before."""
@@ -208,28 +209,10 @@ class ConversationScreen(BackgroundTaskMixin[None]):
 
     # Focus and keys
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        is_ours = action == "perform"
-        if is_ours and not works_in(str(parameters[0]), self.mode, lambda: self.situation):
-            return False
-        return super().check_action(action, parameters)
-
-    def perform(self, action: str) -> None:
-        """Do an action of the list, or tell who may not write why it is not done."""
-        if ACTION_NAMED[action].mutates and self.user.refusal is not None:
-            self.hint(self.user.refusal)
-            return
-        does = self.actions.get(action)
-        if does is None:
-            is_of_cells = ACTION_NAMED[action].owner is Owner.CELLS
-            owner = self.cells if is_of_cells else self.frame.sidebar
-            does = getattr(owner, f"action_{action}")
-        if iscoroutinefunction(does):
-            self.run_in_background(does)
-        else:
-            does()
-
-    action_perform = perform
+    def call_action(self, name: str) -> None:
+        """Do an action of the list, on the widget that has it, in any mode."""
+        owner = self.query_one(ACTION_NAMED[name].owner)
+        getattr(owner, f"action_{name}")()
 
     def set_focus(
         self,
@@ -289,64 +272,6 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         self, message: DocumentView.EditRefused | CellEditor.WriteRefused | Sidebar.EndReached
     ) -> None:
         self.hint(message.reason)
-
-    # What the widgets say
-
-    @on(ComposerEditor.SendRequested)
-    def _send(self) -> None:
-        self.perform("send")
-
-    @on(ComposerEditor.NavigateRequested)
-    def _navigate(self) -> None:
-        self.perform("navigate")
-
-    @on(CellEditor.Left)
-    def _left(self, message: CellEditor.Left) -> None:
-        if message.editor is not self.composer.editor:
-            return
-        if self.controllers.find.is_open:
-            self.controllers.find.end()
-        else:
-            self.perform("navigate")
-
-    @on(CellEditor.UndoRequested)
-    def _undo(self) -> None:
-        self.perform("undo_edit")
-
-    @on(CellEditor.RedoRequested)
-    def _redo(self) -> None:
-        self.perform("redo")
-
-    @on(HintBar.CountClicked)
-    def _count_clicked(self) -> None:
-        self.perform("tail")
-
-    @on(LiveStrip.StripClicked)
-    def _strip_clicked(self) -> None:
-        self.perform("to_writer")
-
-    @on(DraftPreview.DraftClicked)
-    def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
-        reason = self.source.edit_denied_reason(message.block)
-        if reason is not None:
-            self.hint(reason)
-
-    @on(FindBar.QueryChanged)
-    def _query_changed(self, message: FindBar.QueryChanged) -> None:
-        self.controllers.find.look_for(message.query)
-
-    @on(Sidebar.ContextChosen)
-    def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
-        self.open_context(message.context)
-
-    @on(Sidebar.PersonClicked)
-    def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
-        self.controllers.sidebar.leave()
-        self.following.follow(message.principal)
-
-    @on(Outline.EntryClicked)
-    def _outline_clicked(self, message: Outline.EntryClicked) -> None:
-        self.controllers.outline.go(message.entry)
 
     @on(Composer.Changed)
     def _message_changed(self) -> None:

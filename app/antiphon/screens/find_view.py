@@ -48,6 +48,7 @@ class FindView(Controller):
     def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
         self._bar = scope.frame.find
+        self._bar.search = self
         self.focused_before: Widget | None = None
         """Widget that had the focus before the search."""
         self.changed = Signal[()]()

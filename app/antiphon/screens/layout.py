@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from antiphon.actions import Owner
-from antiphon.keymap import KeyMap, bindings
+from antiphon.keymap import KeyMap
 from antiphon.settings import Settings
 from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
@@ -70,8 +68,6 @@ class TooSmall(Static):
 
 class DocumentLayout(Container):
     """Sidebar and main column above the footer; in line with each other at every width."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.SCREEN)]
 
     @dataclass
     class SettingChosen(Message):

@@ -83,7 +83,7 @@ class SlashCommands(Controller):
 
     def _perform(self, action: str, _: str) -> None:
         """Do what a command without an argument does."""
-        self._scope.host.perform(action)
+        self._scope.host.call_action(action)
 
     def _show_theme(self, name: str) -> None:
         self._scope.frame.choose("theme", name)

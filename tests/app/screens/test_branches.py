@@ -233,7 +233,7 @@ async def test_viewer_goes_through_branches_and_changes_none(
     await here.call("kernel.role", principal="vic", role="viewer")
     async with opened(here, size=size, as_name="vic") as there:
         await there.sees("‹ 1/3 ›")
-        there.screen.perform("navigate")
+        there.screen.call_action("navigate")
         await there.mode(Mode.NAVIGATE)
         await there.press("a")
         await until(lambda: there.screen.hint_shown is not None, "told")

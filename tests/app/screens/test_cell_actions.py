@@ -222,7 +222,7 @@ async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
     await cells_become(there, text)
     await there.edit()
     await there.press(cursor)
-    there.screen.perform("split")
+    there.screen.call_action("split")
     await there.hint(words)
     assert shown_cells(there) == [text]
 

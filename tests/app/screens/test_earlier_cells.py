@@ -338,7 +338,7 @@ async def test_message_is_edited_on_when_earlier_cells_have_come(
     await was_sent(here, "my message")
     await recent.press("up")
     await until(lambda: recent.screen.situation.own_message, "the message is chosen")
-    recent.screen.perform("send_again")
+    recent.screen.call_action("send_again")
     await read_all(recent)
     await until(lambda: recent.screen.situation.revising, "it is edited")
     assert recent.message == "my message"
@@ -362,9 +362,9 @@ async def test_line_that_is_pointed_at_among_earlier_cells_is_told_of(
     async with opened(here, as_name="bela") as guest:
         await guest.press("up", "g")
         await guest.sees("cell 0 ")
-        guest.screen.perform("point")
+        guest.screen.call_action("point")
         await recent.sees("bela points at a line out of sight")
-        recent.screen.perform("to_writer")
+        recent.screen.call_action("to_writer")
         await recent.sees("cell 0 ")
 
 

@@ -28,9 +28,9 @@ async def enter(there: Opened, mode: Mode) -> None:
         await there.app.pop_screen()
     screen = there.screen
     if screen.mode is Mode.CONTEXTS:
-        screen.perform("leave_contexts")
+        screen.call_action("leave_contexts")
     if screen.mode is Mode.FIND:
-        screen.perform("leave_find")
+        screen.call_action("leave_find")
     screen.area.leave()
     match mode:
         case Mode.WRITE:
@@ -41,9 +41,9 @@ async def enter(there: Opened, mode: Mode) -> None:
             screen.cells.focus()
             screen.area.edit(screen.source.ids()[1])
         case Mode.CONTEXTS:
-            screen.perform("sidebar")
+            screen.call_action("sidebar")
         case Mode.FIND:
-            screen.perform("find")
+            screen.call_action("find")
     await there.mode(mode)
     await screen_updated()
 

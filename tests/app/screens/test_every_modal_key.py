@@ -48,7 +48,7 @@ LISTED: Final = {
 ENDS: Final = {"g", "G", "home", "end"}
 """Keys that lead to an end of a page or a list."""
 COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
-    modals.TextModal: Cover(lambda there: there.screen.perform("help"), SCROLLED),
+    modals.TextModal: Cover(lambda there: there.screen.call_action("help"), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
     modals.KeyModal: Cover(pushing(lambda there: modals.KeyModal("word " * 900)), SCROLLED),
     modals.LineModal: Cover(
@@ -59,7 +59,7 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         {**SCROLLED, "ctrl+r": ("G",)},
     ),
     history.HistoryModal: Cover(
-        lambda there: there.screen.perform("history"),
+        lambda there: there.screen.call_action("history"),
         {
             **SCROLLED,
             **dict.fromkeys(("right", "end"), ("left",)),
@@ -68,17 +68,17 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         last=("r", "F"),
     ),
     reading.ReadingPanel: Cover(
-        lambda there: there.screen.perform("reading"), {**LISTED, "z": ("z",)}
+        lambda there: there.screen.call_action("reading"), {**LISTED, "z": ("z",)}
     ),
     picker.PickerModal: Cover(
         pushing(lambda there: picker.PickerModal("Choose", choices)), {"up": ("down",)}
     ),
     panels.ContextsPanel: Cover(
-        lambda there: there.screen.perform("contexts"),
+        lambda there: there.screen.call_action("contexts"),
         {**LISTED, "A": ("G",)},
         last=("A", "F"),
     ),
-    panels.PeoplePanel: Cover(lambda there: there.screen.perform("people"), LISTED),
+    panels.PeoplePanel: Cover(lambda there: there.screen.call_action("people"), LISTED),
 }
 
 

@@ -96,7 +96,7 @@ async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Ope
     there, guest = pair
     await guest.press("up", "g")
     await guest.sees("cell 0")
-    guest.screen.perform("gather")
+    guest.screen.call_action("gather")
     await there.sees("bela asks you to come: F3 goes there.")
     await there.press("f3")
     await there.sees("cell 0")

@@ -100,7 +100,7 @@ async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_
             if action.typed or action.name in LEAVE:
                 continue
             await alone(there)
-            there.screen.perform(action.name)
+            there.screen.call_action(action.name)
             if action.mutates and TOLD not in hint(there):
                 silent.append(action.name)
         assert silent == []
@@ -114,7 +114,7 @@ async def test_viewer_changes_nothing_by_any_action_or_command(here: World, tmp_
                 assert "Not " in hint(there)
         for wish in "rF":
             await alone(there)
-            there.screen.perform("history")
+            there.screen.call_action("history")
             await until(lambda: shows_history(there), "the history")
             await there.press(wish)
             await until(lambda: TOLD in hint(there), "told after a wish in the history")

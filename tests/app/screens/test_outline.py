@@ -73,7 +73,7 @@ async def test_narrow_terminal_has_no_outline_and_says_so(
 ) -> None:
     async with opened(here, size=size) as there:
         assert not outline_of(there).display
-        there.screen.perform("outline")
+        there.screen.call_action("outline")
         await there.sees("needs a terminal of 160 columns")
 
 
@@ -81,9 +81,9 @@ async def test_outline_is_put_away_and_shown_again(here: World) -> None:
     await ask(here, "What is here?")
     async with opened(here, size=WIDE) as there:
         await lists(there, "What is here?")
-        there.screen.perform("outline")
+        there.screen.call_action("outline")
         await until(lambda: not outline_of(there).display, "put away")
-        there.screen.perform("outline")
+        there.screen.call_action("outline")
         await lists(there, "What is here?")
 
 

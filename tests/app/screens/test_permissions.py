@@ -197,7 +197,7 @@ async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened)
         await theirs.press("escape", mode=Mode.NAVIGATE)
         assert not theirs.screen.situation.asks
         await theirs.press("o")
-        theirs.screen.perform("allow_once")
+        theirs.screen.call_action("allow_once")
         await theirs.sees(NOTHING_TO_DECIDE)
     assert here.kernel.tool_permissions.undecided()
     assert not has_run(here)

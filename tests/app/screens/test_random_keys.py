@@ -201,7 +201,7 @@ class Player:
         elif app.session.status.is_rejected:
             self.pressed.append("joins again")
             await self._here.call("kernel.kick", principal=self._name, minutes=0)
-            app.call_later(self.there.screen.perform, "join_again")
+            app.call_later(self.there.screen.call_action, "join_again")
             await self.connected()
 
     async def _quit(self) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Input
 
+from antiphon.actions import Owner
+from antiphon.keymap import bindings
 from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 LONGEST_QUERY = 1_000
@@ -38,8 +42,22 @@ class _FindCount(StatusLine):
         return (), [StatusSpan(self.words, self.cell_theme.dim)]
 
 
+class HitSearch(Protocol):
+    """The search whose text is typed."""
+
+    def stay(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def step(self, direction: int) -> None: ...
+
+
 class FindBar(Horizontal):
     """Not there until it is opened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.FIND)]
+
+    search: HitSearch
 
     DEFAULT_CSS = """
     FindBar { height: 1; display: none; }
@@ -104,3 +122,15 @@ class FindBar(Horizontal):
     def _query_changed(self, event: Input.Changed) -> None:
         event.stop()
         self.post_message(self.QueryChanged(event.value))
+
+    def action_keep_hit(self) -> None:
+        self.search.stay()
+
+    def action_leave_find(self) -> None:
+        self.search.leave()
+
+    def action_hit_below(self) -> None:
+        self.search.step(1)
+
+    def action_hit_above(self) -> None:
+        self.search.step(-1)

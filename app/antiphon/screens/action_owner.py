@@ -1,0 +1,57 @@
+"""Widgets with actions of the list: when their keys work, and to whom an action is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from textual.widget import Widget
+
+from antiphon.actions import ACTIONS
+from antiphon.keymap import ACTION_NAMED, works_in
+from antiphon.screens.background_tasks import ReportsFailedTasks
+from antiphon.screens.conversation_controllers import ConversationControllers
+
+
+class ActionOwner(Widget, ReportsFailedTasks):
+    """Widget whose actions change nothing for people who may not write."""
+
+    parts: ConversationControllers
+    """Set by the screen before the widget is mounted."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Guard the actions that change what others see.
+
+        Textual takes methods with `on` before they are guarded: no such action has one.
+        """
+        super().__init_subclass__(**options)
+        for action in ACTIONS:
+            method = vars(cls).get(f"action_{action.name}")
+            if action.mutates and method is not None:
+                setattr(cls, f"action_{action.name}", requires_write(method))
+
+    def hint(self, text: str) -> None:
+        self.parts.scope.hint(text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether the keys of an action are its own now."""
+        scope = self.parts.scope
+        is_known = action in ACTION_NAMED
+        if is_known and not works_in(action, scope.mode, lambda: scope.host.situation):
+            return False
+        return super().check_action(action, parameters)
+
+
+def requires_write(action: Callable[[ActionOwner], object]) -> Callable[[ActionOwner], None]:
+    """Answer people who may not write with the reason, instead of performing the action."""
+
+    @wraps(action)
+    def guarded(self: ActionOwner) -> None:
+        refusal = self.parts.source.user.refusal
+        if refusal is not None:
+            self.hint(refusal)
+        else:
+            action(self)
+
+    return guarded

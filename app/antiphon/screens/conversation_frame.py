@@ -1,0 +1,270 @@
+"""The widgets of the conversation screen in their places, with the actions that work anywhere."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+from textual import on, work
+from textual.binding import BindingType
+
+from antiphon.actions import Mode, Owner
+from antiphon.keymap import KeyMap, bindings
+from antiphon.locations import config_folder, under_home
+from antiphon.screens.action_owner import ActionOwner
+from antiphon.screens.context_search import choose_found
+from antiphon.screens.conversation_controllers import ConversationControllers
+from antiphon.screens.document_page import DocumentPage
+from antiphon.screens.layout import OUTLINE_FROM, DocumentLayout
+from antiphon.screens.message_composer import MessageComposer
+from antiphon.screens.modals import TextModal, help_rows, hint_rows, rejected_rows
+from antiphon.screens.panels import ContextsPanel, PeoplePanel
+from antiphon.session import Session
+from antiphon.settings import SETTINGS_FILE, Settings
+from antiphon.widgets.block_list import CellModel
+from antiphon.widgets.composer import DraftSync
+from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.outline import Outline
+from antiphon.widgets.sidebar import Sidebar
+from antiphon.widgets.status import DraftPreview, FindBar, HintBar, HintLog, LiveStrip
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.errors import AntiphonError
+
+
+class ConversationFrame(DocumentLayout, ActionOwner):
+    """Layout that opens pages over the document, and moves and finds in it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.FRAME)]
+
+    area: DocumentPage
+    composer: MessageComposer
+
+    def __init__(
+        self,
+        session: Session,
+        draft: DraftSync,
+        hints: HintLog,
+        keymap: KeyMap,
+        *,
+        place: str,
+        settings: Settings,
+        clock: Clock | None,
+    ) -> None:
+        source = CellModel(
+            session.document, presence=session.presence, user=session.user, clock=clock
+        )
+        source.ink.is_shown = settings.ink
+        source.gutter = settings.gutter
+        source.name_keys = keymap.name_keys
+        composer = MessageComposer(draft, session.user)
+        page = DocumentPage(source, composer)
+        super().__init__(page, composer, hints, keymap, place=place, settings=settings)
+        self._session = session
+
+    def act_with(self, parts: ConversationControllers) -> None:
+        """Let all actions here work with these controllers."""
+        self.parts = self.area.parts = self.composer.parts = parts
+
+    def action_write(self) -> None:
+        refusal = self.area.source.user.refusal
+        if refusal is not None and not self.composer.draft.text:
+            self.hint(refusal)
+        else:
+            self.composer.editor.focus()
+
+    def action_open_paste(self) -> None:
+        editor = self.parts.scope.editor
+        if editor is None or not editor.document.labels:
+            self.hint("No label stands for a pasted text here.")
+        else:
+            editor.unfold_at_cursor()
+
+    @on(CellEditor.UndoRequested)
+    def _undo_requested(self) -> None:
+        self.action_undo_edit()
+
+    def action_undo_edit(self) -> None:
+        self.run_in_background(self.parts.undo.undo)
+
+    @on(CellEditor.RedoRequested)
+    def _redo_requested(self) -> None:
+        self.action_redo()
+
+    def action_redo(self) -> None:
+        self.run_in_background(self.parts.undo.redo)
+
+    @work(exit_on_error=False)
+    async def action_interrupt(self) -> None:
+        if selected := self.parts.scope.selection:
+            await self.area.copy_text(selected)
+        else:
+            await self.parts.turns.interrupt()
+
+    def action_bring_back(self) -> None:
+        self.run_in_background(self.parts.arranger.bring_back)
+
+    def action_page_history(self) -> None:
+        self.run_in_background(partial(self.parts.versions.show_history, None))
+
+    # Moving
+
+    def action_page_down(self) -> None:
+        self.area.cells.move_page(1)
+
+    def action_page_up(self) -> None:
+        self.area.cells.move_page(-1)
+
+    @on(HintBar.CountClicked)
+    def action_tail(self) -> None:
+        editor = self.area.editor
+        if editor is None:
+            self.area.cells.move_to_tail()
+            return
+        before = editor.cursor_offset
+        editor.action_text_end()
+        if editor.cursor_offset == before:
+            self.hint("This is the end of the cell.")
+
+    @on(LiveStrip.StripClicked)
+    def action_to_writer(self) -> None:
+        before = self.area.cells.position()
+        if not self.parts.following.come():
+            self.parts.live.go()
+        if self.area.cells.position() == before:
+            self.hint("Nobody writes out of sight.")
+
+    def action_gather(self) -> None:
+        self.parts.following.gather()
+
+    @on(DraftPreview.DraftClicked)
+    def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
+        reason = self.area.source.edit_denied_reason(message.block)
+        if reason is not None:
+            self.hint(reason)
+
+    # Finding
+
+    def action_find(self) -> None:
+        mode, search = self.parts.scope.mode, self.parts.find
+        if mode is Mode.FIND:
+            search.step(1)
+            return
+        if mode in (Mode.WRITE, Mode.NAVIGATE):
+            search.focused_before = self.screen.focused
+        search.open()
+        if self.area.editor is None:
+            self.parts.earlier.read_all()
+
+    action_find_text = action_find
+
+    @on(FindBar.QueryChanged)
+    def _query_changed(self, message: FindBar.QueryChanged) -> None:
+        self.parts.find.look_for(message.query)
+
+    @work(exit_on_error=False)
+    async def action_search(self) -> None:
+        if not self._session.is_live:
+            self.hint("Offline: a search in all contexts needs the kernel; / finds in this one.")
+            return
+        found = await choose_found(self.parts.scope)
+        if found is None:
+            return
+        block, query = found
+        context = block.partition(".")[0]
+        is_here = context == self._session.document.context
+        if not is_here or (self._session.omitted and block not in self._session.document):
+            self.parts.scope.open_context(context, block, query=query)
+        elif self.area.cells.has_cell(block):
+            self.area.leave()
+            self.parts.find.find_from(block, query)
+
+    # Sidebar and outline
+
+    def action_sidebar(self) -> None:
+        self.parts.sidebar.toggle()
+
+    def action_leave_contexts(self) -> None:
+        self.parts.sidebar.leave()
+
+    @on(Sidebar.ContextChosen)
+    def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
+        self.parts.sidebar.open_context(message.context)
+
+    @on(Sidebar.PersonClicked)
+    def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
+        self.parts.sidebar.leave()
+        self.parts.following.follow(message.principal)
+
+    def action_outline(self) -> None:
+        if self.toggle_outline(self.screen.size):
+            self.parts.outline.request()
+            self.choose("outline", self.has_outline)
+        else:
+            self.hint(f"The outline needs a terminal of {OUTLINE_FROM} columns or more.")
+
+    @on(Outline.EntryClicked)
+    def _outline_clicked(self, message: Outline.EntryClicked) -> None:
+        self.parts.outline.go(message.entry)
+
+    # Pages over the document
+
+    def action_contexts(self) -> None:
+        def show(context: str) -> None:
+            if context != self._session.document.context:
+                self.parts.sidebar.open_context(context)
+
+        self.app.push_screen(ContextsPanel(self._session, self.parts.memory, show))
+
+    def action_people(self) -> None:
+        def copy(text: str) -> None:
+            self.run_in_background(partial(self.area.copy_text, text))
+
+        def follow_if_here(principal: str) -> bool:
+            is_here = any(one.principal == principal for one in self.parts.following.others())
+            if is_here:
+                self.parts.scope.host.follow(principal)
+            return is_here
+
+        self.app.push_screen(PeoplePanel(self._session, self.area.source, follow_if_here, copy))
+
+    def action_settings(self) -> None:
+        chosen = "Theme, sidebar and outline are chosen in the palette."
+        if self._session.is_guest:
+            self.hint(f"{chosen} Over SSH there are no other settings.")
+            return
+        file = under_home(config_folder() / SETTINGS_FILE)
+        self.hint(f"{chosen} Keys and the rest: {file}, read at the start. See `antiphon keys`.")
+
+    def action_decide_key(self) -> None:
+        self.run_in_background(self.parts.visitors.decide)
+
+    @work(exit_on_error=False)
+    async def action_join_again(self) -> None:
+        """Show this context anew, over another connection; what is shown stays if that fails."""
+        try:
+            await self._session.check_access()
+        except AntiphonError as error:
+            self.hint(error.message)
+            return
+        self.parts.scope.open_context(self._session.document.context or self.header.context, None)
+
+    def action_help(self) -> None:
+        self.app.push_screen(TextModal(partial(help_rows, self.parts.keymap)))
+
+    action_show_help = action_help
+
+    def action_hints(self) -> None:
+        self.app.push_screen(TextModal(partial(hint_rows, self.parts.hints)))
+
+    def action_refused(self) -> None:
+        refused = self._session.status.refused
+        if refused is not None:
+            self.parts.people.looked_at = refused
+            self.app.push_screen(TextModal(partial(rejected_rows, refused)))
+
+    def action_palette(self) -> None:
+        self.app.action_command_palette()
+
+    @work(exit_on_error=False)
+    async def action_quit(self) -> None:
+        await self.app.action_quit()

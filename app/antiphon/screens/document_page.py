@@ -1,0 +1,205 @@
+"""The page of a document with its keys: what is done with a cell."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import ClassVar
+
+from textual import work
+from textual.binding import BindingType
+
+from antiphon.actions import Owner
+from antiphon.clipboard import copy_text
+from antiphon.keymap import bindings
+from antiphon.locations import state_folder
+from antiphon.render.cell_export import cell_markdown
+from antiphon.screens.action_owner import ActionOwner
+from antiphon.screens.cell_list import CellList
+from antiphon.screens.message_composer import MessageComposer
+from antiphon.screens.modals import NO_CELL
+from antiphon.screens.reading import ReadingPanel
+from antiphon.tour import MEND_AT, TYPO
+from antiphon.widgets.block_list import CellModel, DocumentView
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+
+
+class DocumentPage(DocumentView, ActionOwner):
+    """Cells, and the editor of one, with the actions on a cell."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.PAGE)]
+
+    cells: CellList
+
+    def __init__(self, source: CellModel, composer: MessageComposer) -> None:
+        super().__init__(source, CellList(source))
+        self._composer = composer
+
+    # Editing
+
+    def action_edit(self) -> None:
+        block = self.cells.focused_cell
+        if block is None:
+            self.hint(NO_CELL)
+        elif self.source.header(block).kind == BlockKind.TOOL_CALL:
+            self._composer.write_command(self.source.view(block))
+        else:
+            self.edit(block, self._typo_in(block))
+
+    def _typo_in(self, block: str) -> int | None:
+        """Return where the tour asks to write in a block, if it is this one."""
+        if block != self.parts.tour.tour.typo_block:
+            return None
+        at = self.source.text(block).find(TYPO)
+        return None if at < 0 else at + MEND_AT
+
+    def action_back(self) -> None:
+        self.leave()
+
+    def action_edit_next(self) -> None:
+        if self.editor is not None:
+            self.editor.action_neighbour(1)
+
+    def action_edit_previous(self) -> None:
+        if self.editor is not None:
+            self.editor.action_neighbour(-1)
+
+    def action_edit_outside(self) -> None:
+        self.run_in_background(self.parts.outside.edit)
+
+    def action_undo(self) -> None:
+        self.run_in_background(self.parts.undo.undo)
+
+    def action_undo_theirs(self) -> None:
+        self.run_in_background(self.parts.undo.undo_theirs)
+
+    # Whole cells
+
+    def action_cut_out(self) -> None:
+        self.run_in_background(self.parts.arranger.cut_out)
+
+    def action_exclude(self) -> None:
+        self.run_in_background(self.parts.arranger.exclude)
+
+    def action_move(self) -> None:
+        self.parts.arranger.move()
+
+    def action_put(self) -> None:
+        self.run_in_background(self.parts.arranger.put)
+
+    def action_leave_move(self) -> None:
+        self.parts.arranger.leave_move()
+
+    def action_split(self) -> None:
+        self.run_in_background(self.parts.arranger.split)
+
+    # Versions
+
+    def action_time(self) -> None:
+        self.run_in_background(self.parts.versions.tell_time)
+
+    @work(exit_on_error=False)
+    async def action_history(self) -> None:
+        await self.parts.versions.show_history(self.cells.focused_cell)
+
+    def action_restore(self) -> None:
+        self.run_in_background(self.parts.versions.restore)
+
+    def action_fork_here(self) -> None:
+        self.run_in_background(self.parts.versions.fork_here)
+
+    def action_blame(self) -> None:
+        if not any(self.cells.viewport.places):
+            self.hint(NO_CELL)
+        self.run_in_background(self.parts.blame.toggle)
+
+    # Messages and models
+
+    def action_next_sibling(self) -> None:
+        self.parts.branches.go_to_sibling(1)
+
+    def action_previous_sibling(self) -> None:
+        self.parts.branches.go_to_sibling(-1)
+
+    def action_send_again(self) -> None:
+        block = self.cells.focused_cell
+        if block is None or not self.parts.scope.host.situation.own_message:
+            self.hint("Only a message of your own can be edited and sent again.")
+        else:
+            self._composer.revise(block, self.source.text(block))
+
+    def action_answer_again(self) -> None:
+        block = self.cells.focused_cell
+        if block is None or not self.parts.scope.host.situation.answered:
+            self.hint("Only what a model has answered can be answered again.")
+        else:
+            self.run_in_background(partial(self.parts.branches.answer_again, block))
+
+    def action_reading(self) -> None:
+        block, model, session = self.cells.focused_cell, None, self.parts.scope.session
+        if block is not None:
+            author = session.document.header(block).author
+            member = session.document.member(author)
+            if member is not None and member.kind == PrincipalKind.MODEL:
+                model = author
+        self.app.push_screen(ReadingPanel(session, model, self.source.changed))
+
+    def action_allow_once(self) -> None:
+        self.run_in_background(partial(self.parts.questions.decide, "once"))
+
+    def action_allow_always(self) -> None:
+        self.run_in_background(partial(self.parts.questions.decide, "always"))
+
+    def action_deny(self) -> None:
+        self.run_in_background(partial(self.parts.questions.decide, "no"))
+
+    # People
+
+    def action_follow(self) -> None:
+        self.parts.following.follow_who_is_in_cell()
+
+    def action_point(self) -> None:
+        self.parts.following.point()
+
+    # Finding
+
+    def action_next_hit(self) -> None:
+        self.parts.find.step(1)
+
+    def action_previous_hit(self) -> None:
+        self.parts.find.step(-1)
+
+    def action_end_find(self) -> None:
+        self.parts.find.end()
+
+    # Copying
+
+    @work(exit_on_error=False)
+    async def action_copy(self) -> None:
+        block = self.cells.focused_cell
+        text = None if block is None else self.source.text(block)
+        if text:
+            await self.copy_text(text)
+        else:
+            self.hint("There is nothing to copy in this cell.")
+
+    @work(exit_on_error=False)
+    async def action_copy_markdown(self) -> None:
+        block = self.parts.scope.cell
+        if block is None:
+            self.hint("There is no cell to copy.")
+        else:
+            await self.copy_text(cell_markdown(self.source.view(block)))
+
+    @work(exit_on_error=False)
+    async def action_copy_json(self) -> None:
+        block = self.parts.scope.cell_to("copy", finished=False)
+        if block is None:
+            return
+        read = await self.parts.scope.call("block.read", {"block_id": block})
+        if read is not None:
+            await self.copy_text(json.dumps(read, ensure_ascii=False, indent=2) + "\n")
+
+    async def copy_text(self, text: str) -> None:
+        """Put a text into the clipboard, and say which one."""
+        self.hint(await copy_text(text, osc_52=self.app.copy_to_clipboard, folder=state_folder()))

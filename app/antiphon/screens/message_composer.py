@@ -1,0 +1,126 @@
+"""The composer with its keys: send, earlier messages, private, and the way to the cells."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.binding import BindingType
+
+from antiphon.actions import Owner
+from antiphon.keymap import bindings
+from antiphon.render.tool_call import arguments_of
+from antiphon.render.view import CellView
+from antiphon.screens.action_owner import ActionOwner
+from antiphon.widgets.composer import SHELL_MARK, Composer, ComposerEditor
+from antiphon.widgets.editor import CellEditor
+
+
+class MessageComposer(Composer, ActionOwner):
+    """The message that is written here, with the actions on it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.COMPOSER)]
+
+    @on(ComposerEditor.SendRequested)
+    def _send_requested(self) -> None:
+        self.action_send()
+
+    def action_send(self) -> None:
+        text, parts = self.draft.text, self.parts
+        if parts.commands.run(text):
+            return
+        submitting = parts.submitter.send()
+        if submitting is not None:
+            self._remember(text)
+            parts.cells.to_tail()
+            parts.tour.tour.sent()
+            self.run_in_background(submitting)
+        elif not self.draft.text:
+            parts.live.go()
+
+    def _remember(self, text: str) -> None:
+        try:
+            self.parts.history.add(text)
+        except OSError as error:
+            self.hint(f"The message is not in your history: {error}")
+
+    def action_newline(self) -> None:
+        self.editor.new_line()
+
+    def action_message_history(self) -> None:
+        try:
+            messages = self.parts.history.messages()
+        except OSError as error:
+            self.hint(f"Your messages cannot be read: {error}")
+            return
+        if not self.editor.offer_history(messages):
+            holds = " that contains what is written" if self.draft.text else ""
+            other = "other " if self.completions.is_open else ""
+            self.hint(f"There is no {other}message of yours{holds}{'' if other else ' yet'}.")
+
+    def action_private(self) -> None:
+        draft = self.draft
+        if draft.is_private:
+            draft.make_shared()
+            self.hint("The others see again what you type.")
+        else:
+            seen = " What stood there until now could be seen." if draft.text else ""
+            draft.make_private()
+            self.hint(f"Private: nobody sees what you type until you send it.{seen}")
+        self.show_role()
+
+    @on(CellEditor.Left)
+    def _left(self) -> None:
+        if self.parts.find.is_open:
+            self.parts.find.end()
+        else:
+            self.action_navigate()
+
+    @on(ComposerEditor.NavigateRequested)
+    def action_navigate(self) -> None:
+        cells = self.parts.cells
+        if (asked := self.parts.questions.first) is not None:
+            cells.focus_cell(asked)
+        elif cells.following:
+            cells.last_cell()
+        elif cells.focused_cell is None:
+            cells.focus_neighbour(-1)
+        cells.focus()
+
+    # What comes from a cell
+
+    def write_command(self, call: CellView) -> None:
+        """A call stays as it was made; a copy of its command can be changed and run."""
+        command = call.text or command_in(call.header.input)
+        if not command:
+            self.hint("This call has no command that could be run again.")
+        elif not self.parts.source.user.may_run_commands:
+            self.hint("Only an owner runs commands here: <key:copy> copies this one.")
+        elif self.draft.text.strip():
+            self.hint("The composer is not empty: send or clear it, then copy the command.")
+        else:
+            self.draft.write(SHELL_MARK + command)
+            self._write_on()
+            self.hint(
+                "The call stays as it is: edit a copy of it here, or press <key:send> to be asked."
+            )
+
+    def revise(self, message: str, text: str) -> None:
+        """Put a message that was sent into the composer: what Enter sends is in its place."""
+        if self.draft.text.strip():
+            self.hint("The composer is not empty: send or clear it, then edit the message.")
+            return
+        self.parts.submitter.revise(message, text)
+        self._write_on()
+        self.hint("<key:send> sends it again, in a branch if something follows it.")
+
+    def _write_on(self) -> None:
+        """Go to the end of the message."""
+        self.editor.move_cursor(self.editor.document.end)
+        self.editor.focus()
+
+
+def command_in(stored: str | None) -> str | None:
+    """Return the command in a tool call's stored input, if it is one of a shell."""
+    command = (arguments_of(stored) or {}).get("command")
+    return command if isinstance(command, str) else None
