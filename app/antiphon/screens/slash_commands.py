@@ -75,13 +75,13 @@ class SlashCommands(Controller):
             SlashCommand(
                 action.name.replace("_", "-"),
                 action.palette_title(situation),
-                partial(self._perform, action.name),
+                partial(self._do_action, action.name),
             )
             for action in self._keymap.palette_actions(situation)
         )
         return {one.name: one for one in (*with_arguments, *plain)}
 
-    def _perform(self, action: str, _: str) -> None:
+    def _do_action(self, action: str, _: str) -> None:
         """Do what a command without an argument does."""
         self._scope.host.call_action(action)
 
