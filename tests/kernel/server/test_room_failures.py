@@ -1,4 +1,4 @@
-"""Whatever goes wrong on one connection, or on the disk, the others go on and nothing is lost.
+"""Failures of one connection or of the disk: the others go on and nothing is lost.
 
 The failures of pycrdt-websocket's rooms, each event tried on ours:
 
