@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import json
 import random
+import select
 import socket as sockets
 import sys
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -379,13 +379,12 @@ def open_one(port: int, path: str, number: int) -> sockets.socket:
     return sock
 
 
-def flood(port: int, path: str, seconds: float) -> Counter[str]:
-    """How often each thing was done."""
+def flood(port: int, path: str) -> Counter[str]:
+    """How often each thing was done until standard input was closed."""
     done: Counter[str] = Counter()
     held: list[sockets.socket] = []
-    end = time.monotonic() + seconds
     number = 0
-    while time.monotonic() < end:
+    while not select.select([sys.stdin], [], [], 0.002)[0]:
         number += 1
         with contextlib.suppress(OSError):
             sock = open_one(port, path, number)
@@ -408,24 +407,23 @@ def flood(port: int, path: str, seconds: float) -> Counter[str]:
                 done["dripped"] += 1
         while len(held) > HELD:
             held.pop(0).close()
-        time.sleep(0.002)
     for sock in held:
         sock.close()
     return done
 
 
 def main() -> None:
-    """Carry out, for so many seconds, what the first argument names against what the second does.
+    """Carry out what the first argument names against what the second does.
 
     python -m tests.kernel.server.hostile attack TARGET SECONDS
-    python -m tests.kernel.server.hostile flood PORT:SOCKET SECONDS
+    python -m tests.kernel.server.hostile flood PORT:SOCKET
     """
-    what, aim, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    what, aim = sys.argv[1:3]
     if what == "flood":
         port, _, path = aim.partition(":")
-        report: Any = flood(int(port), path, seconds)
+        report: Any = flood(int(port), path)
     else:
-        report = asyncio.run(attack_all(Target(**json.loads(aim)), seconds))
+        report = asyncio.run(attack_all(Target(**json.loads(aim)), float(sys.argv[3])))
     sys.stdout.write(json.dumps(report))
 
 
