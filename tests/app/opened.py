@@ -20,6 +20,7 @@ from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.messages import TextBlock
 from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider
 from antiphon_kernel.providers.events import (
     End,
@@ -49,6 +50,7 @@ class Writer:
     def __init__(self) -> None:
         self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
         self.prompts: list[str] = []
+        """The newest message in the document when each round began."""
         self.rounds = 0
         """Rounds of turns that are being written now."""
 
@@ -67,7 +69,12 @@ class Writer:
         self._events.put_nowait(event)
 
     async def stream(self, request: RoundRequest) -> Any:
-        self.prompts.append(request.prompt)
+        blocks = [
+            one for each in (await request.read()).conversation.messages for one in each.content
+        ]
+        texts = [one.text for one in blocks if isinstance(one, TextBlock)]
+        sent = [text for text in texts if text.startswith("[USER MESSAGE]")]
+        self.prompts.append(sent[-1].split("\n", 2)[2])
         self.rounds += 1
         try:
             while True:

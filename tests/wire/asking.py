@@ -74,7 +74,7 @@ def asking(prompt: ModelPrompt) -> RoundRequest:
     async def read() -> ModelPrompt:
         return prompt
 
-    return RoundRequest(ContextId("ctx_test"), "Hello", 0, read=read)
+    return RoundRequest(ContextId("ctx_test"), 0, read=read)
 
 
 async def ask(provider: RemoteProvider, prompt: ModelPrompt | None = None) -> list[TurnEvent]:

@@ -55,7 +55,6 @@ class RoundRequest:
     """One round of a turn: round 0 answers the prompt, later ones the results of tool calls."""
 
     context_id: ContextId
-    prompt: str
     round: int
     read: Callable[[], Awaitable[ModelPrompt]] = _read_nothing
     """Returns the whole prompt, with the conversation as it is at that moment."""

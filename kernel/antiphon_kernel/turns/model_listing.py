@@ -174,7 +174,7 @@ async def _ask(provider: Provider) -> ProviderError | None:
         question = UserMessage((TextBlock("Say OK."),))
         return ModelPrompt(ModelRequest((question,)), max_tokens=_CHECK_TOKENS)
 
-    request = RoundRequest(_NO_CONTEXT, "Say OK.", 0, read=read)
+    request = RoundRequest(_NO_CONTEXT, 0, read=read)
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             match event:

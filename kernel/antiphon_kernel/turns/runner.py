@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
-from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
@@ -176,7 +175,6 @@ class TurnRunner:
         work: Job,
         writer: BlockWriter,
         presence: WriterPresence,
-        text: str,
         asker: Asker,
         undecided: Sequence[ToolPermission],
     ) -> None:
@@ -189,7 +187,7 @@ class TurnRunner:
             )
             desk, settings = self.permissions, self._settings_for(writer.context, prompt)
             work.turn = turn = Turn(
-                answering, writer, presence, prompt, text, asker, desk, settings, reader
+                answering, writer, presence, prompt, asker, desk, settings, reader
             )
             if undecided:
                 await turn.resume(*resumed_calls(writer, undecided))
@@ -301,23 +299,19 @@ class TurnRunner:
             role, now = self._kernel.members.role_of(principal), self._kernel.clock.now_ms()
             session = SessionId(self._kernel.ids.uuid7())
             sender = Actor(principal, session, role, "turn", now, credential)
-            text = render(context.document, prompt)
-            self.start_turn(context, model, prompt, text, sender, undecided)
+            self.start_turn(context, model, prompt, sender, undecided)
 
     def start_turn(
         self,
         context: Context,
         model: str,
         prompt: str,
-        text: str,
         sender: Actor,
         undecided: Sequence[ToolPermission] = (),
     ) -> Job:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
-            text: what the model is given to answer: the message as its author sent it, since the
-                turn has the author's rights and others may edit the block while it waits.
             sender: who has sent the message. The turn's tools run with their rights, and when they
                 have to go, its command ends; it does not begin if it still waits.
             undecided: calls that wait for people, with which the turn goes on.
@@ -348,7 +342,7 @@ class TurnRunner:
                         await self._refuse(context, prompt, principal, role)
                         return
                     work.waiting = False
-                    await self._play(work, writer, presence, text, asker, undecided)
+                    await self._play(work, writer, presence, asker, undecided)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
@@ -491,7 +485,7 @@ class TurnRunner:
     def _submitted(self, submission: Submission) -> None:
         sent = submission
         for model in self._addressed(sent.context, sent.text):
-            self.start_turn(sent.context, model, sent.block, sent.text, sent.actor)
+            self.start_turn(sent.context, model, sent.block, sent.actor)
 
     async def _autostart(self) -> None:
         context = await self._kernel.context()
@@ -504,9 +498,8 @@ class TurnRunner:
         if not due:
             return
         prompt = await self._autostart_prompt(context)
-        text = render(document, prompt)
         for model in due:
-            self.start_turn(context, model, prompt, text, self._kernel.system)
+            self.start_turn(context, model, prompt, self._kernel.system)
 
     async def _autostart_prompt(self, context: Context) -> str:
         """Return the block that models answer that begin by themselves; the kernel writes it."""

@@ -69,7 +69,7 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
             prompt = branch.messages[at].id
         context = branch.context
         for model in models:
-            runner.start_turn(context, model, prompt, text, call.actor)
+            runner.start_turn(context, model, prompt, call.actor)
     return StartTurnResult(
         message_id=prompt,
         message_name=context.block_name(prompt),
@@ -157,7 +157,7 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
             " name the error that ended it, or use turn.start to have the message answered anew.",
             status=str(header.status),
         )
-    runner.start_turn(context, model, prompt, render(document, prompt), call.actor)
+    runner.start_turn(context, model, prompt, call.actor)
     return RetryResult(
         model=model,
         message_id=prompt,

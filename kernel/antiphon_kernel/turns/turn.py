@@ -190,8 +190,6 @@ class Turn:
     writer: BlockWriter
     presence: WriterPresence
     prompt: str
-    text: str
-    """Text of the block `prompt` when it was sent."""
     asker: Asker
     """Principal with whose rights tools run."""
     desk: PermissionDesk
@@ -259,7 +257,7 @@ class Turn:
         attempts = compactions = 0
         while True:
             self._failure = None
-            request = RoundRequest(self.writer.context.id, self.text, number, self._read)
+            request = RoundRequest(self.writer.context.id, number, self._read)
             answer = await self._ask(request, notice)
             await self._count(answer)
             error = answer.error

