@@ -31,7 +31,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
-from antiphon_kernel.validation import validate
+from antiphon_kernel.validation import UpdateScope, validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.fanout.comparison import PACKAGES, compare, serving_antiphon
 from tests.bench.figures import Figure, arguments, figure, print_figures
@@ -142,7 +142,8 @@ async def check_microseconds(folder: Path) -> list[float]:
         for update in updates:
             item_index = context.structure.item_index
             start = time.perf_counter()
-            validate(context.document, me, update, owners, item_index, DEFAULT_LIMITS)
+            scope = UpdateScope(context.document, me, owners, item_index, DEFAULT_LIMITS)
+            validate(scope, update)
             took.append((time.perf_counter() - start) * 1e6)
             await apply_update(context, me, update, "bench")
     return took

@@ -17,6 +17,7 @@ from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import (
     Chunk,
     ItemIndex,
+    UpdateScope,
     ValidatedUpdate,
     validate,
     validate_incrementally,
@@ -56,16 +57,8 @@ def apply_update(
     context.in_flight.reject_overtaking(actor)
     if context.is_partial:
         decoded = _decode_text_edit(context, update, decoded)
-    validated = validate(
-        context.document,
-        actor,
-        update,
-        context.client_owners,
-        context.structure.item_index,
-        context.limits,
-        decoded=decoded,
-        catching_up=catching_up,
-    )
+    scope = _scope(context, actor)
+    validated = validate(scope, update, decoded=decoded, catching_up=catching_up)
     if validated.placed is None:
         return asyncio.ensure_future(context.wait_persisted())
     return _apply(context, actor, validated, validated.placed, source)
@@ -87,15 +80,8 @@ async def apply_large_update(
         await context.whole()
         await context.read_structure()
         context.raise_if_stopped()
-        large = await validate_incrementally(
-            context.document,
-            actor,
-            update,
-            context.client_owners,
-            context.structure.item_index,
-            context.limits,
-            catching_up=catching_up,
-        )
+        scope = _scope(context, actor)
+        large = await validate_incrementally(scope, update, catching_up=catching_up)
         if large is None:
             return apply_update(context, actor, update, source, catching_up=catching_up)
         context.guard.check_session(actor)
@@ -110,6 +96,11 @@ async def apply_large_update(
             actor, parts, partial(_apply_chunk, context, actor, source)
         )
     return await asyncio.shield(arrival)
+
+
+def _scope(context: Context, actor: Actor) -> UpdateScope:
+    owners, item_index = context.client_owners, context.structure.item_index
+    return UpdateScope(context.document, actor, owners, item_index, context.limits)
 
 
 def _decode_text_edit(

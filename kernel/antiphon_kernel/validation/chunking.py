@@ -15,10 +15,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.content_rules import UpdateScope
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.validation.update_validator import (
     UpdateValidator,
@@ -59,14 +57,7 @@ class Chunk:
 
 
 async def validate_incrementally(
-    document: Document,
-    actor: Actor,
-    update: bytes,
-    owners: Mapping[int, str],
-    item_index: ItemIndex,
-    limits: Limits,
-    *,
-    catching_up: bool,
+    scope: UpdateScope, update: bytes, *, catching_up: bool
 ) -> tuple[UpdateValidator, deque[Chunk]] | None:
     """Check an update that is long in bytes; None if it has so few items that `validate` may do it.
 
@@ -76,15 +67,15 @@ async def validate_incrementally(
     Raises:
         AntiphonError: what `validate` refuses.
     """
-    reject_long(update, limits, catching_up=catching_up)
+    reject_long(update, scope.limits, catching_up=catching_up)
     decoded = await _run_in_slices(_decode(update))
     if len(decoded.structs) + len(decoded.deletions) <= _PART:
         return None
-    check = UpdateValidator(document, actor, owners, item_index, limits)
+    check = UpdateValidator(scope)
     validated = await _run_in_slices(check.steps(decoded))
     if validated.placed is None:
         return check, deque()
-    return check, deque(await _run_in_slices(_cut(check, owners)))
+    return check, deque(await _run_in_slices(_cut(check)))
 
 
 async def _run_in_slices(steps: Generator[None, None, T]) -> T:
@@ -115,10 +106,8 @@ def _decode(update: bytes) -> Generator[None, None, DecodedUpdate]:
     return DecodedUpdate(tuple(structs), tuple(deletions))
 
 
-def _cut(
-    check: UpdateValidator, owners: Mapping[int, str]
-) -> Generator[None, None, Sequence[Chunk]]:
-    order = check.order
+def _cut(check: UpdateValidator) -> Generator[None, None, Sequence[Chunk]]:
+    order, owners = check.order, check.scope.owners
     ends = yield from _ends(check)
     pieces = [order[start:end] for start, end in zip((0, *ends), ends, strict=False)]
     own, rest = yield from _assign(pieces, check.deletions)
@@ -159,7 +148,7 @@ def _ends(check: UpdateValidator) -> Generator[None, None, list[int]]:
     """Return the ends of the parts in the order: some items each, more for what stays together."""
     ends: list[int] = []
     start, together_until = 0, -1
-    limit = check.limits.draft_structs
+    limit = check.scope.limits.draft_structs
     for index in range(len(check.order)):
         together_until = max(together_until, check.together.get(index, -1))
         if index - start >= limit:

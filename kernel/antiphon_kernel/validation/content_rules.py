@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from antiphon_kernel.access import check_draft
 from antiphon_kernel.document.document import Document
@@ -56,17 +56,23 @@ def reject_read_only(actor: Actor, block: str, schema: Schema, names: Sequence[s
     )
 
 
+class UpdateScope(NamedTuple):
+    """The document that updates of one writer are for, and what limits them."""
+
+    document: Document
+    actor: Actor
+    owners: Mapping[int, str]
+    """CRDT client id to the principal that writes with it."""
+    item_index: ItemIndex
+    """Where everything is that the document holds."""
+    limits: Limits
+
+
 class ContentRules:
     """Characters and format marks in texts that are not read-only, as long as texts may be."""
 
-    def __init__(
-        self, document: Document, actor: Actor, item_index: ItemIndex, limits: Limits
-    ) -> None:
-        """`item_index`: where everything is that the document holds."""
-        self._document = document
-        self._actor = actor
-        self._item_index = item_index
-        self._limits = limits
+    def __init__(self, scope: UpdateScope) -> None:
+        self._scope = scope
         self._texts: dict[Container, _Growth] = {}
 
     def check_item(self, item: Struct, place: ItemLocation, begin: int) -> None:
@@ -91,44 +97,42 @@ class ContentRules:
         if place.nature is ItemRole.ITEM:
             raise self._for_tools(place.container, deletes=True)
         text = self._text(place.container)
-        if ids.start >= self._item_index.end(ids.client):
+        if ids.start >= self._scope.item_index.end(ids.client):
             text.added -= ids.end - ids.start
         else:
             text.removed.append(ids)
 
     def confirm(self) -> None:
         """Raise if a text would become too long, with what is there now."""
-        document, limit = self._document, self._limits.block_code_points
+        document, limits = self._scope.document, self._scope.limits
         for container, text in self._texts.items():
-            if text.added <= 0 or container.written + text.added <= limit:
+            if text.added <= 0 or container.written + text.added <= limits.block_code_points:
                 continue
             block, path = str(container.block), path_of(container.path or ())
             there = len(document.text(block, path)) if block in document else 0
             # Others may have deleted the same meanwhile.
-            lacks = self._item_index.deleted.lacks
+            lacks = self._scope.item_index.deleted.lacks
             gone = sum(fresh.end - fresh.start for ids in text.removed for fresh in lacks(ids))
-            reject_long_text(self._limits, there + text.added - gone)
+            reject_long_text(limits, there + text.added - gone)
 
     def _text(self, container: Container) -> _Growth:
         """Return what an update does to the length of a text; raise if it may not be written."""
         text = self._texts.get(container)
-        if text is None:
-            self._check_writable(container)
-            text = self._texts[container] = _Growth()
-        return text
-
-    def _check_writable(self, container: Container) -> None:
-        block, document = container.block, self._document
+        if text is not None:
+            return text
+        block, document, actor = container.block, self._scope.document, self._scope.actor
         if block is not None and block in document:
-            check_draft(document, block, self._actor.principal)
+            check_draft(document, block, actor.principal)
         schema, names = self._schema(container), container.path or ()
         if names or not isinstance(schema, TextSchema):
-            reject_read_only(self._actor, str(block), schema, names)
+            reject_read_only(actor, str(block), schema, names)
             if not is_text(part_at(schema, path_of(names))):
                 raise self._for_tools(container, deletes=False)
+        text = self._texts[container] = _Growth()
+        return text
 
     def _schema(self, container: Container) -> Schema:
-        block, document = container.block, self._document
+        block, document = container.block, self._scope.document
         return document.schema(block) if block is not None and block in document else TEXT
 
     def _for_tools(self, container: Container, *, deletes: bool) -> AntiphonError:

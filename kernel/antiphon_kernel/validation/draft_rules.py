@@ -10,18 +10,16 @@ from bisect import bisect_right
 from typing import Final
 
 from antiphon_kernel.access import check_role
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS, json_object
-from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.content_rules import UpdateScope
 from antiphon_kernel.validation.errors import denied, tools_only
 from antiphon_kernel.validation.header_values import check_field
-from antiphon_kernel.validation.item_index import ItemIndex, ItemLocation
+from antiphon_kernel.validation.item_index import ItemLocation
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
@@ -37,66 +35,57 @@ _DONE: Final = (Status.DONE.value,)
 
 
 class DraftRules:
-    """The drafts that one update creates."""
+    """The drafts that one update creates, and those that it submits."""
 
-    def __init__(self, document: Document, actor: Actor, limits: Limits) -> None:
-        self._document = document
-        self._limits = limits
-        self._actor = actor
+    def __init__(self, scope: UpdateScope) -> None:
+        self._document = scope.document
+        self._item_index = scope.item_index
+        self._limits = scope.limits
+        self._principal = scope.actor.principal
         self._items: dict[str, ItemId] = {}
         self._contents: dict[str, ItemId] = {}
         self._names: dict[int, list[tuple[int, int, str]]] = {}
         """By client the items in headers, from a clock up to one, and which field they are of."""
-
-    @property
-    def created(self) -> tuple[str, ...]:
-        """The new blocks."""
-        return tuple(self._items)
+        self._submitted: dict[str, ItemId | None] = {}
+        """By submitted block the status that is replaced; None of a block that is new."""
 
     def create(self, item: Struct) -> None:
         """A new key in `blocks`; raises if it is no draft of the actor's."""
-        key = str(item.key)
-        self._check_id(key)
-        if self._actor.principal.kind is not PrincipalKind.HUMAN:
-            raise denied(
-                f"Only people have drafts, and {self._actor.principal.username} is a"
-                f" {self._actor.principal.kind}: call block.create."
-            )
-        if item.kind is not ContentKind.TYPE or item.content is not SharedType.MAP:
-            raise denied(f"Block {key} is not a map: see the document layout.")
-        self._items[key] = ItemId(item.client, item.clock)
-
-    def _check_id(self, key: str) -> None:
+        key, principal = str(item.key), self._principal
         try:
             block = BlockId.parse(key)
         except ValueError as error:
             raise denied(
                 f"A block is created under {quote(key)}, which is no block id: {error}."
             ) from error
-        context, principal = self._document.context, self._actor.principal.id
-        if block.context != context or block.principal != principal:
+        if block.context != self._document.context or block.principal != principal.id:
             raise denied(f"Block {key} would not be your own: use your principal and this context.")
         if not DRAFT_SEQ_MIN <= block.seq < DRAFT_SEQ_LIMIT:
             raise denied(
                 f"The number {block.seq} of a draft is not drawn from 2^32 up to 2^53: draw it"
                 " anew."
             )
-        if key in self._items:
+        if key in self._items or key in self._document:
             raise _taken(key)
-        self._check_free(key)
-
-    def _check_free(self, key: str) -> None:
-        if key in self._document:
-            raise _taken(key)
+        if principal.kind is not PrincipalKind.HUMAN:
+            raise denied(
+                f"Only people have drafts, and {principal.username} is a {principal.kind}: call"
+                " block.create."
+            )
+        if item.kind is not ContentKind.TYPE or item.content is not SharedType.MAP:
+            raise denied(f"Block {key} is not a map: see the document layout.")
+        self._items[key] = ItemId(item.client, item.clock)
 
     def confirm(self) -> None:
-        """Raises if somebody else has made such a block meanwhile."""
+        """Raises if others have made such a block meanwhile, or given a draft another status."""
         for key in self._items:
-            self._check_free(key)
-
-    def owns(self, place: ItemLocation) -> bool:
-        """Return whether a place is in the header of a new draft."""
-        return place.container.block in self._items
+            if key in self._document:
+                raise _taken(key)
+        for block, origin in self._submitted.items():
+            if origin is not None:
+                if origin not in self._item_index.statuses(block):
+                    raise tools_only()
+                self._check_own_draft(block)
 
     def note(self, item: Struct) -> None:
         """Remember which field of a new draft an item is a value of."""
@@ -139,7 +128,7 @@ class DraftRules:
         for value in values:
             check_field(name, value, self._limits)
             if name == "role":
-                check_role(str(value), BlockKind.TEXT, self._actor.principal)
+                check_role(str(value), BlockKind.TEXT, self._principal)
             if name == "metadata" and json_object(str(value)).get("type") == SUMMARY_TYPE:
                 raise denied(
                     f"Draft {block} would be of the type {SUMMARY_TYPE}, and only context.compact"
@@ -178,35 +167,13 @@ class DraftRules:
             if block not in self._contents:
                 raise denied(f"Draft {block} has no content: create it in the same transaction.")
 
-
-def _taken(key: str) -> AntiphonError:
-    return denied(f"There is already a block {key}: draw another number for a new draft.")
-
-
-class SubmissionRules:
-    """The drafts that one update submits."""
-
-    def __init__(self, document: Document, actor: Actor, item_index: ItemIndex) -> None:
-        """`item_index`: where everything is that the document holds."""
-        self._document = document
-        self._actor = actor
-        self._item_index = item_index
-        self._blocks: dict[str, ItemId | None] = {}
-        """By block the status that is replaced; None of a block that is new."""
-
-    @property
-    def blocks(self) -> tuple[str, ...]:
-        """The submitted ones."""
-        return tuple(self._blocks)
-
-    def submits(
-        self, item: Struct, place: ItemLocation, statuses: tuple[ItemId, ...], *, is_new: bool
-    ) -> bool:
+    def submits(self, item: Struct, place: ItemLocation, statuses: tuple[ItemId, ...]) -> bool:
         """Return whether an item in a header submits the block.
+
+        Of a block that the update creates, anything else is a field of a draft.
 
         Args:
             statuses: the items that hold the block's status so far.
-            is_new: whether the update creates the block; then anything else is a field of a draft.
 
         Raises:
             AntiphonError: permission_denied if it gives a block that was there before another
@@ -216,30 +183,22 @@ class SubmissionRules:
         if block is None or item.origin not in statuses:
             return False
         is_done = item.kind is ContentKind.ANY and item.content == _DONE
-        if is_new:
+        if block in self._items:
             if is_done:
-                self._blocks[block] = None
+                self._submitted[block] = None
             return is_done
-        if not is_done or block in self._blocks:
+        if not is_done or block in self._submitted:
             raise denied(
                 f"An update gives block {block} a status: it may set done, once, on a draft of"
                 " your own; everything else is for tools."
             )
         self._check_own_draft(block)
-        self._blocks[block] = item.origin
+        self._submitted[block] = item.origin
         return True
-
-    def confirm(self) -> None:
-        """Raises if a draft that was there has got a status meanwhile that is not submitted."""
-        for block, origin in self._blocks.items():
-            if origin is not None:
-                if origin not in self._item_index.statuses(block):
-                    raise tools_only()
-                self._check_own_draft(block)
 
     def _check_own_draft(self, block: str) -> None:
         header = self._document.header(block)
-        if header.author != self._actor.principal.id or not header.is_draft:
+        if header.author != self._principal.id or not header.is_draft:
             raise denied(
                 f"An update submits block {block}, which is no draft of your own: tools set the"
                 " status of others."
@@ -248,7 +207,11 @@ class SubmissionRules:
     def replaces(self, ids: IdRange, place: ItemLocation) -> bool:
         """Return whether a deletion removes nothing but the status replaced by a submission."""
         block = place.container.block
-        if block not in self._blocks:
+        if block not in self._submitted:
             return False
         statuses = self._item_index.statuses(block)
         return all(ItemId(ids.client, clock) in statuses for clock in range(ids.start, ids.end))
+
+
+def _taken(key: str) -> AntiphonError:
+    return denied(f"There is already a block {key}: draw another number for a new draft.")

@@ -7,16 +7,14 @@ else (header fields, lists, maps, counters and logs, other people's block ids, `
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Final, NamedTuple
 
 from antiphon_kernel.access import check_update
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
-from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.content_rules import ContentRules
-from antiphon_kernel.validation.draft_rules import DraftRules, SubmissionRules
+from antiphon_kernel.validation.content_rules import ContentRules, UpdateScope
+from antiphon_kernel.validation.draft_rules import DraftRules
 from antiphon_kernel.validation.errors import (
     check_limit,
     denied,
@@ -63,12 +61,8 @@ _SMALL_ITEMS: Final = 20
 
 
 def validate(
-    document: Document,
-    actor: Actor,
+    scope: UpdateScope,
     update: bytes,
-    owners: Mapping[int, str],
-    item_index: ItemIndex,
-    limits: Limits,
     *,
     decoded: DecodedUpdate | None = None,
     catching_up: bool = False,
@@ -76,8 +70,6 @@ def validate(
     """Check one raw update.
 
     Args:
-        owners: CRDT client id to the principal that writes with it.
-        item_index: where everything is that the document holds.
         decoded: what the update says, if that is known.
         catching_up: whether it is the first of its connection, which may be larger.
 
@@ -85,16 +77,16 @@ def validate(
         AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
             apart), gap, permission_denied, read_only_field, read_only_section.
     """
-    reject_long(update, limits, catching_up=catching_up)
+    reject_long(update, scope.limits, catching_up=catching_up)
     try:
         decoded = decoded or decode_update(update)
     except ValueError as error:
         raise unreadable(error) from error
-    typed = place_typed_text(document, actor, decoded, owners, item_index, limits)
+    typed = place_typed_text(scope, decoded)
     if typed is not None:
         validated = ValidatedUpdate(update, typed, is_text=True)
     else:
-        validator = UpdateValidator(document, actor, owners, item_index, limits)
+        validator = UpdateValidator(scope)
         validated = validator.validate(decoded, update)
         if len(validator.order) < len(decoded.structs):
             # What is stored begins where its clients had stopped.
@@ -117,14 +109,7 @@ def unreadable(error: ValueError) -> AntiphonError:
     return invalid_params(f"The bytes are not a Yjs update (version 1): {error}.")
 
 
-def place_typed_text(
-    document: Document,
-    actor: Actor,
-    decoded: DecodedUpdate,
-    owners: Mapping[int, str],
-    item_index: ItemIndex,
-    limits: Limits,
-) -> ItemIndex | None:
+def place_typed_text(scope: UpdateScope, decoded: DecodedUpdate) -> ItemIndex | None:
     """Check text that goes into texts that are there: what nearly every update brings.
 
     All that `UpdateValidator` checks of such an update, without what it needs for any other.
@@ -136,6 +121,7 @@ def place_typed_text(
     Raises:
         AntiphonError: as `validate`.
     """
+    _, actor, owners, item_index, limits = scope
     structs = decoded.structs
     if decoded.deletions or not structs or len(structs) > limits.update_structs:
         return None
@@ -143,7 +129,7 @@ def place_typed_text(
     if owners.get(client) != actor.principal.id or item_index.end(client) != end:
         return None
     check_update(actor.principal, actor.role)
-    content = ContentRules(document, actor, item_index, limits)
+    content = ContentRules(scope)
     placed = ItemIndex(item_index)
     for item in structs:
         if item.kind is not ContentKind.STRING or item.client != client or item.clock != end:
@@ -160,21 +146,11 @@ def place_typed_text(
 class UpdateValidator:
     """One update against one document."""
 
-    def __init__(
-        self,
-        document: Document,
-        actor: Actor,
-        owners: Mapping[int, str],
-        item_index: ItemIndex,
-        limits: Limits,
-    ) -> None:
-        self._document = document
-        self.limits = limits
-        self._actor = actor
-        self._owners = owners
-        self._known = item_index
-        self._staged = ItemIndex(item_index)
-        self._content = ContentRules(document, actor, item_index, limits)
+    def __init__(self, scope: UpdateScope) -> None:
+        self.scope = scope
+        self._known = scope.item_index
+        self._staged = ItemIndex(scope.item_index)
+        self._content = ContentRules(scope)
         self.order: list[Struct] = []
         """The items that have been checked, each behind those that it builds on."""
         self.texts = bytearray()
@@ -189,8 +165,7 @@ class UpdateValidator:
         """The ids it deletes that were not gone when it was checked."""
         self.replaced: list[IdRange] = []
         """Those of `deletions` that are values of header fields, which something else replaces."""
-        self._drafts = DraftRules(document, actor, limits)
-        self._submissions = SubmissionRules(document, actor, item_index)
+        self._drafts = DraftRules(scope)
 
     def validate(self, decoded: DecodedUpdate, update: bytes) -> ValidatedUpdate:
         """Check everything at once; raises as the function `validate`."""
@@ -211,7 +186,12 @@ class UpdateValidator:
             self._place(item)
             if not len(self.order) % _STEP:
                 yield
-        self._reject_gaps(new)
+        # Everything that an update builds on must be here already or come with it.
+        if self._staged.missing is not None:
+            raise gap(self._staged.missing)
+        for one in new if len(self.order) < len(new) else ():
+            if one.clock + one.length > self._staged.end(one.client):
+                raise gap(ItemId(one.client, one.clock))  # a part of it was skipped
         unclaimed = self._writing_clients()
         for count, _ in enumerate(self._known.order.check(self._staged.staged), 1):
             if not count % _STEP:
@@ -223,13 +203,13 @@ class UpdateValidator:
             return NOTHING
         if self.deletions:
             self._staged.deletions = normalise(self.deletions)
-        drafts, submitted = self._drafts.created, self._submissions.blocks
+        drafts, submitted = tuple(self.created), tuple(self.submitted)
         is_text = not decoded.deletions and all(self.texts)
         return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)
 
     def _new(self, decoded: DecodedUpdate) -> list[Struct]:
         """The items that are not here yet; raises if there are too many or may be none."""
-        end, limits = self._known.end, self.limits
+        end, limits = self._known.end, self.scope.limits
         new = [one for one in decoded.structs if one.clock + one.length > end(one.client)]
         if not new:
             return new
@@ -239,7 +219,7 @@ class UpdateValidator:
         what = f"An update brings items of {clients} CRDT clients"
         advice = "keep one client id while a program runs"
         check_limit(clients, limits, "update_clients", what, advice)
-        check_update(self._actor.principal, self._actor.role)
+        check_update(self.scope.actor.principal, self.scope.actor.role)
         return new
 
     def confirm(self) -> None:
@@ -256,7 +236,6 @@ class UpdateValidator:
         if by is not None:
             raise overtaken(by)
         self._drafts.confirm()
-        self._submissions.confirm()
         self._content.confirm()
 
     def _place(self, item: Struct) -> None:
@@ -279,10 +258,9 @@ class UpdateValidator:
             self.created[item.key] = len(self.order)
             return
         block = place.container.block or ""
-        is_new = self._drafts.owns(place)
-        if is_new:
+        if block in self.created:
             self._drafts.note(item)
-        if self._submissions.submits(item, place, self._staged.statuses(block), is_new=is_new):
+        if self._drafts.submits(item, place, self._staged.statuses(block)):
             self.submitted[block] = len(self.order)
             return
         if not self._drafts.is_field(item, place):
@@ -305,8 +283,10 @@ class UpdateValidator:
             if place.container is not staged.place(after).container:
                 raise misplaced(item)
         if item.clock < known:
-            if item.kind is ContentKind.STRING and _splits_surrogates(item, known):
-                raise split_surrogate(ItemId(item.client, known))
+            if item.kind is ContentKind.STRING:
+                units = str(item.content).encode("utf-16-le")
+                if 0xDC <= units[(known - item.clock) * 2 + 1] <= 0xDF:
+                    raise split_surrogate(ItemId(item.client, known))
             begun = staged.place(ItemId(item.client, known - 1))
             if place.container is not begun.container:
                 raise misplaced(item)
@@ -315,25 +295,15 @@ class UpdateValidator:
             if staged.place(parent).nature is not ItemRole.NOTHING:
                 raise misplaced(item)
 
-    def _reject_gaps(self, new: list[Struct]) -> None:
-        """Everything an update builds on must be here already or come with it."""
-        missing = self._staged.missing
-        if missing is not None:
-            raise gap(missing)
-        for one in new if len(self.order) < len(new) else ():
-            if one.clock + one.length > self._staged.end(one.client):
-                raise gap(ItemId(one.client, one.clock))  # a part of it was skipped
-
     def _writing_clients(self) -> tuple[int, ...]:
-        clients = self._staged.clients()
-        owners, principal = self._owners, self._actor.principal.id
+        document, actor, owners, known, _ = self.scope
         unclaimed: list[int] = []
-        for client in clients:
+        for client in self._staged.clients():
             owner = owners.get(client)
-            if owner == principal:
+            if owner == actor.principal.id:
                 continue
             # What has been written without an owner was by the kernel, in this life or another.
-            if owner is not None or client == self._document.client_id or self._known.end(client):
+            if owner is not None or client == document.client_id or known.end(client):
                 raise denied(
                     f"The CRDT client id {client} belongs to somebody else: use a fresh one."
                 )
@@ -365,19 +335,12 @@ class UpdateValidator:
                 for run, place in staged.runs(fresh):
                     if place.nature is ItemRole.FRAME:
                         self.replaced.append(run)
-                        if self._drafts.owns(place):
+                        if place.container.block in self.created:
                             self._drafts.reject_deletion(run)
-                        elif not self._submissions.replaces(run, place):
+                        elif not self._drafts.replaces(run, place):
                             raise tools_only()
                     elif place.nature in (ItemRole.VALUE, ItemRole.ITEM):
-                        check_update(self._actor.principal, self._actor.role)
+                        check_update(self.scope.actor.principal, self.scope.actor.role)
                         self._content.check_deletion(run, place)
                         changes = True
         return changes
-
-
-def _splits_surrogates(item: Struct, clock: int) -> bool:
-    """Whether the item's text has a surrogate pair around `clock`."""
-    units = str(item.content).encode("utf-16-le")
-    at = (clock - item.clock) * 2
-    return 0xDC <= units[at + 1] <= 0xDF

@@ -12,7 +12,7 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from antiphon_kernel.validation.item_index import ItemIndex
+from antiphon_kernel.validation import ItemIndex, UpdateScope
 from antiphon_kernel.validation.update_validator import UpdateValidator, place_typed_text
 from antiphon_kernel.yjs.update import (
     ContentKind,
@@ -32,27 +32,21 @@ class Checks:
     """Both checks of the same items, beside each other."""
 
     def __init__(self, context: Context, actor: Actor, limits: Limits | None = None) -> None:
-        self.context = context
-        self.actor = actor
-        self.limits = limits or context.limits
-        self.owners = {BO: actor.principal.id, AMY: "somebody else"}
+        owners = {BO: actor.principal.id, AMY: "somebody else"}
         self.items = context.structure.item_index
+        limits = limits or context.limits
+        self.scope = UpdateScope(context.document, actor, owners, self.items, limits)
 
     def short(self, *items: Struct) -> ItemIndex | str | None:
-        decoded = DecodedUpdate(items, ())
-        document, owners = self.context.document, self.owners
         try:
-            return place_typed_text(document, self.actor, decoded, owners, self.items, self.limits)
+            return place_typed_text(self.scope, DecodedUpdate(items, ()))
         except AntiphonError as error:
             return error.code
 
     def whole(self, *items: Struct) -> ItemIndex | str | None:
         update = encode_update(items, ())
-        validator = UpdateValidator(
-            self.context.document, self.actor, self.owners, self.items, self.limits
-        )
         try:
-            validated = validator.validate(decode_update(update), update)
+            validated = UpdateValidator(self.scope).validate(decode_update(update), update)
         except AntiphonError as error:
             return error.code
         if not validated.is_text or validated.clients or validated.drafts or validated.submitted:
