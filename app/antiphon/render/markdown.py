@@ -28,7 +28,7 @@ from antiphon.render.markdown_blocks import (
     units_of,
 )
 from antiphon.render.wrap import WrapPiece, compose
-from antiphon_kernel.text.affixes import common_prefix, common_suffix
+from antiphon_kernel.text.splice_diff import common_prefix, common_suffix
 
 
 @dataclass(frozen=True, slots=True)

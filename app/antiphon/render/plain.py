@@ -26,7 +26,7 @@ from antiphon.render.terminal_output import (
     states_after,
 )
 from antiphon.render.wrap import WrapPiece, compose, expand_tabs, wrap
-from antiphon_kernel.text.affixes import common_prefix
+from antiphon_kernel.text.splice_diff import common_prefix
 
 _RETURN: Final = re.compile(r"[\r\n]")
 

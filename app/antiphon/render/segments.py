@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple, Protocol
 
 from antiphon.render.lines import CellChunk, RenderedCell
-from antiphon_kernel.text.affixes import common_prefix, common_suffix
+from antiphon_kernel.text.splice_diff import common_prefix, common_suffix
 
 SEGMENT: Final = 4_096
 """Code points from which a segment ends at the next good place."""

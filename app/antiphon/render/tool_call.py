@@ -24,7 +24,7 @@ from antiphon.render.terminal_output import TAB
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count, split_lines
-from antiphon_kernel.text.unified_diff import MalformedPatch, parse_patch
+from antiphon_kernel.text.patch import MalformedPatch, parse_patch
 from antiphon_kernel.types.enums import Status, ToolKind
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import count_of

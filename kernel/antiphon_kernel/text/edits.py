@@ -70,10 +70,23 @@ def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice
     lines = split_lines(text)
     changes = [_checked(lines, operation, i) for i, operation in enumerate(operations)]
     changes.sort(key=lambda change: (change.start, change.end, change.index))
-    _refuse_overlap(changes)
+    # Two ranges that share a line, or an insert strictly inside a range, are an error.
+    widest: _PlannedChange | None = None
+    for change in changes:
+        if widest is not None and change.start < widest.end:
+            first, second = sorted((widest.index, change.index))
+            raise AntiphonError(
+                ErrorCode.OVERLAPPING_OPERATIONS,
+                f"The operations {first} and {second} of one edit touch the same lines: join"
+                " them into one, or send them one after the other.",
+                operation=second,
+                other=first,
+                start_line=change.start,
+                end_line=change.end,
+            )
+        if widest is None or change.end > widest.end:
+            widest = change
     changes = [change for change in changes if change.start < change.end or change.lines]
-    if not changes:
-        return []
     return as_splices(text, _pieces(text, lines, changes))
 
 
@@ -114,25 +127,6 @@ def _checked(lines: list[str], operation: EditOperation, index: int) -> _Planned
     return _PlannedChange(start, end, split_lines(content), index, content.endswith("\n"))
 
 
-def _refuse_overlap(changes: Sequence[_PlannedChange]) -> None:
-    """Two ranges that share a line, or an insert strictly inside a range, are an error."""
-    widest: _PlannedChange | None = None
-    for change in changes:
-        if widest is not None and change.start < widest.end:
-            first, second = sorted((widest.index, change.index))
-            raise AntiphonError(
-                ErrorCode.OVERLAPPING_OPERATIONS,
-                f"The operations {first} and {second} of one edit touch the same lines: join"
-                " them into one, or send them one after the other.",
-                operation=second,
-                other=first,
-                start_line=change.start,
-                end_line=change.end,
-            )
-        if widest is None or change.end > widest.end:
-            widest = change
-
-
 def _pieces(text: str, lines: list[str], changes: Sequence[_PlannedChange]) -> list[Replacement]:
     """The changes in code points, with every line taken as ended by a newline."""
     pieces: list[Replacement] = []
@@ -142,7 +136,7 @@ def _pieces(text: str, lines: list[str], changes: Sequence[_PlannedChange]) -> l
         start, offset = offset, offset + _length(lines, change.start, change.end)
         pieces.append(Replacement(start, offset, "".join(f"{one}\n" for one in change.lines)))
         line = change.end
-    if line == len(lines):
+    if pieces and line == len(lines):
         _finish(text, pieces, adds_newline=not text and changes[-1].ends_in_newline)
     return pieces
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import regex
 
-from antiphon_kernel.text.affixes import common_prefix, common_suffix
+from antiphon_kernel.text.splice_diff import common_prefix, common_suffix
 
 _GRAPHEME = regex.compile(r"\X")
 

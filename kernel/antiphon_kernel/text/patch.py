@@ -1,4 +1,8 @@
-r"""Applying a unified diff to a text: exactly where it belongs, or not at all.
+r"""Reading a unified diff of one text, and applying it: exactly where it belongs, or not at all.
+
+A parser of our own, because the libraries there are lose what has to be exact: whatthepatch splits
+lines at U+2028 and form feeds and drops ``\r``; unidiff skips whatever it does not recognise, a
+hunk with a damaged header included, and so half a patch would be applied.
 
 A hunk belongs where its header says, if its kept and removed lines are there. If they are not, it
 may move, but only to the one place in the text that has them. A hunk that has moved shows that the
@@ -13,23 +17,246 @@ certain, and it goes there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Final
 
-from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.splice_diff import Replacement, as_splices
-from antiphon_kernel.text.unified_diff import Hunk, HunkLine, MalformedPatch, parse_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import TextSplice
+
+_HUNK: Final = re.compile(
+    r"@@ -([0-9]{1,10})(?:,([0-9]{1,10}))? \+([0-9]{1,10})(?:,([0-9]{1,10}))? @@(?: .*)?\r?"
+)
+_SHAPE: Final = "@@ -START,COUNT +START,COUNT @@"
+_BINARY: Final = ("GIT binary patch", "Binary files ")
+_SIGNATURE: Final = "-- "
+"""The line that mail puts between the patch and the version of git."""
 
 _PLACES_NAMED: Final = 8
 _LINES_SHOWN: Final = 20
 _HUNKS_DETAILED: Final = 100
 _SEARCHED: Final = 400_000_000
 """Code points that are looked through for hunks that are not where they say, before giving up."""
+
+
+class MalformedPatch(Exception):
+    """The patch cannot be read. `hunk` counts from 0; None where it is not about one hunk."""
+
+    def __init__(self, hunk: int | None, message: str) -> None:
+        super().__init__(message)
+        self.hunk = hunk
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class HunkLine:
+    r"""One line of a hunk: kept (" "), removed ("-") or added ("+").
+
+    `text` ends in ``\n``, unless the patch says that there is no newline at the end of the file.
+    """
+
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One hunk. `start` is the line, counted from 0, where it says that its old lines are."""
+
+    start: int
+    lines: tuple[HunkLine, ...]
+
+    @property
+    def old(self) -> list[str]:
+        """The kept and removed lines, which must be in the text."""
+        return [line.text for line in self.lines if line.mark != "+"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Changes of a patch to one text."""
+
+    hunks: tuple[Hunk, ...]
+    creates: bool = False
+    """Its header says that there was nothing before."""
+    deletes: bool = False
+    """Its header says that nothing is left."""
+
+
+def parse_patch(patch: str) -> Patch:
+    r"""Read a patch of one text, with or without file headers.
+
+    Text before the first header (a commit message) and mail's signature after the last hunk are
+    skipped; anything else that is not understood is an error. ``\r`` before a newline belongs to
+    the line.
+
+    Raises:
+        MalformedPatch: with what was expected and what was found.
+    """
+    return _Parser(patch).parse()
+
+
+class _Parser:
+    def __init__(self, patch: str) -> None:
+        self._lines = split_lines(patch)
+        self._at = 0
+        self._hunks: list[Hunk] = []
+        self._creates = False
+        self._deletes = False
+
+    def parse(self) -> Patch:
+        recognised = self._header()
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.startswith("@@"):
+                self._hunks.append(self._hunk())
+            elif line.rstrip("\r") in ("--", _SIGNATURE):
+                self._refuse_another_file(self._at + 1)
+                break
+            elif not line.strip():
+                self._at += 1
+            else:
+                self._refuse_another_file(self._at)
+                raise MalformedPatch(
+                    None,
+                    f"Line {self._at} of the patch, {quote(line)}, is neither part of a hunk nor"
+                    f" the header of one: expected {_SHAPE}.",
+                )
+        if not recognised and not self._hunks:
+            raise MalformedPatch(
+                None, f"The patch has no hunk: expected a unified diff with {_SHAPE}."
+            )
+        return Patch(tuple(self._hunks), self._creates, self._deletes)
+
+    def _header(self) -> bool:
+        """Read up to the first hunk; whether there was a git header, which may stand alone."""
+        git = False
+        names = 0
+        while self._at < len(self._lines) and not self._lines[self._at].startswith("@@"):
+            line = self._lines[self._at].rstrip("\r")
+            if line.startswith("diff --git "):
+                if git or names:
+                    raise _several_files(self._at)
+                git = True
+            elif git and line.startswith("new file mode "):
+                self._creates = True
+            elif git and line.startswith("deleted file mode "):
+                self._deletes = True
+            elif line.startswith(_BINARY):
+                raise MalformedPatch(
+                    None, "The patch is of a binary file: only patches of text can be applied."
+                )
+            elif self._names_files(self._at):
+                names += 1
+                if names > 1:
+                    raise _several_files(self._at)
+                self._creates = self._creates or _is_nothing(line)
+                self._at += 1
+                self._deletes = self._deletes or _is_nothing(self._lines[self._at])
+            self._at += 1
+        return git
+
+    def _names_files(self, at: int) -> bool:
+        following = self._lines[at : at + 2]
+        return (
+            len(following) == 2
+            and following[0].startswith("--- ")
+            and following[1].startswith("+++ ")
+        )
+
+    def _refuse_another_file(self, start: int) -> None:
+        for at in range(start, len(self._lines)):
+            if self._lines[at].startswith("diff --git ") or self._names_files(at):
+                raise _several_files(at)
+
+    def _hunk(self) -> Hunk:
+        number, header = len(self._hunks), self._lines[self._at]
+        found = _HUNK.fullmatch(header)
+        if found is None:
+            raise MalformedPatch(
+                number,
+                f"Hunk {number} (line {self._at} of the patch) begins with {quote(header)}:"
+                f" expected {_SHAPE}, with the numbers of lines.",
+            )
+        start, removed, _, added = (int(one) if one is not None else 1 for one in found.groups())
+        self._at += 1
+        first = self._at
+        lines: list[HunkLine] = []
+        old = new = 0
+        while old < removed or new < added:
+            line = self._lines[self._at] if self._at < len(self._lines) else None
+            # Some tools strip the blank that marks an empty line as kept.
+            mark = (line[:1] or " ") if line is not None else ""
+            old += mark in (" ", "-") and mark != ""
+            new += mark in (" ", "+") and mark != ""
+            if line is None or mark not in (" ", "-", "+") or old > removed or new > added:
+                raise self._miscounted(number, first, removed, added)
+            self._at += 1
+            lines.append(HunkLine(mark, line[1:] + "\n"))
+            if self._at < len(self._lines) and self._lines[self._at].startswith("\\ "):
+                lines[-1] = HunkLine(mark, line[1:])
+                self._at += 1
+        if self._goes_on(self._at):
+            raise self._miscounted(number, first, removed, added)
+        self._check_ends(number, lines)
+        # Without old lines the number is that of the line before, which comes to the same here.
+        return Hunk(start - 1 if removed else start, tuple(lines))
+
+    def _goes_on(self, at: int) -> bool:
+        """Whether this line, after the end of a hunk by its counts, is more of it."""
+        if at >= len(self._lines):
+            return False
+        line = self._lines[at]
+        return (
+            line.startswith((" ", "+", "-", "\\"))
+            and line.rstrip("\r") not in ("--", _SIGNATURE)
+            and not self._names_files(at)
+        )
+
+    def _miscounted(self, number: int, first: int, removed: int, added: int) -> MalformedPatch:
+        at = first
+        old = new = 0
+        lines = self._lines
+        while self._goes_on(at) or (at < len(lines) and not lines[at] and self._goes_on(at + 1)):
+            mark = self._lines[at][:1] or " "
+            old += mark in (" ", "-")
+            new += mark in (" ", "+")
+            at += 1
+        return MalformedPatch(
+            number,
+            f"Hunk {number} (line {first - 1} of the patch) says that it has {removed} old and"
+            f" {added} new lines, but it has {old} and {new}: correct the numbers after the"
+            " commas, or the lines.",
+        )
+
+    def _check_ends(self, number: int, lines: Sequence[HunkLine]) -> None:
+        """Nothing comes after the end of the file, on either side."""
+        for side in "-+":
+            own = [line for line in lines if line.mark in (" ", side)]
+            if any(not line.text.endswith("\n") for line in own[:-1]):
+                raise MalformedPatch(
+                    number,
+                    f"Hunk {number} has {'old' if side == '-' else 'new'} lines behind the one"
+                    " that it says has no newline at the end of the file.",
+                )
+
+
+def _several_files(at: int) -> MalformedPatch:
+    return MalformedPatch(
+        None,
+        f"The patch is of more than one file (the next one begins in its line {at}): a block is"
+        " one text, so apply the part of each file to its block.",
+    )
+
+
+def _is_nothing(header: str) -> bool:
+    return header[4:].split("\t", 1)[0].strip() == "/dev/null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +363,8 @@ class _HunkMatcher:
 
     number: int
     hunk: Hunk
+    start: int
+    """The line where it says that it is, or the first one."""
     old: str
     at_start: bool
     at_end: bool
@@ -144,12 +373,16 @@ class _HunkMatcher:
 
     @classmethod
     def of(cls, number: int, hunk: Hunk) -> _HunkMatcher:
-        before = len(list(takewhile(_is_kept, hunk.lines)))
-        after = len(list(takewhile(_is_kept, reversed(hunk.lines))))
+        def is_kept(line: HunkLine) -> bool:
+            return line.mark == " "
+
+        before = len(list(takewhile(is_kept, hunk.lines)))
+        after = len(list(takewhile(is_kept, reversed(hunk.lines))))
         unfinished = not all(line.text.endswith("\n") for line in hunk.lines)
         return cls(
             number,
             hunk,
+            max(hunk.start, 0),
             "".join(hunk.old),
             at_start=hunk.start <= 0 and (before < after or before == 0),
             at_end=unfinished or after == 0 < before,
@@ -161,29 +394,33 @@ class _HunkMatcher:
         ends = offset + len(self.old) == len(target.text)
         return (ends or not self.at_end) and (offset == 0 or not self.at_start)
 
-
-def _is_kept(line: HunkLine) -> bool:
-    return line.mark == " "
+    def failure(self, why: str, line: int | None = None, **fields: Any) -> HunkFailure:
+        """Return why it cannot be applied; `line`: where it should have been, if not at `start`."""
+        at = self.start if line is None else line
+        expected = tuple(self.hunk.old[:_LINES_SHOWN])
+        return HunkFailure(f"Hunk {self.number}{why}", self.number, at, expected, **fields)
 
 
 def _place(target: _Haystack, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
     """Yield each hunk with the offset where it belongs; raises AntiphonError patch_failed."""
     wanted = [_HunkMatcher.of(number, hunk) for number, hunk in enumerate(hunks)]
-    stated = [_stated_place(target, one) for one in wanted]
-    offsets = stated
-    if None in stated:
-        moved = [_only_place(target, one) for one in wanted]
-        failures = [found for found in moved if isinstance(found, HunkFailure)]
-        if failures:
-            raise _failed(failures)
-        offsets = [found for found in moved if isinstance(found, int)]
+    places: list[int | None] | list[int | HunkFailure] = [_stated_place(target, o) for o in wanted]
+    if None in places:
+        places = [_only_place(target, one) for one in wanted]
+    failures = [found for found in places if isinstance(found, HunkFailure)]
+    if failures:
+        raise _failed(failures)
     placed: list[tuple[Hunk, int]] = []
     end = 0
-    failures = []
-    for one, offset in zip(wanted, offsets, strict=True):
-        assert offset is not None
+    for one, offset in zip(wanted, places, strict=True):
+        assert isinstance(offset, int)
         if placed and offset < end:
-            failures.append(_misplaced(target, one, offset))
+            line = target.text.count("\n", 0, offset)
+            why = (
+                f" belongs at line {line}, which is above or inside the hunk before it: put the"
+                " hunks in the order of the text and join those that share lines."
+            )
+            failures.append(one.failure(why, line))
         end = max(end, offset + len(one.old))
         placed.append((one.hunk, offset))
     if failures:
@@ -201,35 +438,28 @@ def _stated_place(target: _Haystack, wanted: _HunkMatcher) -> int | None:
     offset = target.starts[start]
     if not target.fits(wanted.old, offset):
         return None
-    return offset if wanted.allows(target, offset) or _is_only_place(target, wanted) else None
-
-
-def _is_only_place(target: _Haystack, wanted: _HunkMatcher) -> bool:
-    """Return whether the text has a hunk's lines once, and they may be anywhere."""
+    if wanted.allows(target, offset):
+        return offset
     if wanted.unfinished or not target.may_search():
-        return False
-    return len(list(islice(target.places(wanted.old), 2))) == 1
+        return None
+    return offset if len(list(islice(target.places(wanted.old), 2))) == 1 else None
 
 
 def _only_place(target: _Haystack, wanted: _HunkMatcher) -> int | HunkFailure:
     """The one offset in the whole text where the hunk belongs, or why there is none."""
-    number, start = wanted.number, max(wanted.hunk.start, 0)
     if not wanted.old:
         if not target.text:
             return 0
-        return HunkFailure(
-            f"Hunk {number} has neither kept nor removed lines, so nothing says where in the text"
-            " it belongs: make the patch with lines of context.",
-            number,
-            start,
-            (),
+        return wanted.failure(
+            " has neither kept nor removed lines, so nothing says where in the text it belongs:"
+            " make the patch with lines of context."
         )
     if not target.may_search():
         return HunkFailure(
-            f"Hunk {number} may be elsewhere than at line {start}; the patch has too many hunks for"
-            " so long a text to look for each: make the patch of this text.",
-            number,
-            start,
+            f"Hunk {wanted.number} may be elsewhere than at line {wanted.start}; the patch has too"
+            " many hunks for so long a text to look for each: make the patch of this text.",
+            wanted.number,
+            wanted.start,
         )
     places: list[int] = []
     elsewhere = False
@@ -242,27 +472,19 @@ def _only_place(target: _Haystack, wanted: _HunkMatcher) -> int | HunkFailure:
             break
     if len(places) == 1:
         return places[0]
-    if places:
-        return _ambiguous(target, wanted, places)
-    return _mismatch(target, wanted, elsewhere)
-
-
-def _ambiguous(target: _Haystack, wanted: _HunkMatcher, places: Sequence[int]) -> HunkFailure:
-    number, start = wanted.number, max(wanted.hunk.start, 0)
+    if not places:
+        return _mismatch(target, wanted, elsewhere)
     lines = [target.text.count("\n", 0, offset) for offset in places[:_PLACES_NAMED]]
     listed = ", ".join(map(str, lines)) + (" and more" if len(places) > _PLACES_NAMED else "")
-    return HunkFailure(
-        f"Hunk {number} was made for another text than this and fits in several places (the lines"
-        f" {listed}): read the block again and give the hunk more context.",
-        number,
-        start,
-        tuple(_cut(wanted.hunk.old)),
+    return wanted.failure(
+        f" was made for another text than this and fits in several places (the lines {listed}):"
+        " read the block again and give the hunk more context.",
         places=tuple(lines),
     )
 
 
 def _mismatch(target: _Haystack, wanted: _HunkMatcher, elsewhere: bool) -> HunkFailure:
-    number, start, old = wanted.number, max(wanted.hunk.start, 0), wanted.hunk.old
+    start, old = wanted.start, wanted.hunk.old
     found = target.lines(start, len(old))
     pairs = zip(old, [*found, *[None] * (len(old) - len(found))], strict=False)
     line = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
@@ -282,24 +504,8 @@ def _mismatch(target: _Haystack, wanted: _HunkMatcher, elsewhere: bool) -> HunkF
             f" {target.line_count} lines"
         )
     where = "" if elsewhere or line is None else ", and its lines are nowhere else"
-    return HunkFailure(
-        f"Hunk {number}: {problem}{where}. Read the block again and make the patch anew.",
-        number,
-        start,
-        tuple(_cut(old)),
-        tuple(_cut(found)),
-    )
-
-
-def _misplaced(target: _Haystack, wanted: _HunkMatcher, offset: int) -> HunkFailure:
-    line = target.text.count("\n", 0, offset)
-    return HunkFailure(
-        f"Hunk {wanted.number} belongs at line {line}, which is above or inside the hunk before"
-        " it: put the hunks in the order of the text and join those that share lines.",
-        wanted.number,
-        line,
-        tuple(_cut(wanted.hunk.old)),
-    )
+    why = f": {problem}{where}. Read the block again and make the patch anew."
+    return wanted.failure(why, found=tuple(found[:_LINES_SHOWN]))
 
 
 def _pieces(hunk: Hunk, offset: int) -> Iterator[Replacement]:
@@ -320,10 +526,6 @@ def _pieces(hunk: Hunk, offset: int) -> Iterator[Replacement]:
                 at += len(before)
             removed, added = [], []
             at += len(line.text)
-
-
-def _cut(lines: Sequence[str]) -> Sequence[str]:
-    return lines[:_LINES_SHOWN]
 
 
 def _shown(line: str) -> str:

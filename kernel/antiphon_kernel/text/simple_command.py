@@ -26,7 +26,9 @@ REST: Final = "*"
 
 def command_words(line: str) -> tuple[str, ...] | None:
     """Return the words of a simple command; None if the line is, or may be, anything else."""
-    if _SIMPLE.fullmatch(line) is None or not all(map(_is_visible, line)):
+    if _SIMPLE.fullmatch(line) is None:
+        return None
+    if any(one != " " and unicodedata.category(one)[0] in "CZ" for one in line):
         return None
     words = tuple(shlex.split(line, posix=True))
     return words if _FIRST.fullmatch(words[0]) else None
@@ -65,7 +67,3 @@ class CommandPattern:
         if words is None or words[: len(self.words)] != self.words:
             return False
         return self.is_open or len(words) == len(self.words)
-
-
-def _is_visible(character: str) -> bool:
-    return character == " " or unicodedata.category(character)[0] not in "CZ"

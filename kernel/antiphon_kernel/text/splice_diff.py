@@ -12,12 +12,41 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from antiphon_kernel.text.affixes import common_prefix, common_suffix
 from antiphon_kernel.text.sequence_diff import Budget, changed_ranges
 from antiphon_kernel.types.records import TextSplice
 
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u1fff]+|[ \t]+|.", re.DOTALL)
+
+
+def common_prefix(first: str, second: str) -> int:
+    """Return the length of the common prefix in code points.
+
+    Compares slices by halves: the loop runs in C, and few times.
+    """
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(first: str, second: str, prefix: int) -> int:
+    """Return the common suffix's length in code points, behind a common start of `prefix`."""
+    low, high = 0, min(len(first), len(second)) - prefix
+    while low < high:
+        middle = (low + high + 1) // 2
+        if (
+            first[len(first) - middle : len(first) - low]
+            == (second[len(second) - middle : len(second) - low])
+        ):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 @dataclass(slots=True)

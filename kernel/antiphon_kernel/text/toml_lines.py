@@ -41,14 +41,8 @@ class TomlFile:
     def line_of(self, *path: str) -> int | None:
         """Return the line on which a value begins: that of the nearest table around it, if it is
         inside a value."""
-        return next(
-            (
-                self.lines[path[:length]]
-                for length in range(len(path), 0, -1)
-                if path[:length] in self.lines
-            ),
-            None,
-        )
+        around = (path[:length] for length in range(len(path), 0, -1))
+        return next((self.lines[one] for one in around if one in self.lines), None)
 
 
 def parse_toml(data: bytes) -> TomlFile:
@@ -74,17 +68,13 @@ def parse_toml(data: bytes) -> TomlFile:
     except RecursionError as error:
         raise ConfigSyntaxError("nested too deeply") from error
     except ValueError as error:
-        raise _syntax_error(str(error), text) from error
+        said, line_number = str(error), None
+        place = _PLACE.search(said)
+        if place is not None:
+            line_number = int(place[1]) if place[1] else text.rstrip("\n").count("\n") + 1
+            said = said[: place.start()]
+        raise ConfigSyntaxError(f"no TOML: {said[:1].lower()}{said[1:]}", line_number) from error
     return TomlFile(tables, _find_lines(text))
-
-
-def _syntax_error(said: str, text: str) -> ConfigSyntaxError:
-    place = _PLACE.search(said)
-    if place is None:
-        return ConfigSyntaxError(f"no TOML: {said[:1].lower()}{said[1:]}")
-    line = int(place[1]) if place[1] else text.rstrip("\n").count("\n") + 1
-    what = said[: place.start()]
-    return ConfigSyntaxError(f"no TOML: {what[:1].lower()}{what[1:]}", line)
 
 
 def _find_lines(text: str) -> dict[tuple[str, ...], int]:

@@ -11,8 +11,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Candidate, SearchFilter
-from antiphon_kernel.text.regex_query import RegexQuery
-from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, search_text
+from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
 from antiphon_kernel.tools._common import check_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode

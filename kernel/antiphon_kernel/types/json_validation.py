@@ -33,8 +33,8 @@ def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = N
         raise ValueError("it has half a surrogate pair")
     value = parse_json(text, pairs=pairs, integer=_integer)
     _reject_deep(value, 0)
-    if "\\u" in text:
-        _refuse_halves(value)
+    if "\\u" in text:  # which may have written half a pair
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     return value
 
 
@@ -108,10 +108,6 @@ def _integer(digits: str) -> int:
     if len(digits) > _SHORT:
         _finite(digits)
     return int(digits)
-
-
-def _refuse_halves(value: Any) -> None:
-    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _reject_deep(value: Any, depth: int) -> None:

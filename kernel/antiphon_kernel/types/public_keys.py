@@ -62,12 +62,8 @@ def parse_public_key(line: str) -> PublicKey:
         raise PublicKeyError(f"the key behind {kind} is one of another type")
     if kind == "ssh-rsa":
         _check_rsa(rest)
-    return PublicKey(kind, fingerprint_of_key(blob), words[2] if len(words) > 2 else "")
-
-
-def fingerprint_of_key(blob: bytes) -> str:
-    """Return the fingerprint of a key in the form in which SSH sends it."""
-    return "SHA256:" + b64encode(hashlib.sha256(blob).digest()).decode("ascii").rstrip("=")
+    digest = b64encode(hashlib.sha256(blob).digest()).decode("ascii").rstrip("=")
+    return PublicKey(kind, f"SHA256:{digest}", words[2] if len(words) > 2 else "")
 
 
 def _string(data: bytes) -> tuple[bytes, bytes]:

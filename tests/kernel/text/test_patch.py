@@ -10,8 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.patch import plan_patch
-from antiphon_kernel.text.unified_diff import Hunk, parse_patch
+from antiphon_kernel.text.patch import Hunk, parse_patch, plan_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 from tests.errors import raises

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.regex_query import RegexQuery, required_literals
-from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, search_text
+from antiphon_kernel.text.search import (
+    Found,
+    LiteralQuery,
+    Match,
+    Query,
+    RegexQuery,
+    required_literals,
+    search_text,
+)
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 from tests.waiting import PATIENCE
