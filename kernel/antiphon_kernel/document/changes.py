@@ -158,14 +158,12 @@ class Transaction:
         """Take over what the CRDT tells at the end of the transaction."""
         update = event.update
         self.deleted = decode_id_set(event.delete_set)
-        # What waits for something else is in the states and not in the update.
-        if update != EMPTY_UPDATE or self.deleted or _states_differ(event):
+        changes = update != EMPTY_UPDATE or bool(self.deleted)
+        if not changes:  # in the update: what waits for something else is in the states only
+            before, after = map(decode_state_vector, (event.before_state, event.after_state))
+            changes = before != after
+        if changes:
             self.update = update
-
-
-def _states_differ(event: Any) -> bool:
-    before, after = decode_state_vector(event.before_state), decode_state_vector(event.after_state)
-    return after != before
 
 
 def content_changes(

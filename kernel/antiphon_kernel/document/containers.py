@@ -16,13 +16,13 @@ from pycrdt import Array, Map, Text
 
 from antiphon_kernel.document.counters import new_counter
 from antiphon_kernel.document.header import CONTENT
-from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.schema import (
     FieldSchema,
     FieldType,
     Part,
     Schema,
     field_type_of,
+    fill_items,
     inner_parts,
 )
 

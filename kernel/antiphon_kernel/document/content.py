@@ -105,57 +105,41 @@ class _ContentReader:
         self.broken: list[Violation] = []
 
     def read(self, part: Part, path: str | None) -> Any:
-        match field_type_of(part):
-            case FieldType.TEXT:
-                return self._text(path)
-            case FieldType.LIST:
-                return self._list(path)
-            case FieldType.COUNTER:
-                return self._counter(path)
-            case None:
-                if isinstance(part, MapSchema):
-                    self._reject_unknown(path, {one.name for one in part.fields})
-                return {name: self.read(one, joined(path, name)) for name, one in inner_parts(part)}
-            case _:
-                return self._single(path)
-
-    def _text(self, path: str | None) -> str:
-        if not isinstance(self._document.container(self._block, path), Text):
-            self._report(path, "a text", "nothing")
-        return self._document.text(self._block, path)
-
-    def _list(self, path: str | None) -> list[Any]:
-        container = self._document.container(self._block, path)
-        if not isinstance(container, Array):
-            self._report(path, "a list", "nothing")
-            return []
-        return [self._json(one, path) for one in items_of(container)]
-
-    def _counter(self, path: str | None) -> int | float:
-        container = self._document.container(self._block, path)
-        if not isinstance(container, Map):
-            self._report(path, "a counter", "nothing")
-            return 0
-        if unreadable(container):
-            self._report(path, "the sums of a counter", "something that is no number")
-        return as_number(total(container))
-
-    def _single(self, path: str | None) -> Any:
+        kind = field_type_of(part)
         above, _, name = (path or "").rpartition("/")
-        container = self._document.container(self._block, above or None)
-        if not isinstance(container, Map):
-            self._report(path, "a field of a map", "nothing")
-            return None
-        return self._json(container.get(name), path)
+        is_single = kind not in (None, FieldType.TEXT, FieldType.LIST, FieldType.COUNTER)
+        container = self._document.container(self._block, above or None if is_single else path)
+        match kind, container:
+            case None, _:
+                if isinstance(part, MapSchema) and isinstance(container, Map):
+                    self._reject_unknown(container, path, {one.name for one in part.fields})
+                return {name: self.read(one, joined(path, name)) for name, one in inner_parts(part)}
+            case FieldType.TEXT, _:
+                if not isinstance(container, Text):
+                    self._report(path, "a text", "nothing")
+                return self._document.text(self._block, path)
+            case FieldType.LIST, Array():
+                return [self._json(one, path) for one in items_of(container)]
+            case FieldType.LIST, _:
+                self._report(path, "a list", "nothing")
+                return []
+            case FieldType.COUNTER, Map():
+                if unreadable(container):
+                    self._report(path, "the sums of a counter", "something that is no number")
+                return as_number(total(container))
+            case FieldType.COUNTER, _:
+                self._report(path, "a counter", "nothing")
+                return 0
+            case _, Map():
+                return self._json(container.get(name), path)
+        self._report(path, "a field of a map", "nothing")
+        return None
 
-    def _reject_unknown(self, path: str | None, known: set[str]) -> None:
-        container = self._document.container(self._block, path)
-        if isinstance(container, Map):
-            for name in sorted(set(container.keys()) - known):
-                expected = f"one of the fields {', '.join(sorted(known))}"
-                self.broken.append(
-                    Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, quote(name))
-                )
+    def _reject_unknown(self, container: Map[Any], path: str | None, known: set[str]) -> None:
+        expected = f"one of the fields {', '.join(sorted(known))}"
+        for name in sorted(set(container.keys()) - known):
+            at = joined(path, name)
+            self.broken.append(Violation(at, Rule.UNKNOWN_NAME, expected, quote(name)))
 
     def _json(self, stored: Any, path: str | None) -> Any:
         return plain_json(stored, lambda odd: self._report(path, "JSON", quote(odd)))

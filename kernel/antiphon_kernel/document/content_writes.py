@@ -17,7 +17,6 @@ from antiphon_kernel.document.containers import insert_items
 from antiphon_kernel.document.content import part_of, read_value, reject_violations
 from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.schema import (
     FieldSchema,
     FieldType,
@@ -28,6 +27,7 @@ from antiphon_kernel.document.schema import (
     ValueSchema,
     each_part,
     field_type_of,
+    fill_items,
     inner_parts,
     is_counter,
     path_of,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from types import TracebackType
 from typing import Any, Final
 
 from pycrdt import Doc, Map, Snapshot, Subscription, Text
@@ -458,7 +457,13 @@ class Document:
 
     def _end(self, current: Transaction) -> None:
         self._current = None
-        self._publish(current)
+        self._spliced.clear()
+        if self._appended:
+            self._remember_tail(current)
+        if current.update is not None:
+            self._updates.notify(current.update, current.origin)
+            if current.change.touched:
+                self._changes.notify(current.change)
 
     def create_block(
         self,
@@ -508,15 +513,14 @@ class Document:
             ValueError: if there is no text in that place, the range is outside of it or `inserted`
                 has half a surrogate pair.
         """
-        content = self._writable(block, section)
+        content, place = self._writable(block, section), _place(block, section)
         mirror = self._mirror(block, section)
         if deleted and offset + deleted == mirror.length:
-            self._live_tails.discard(_place(block, section))
-        self._tails.pop(_place(block, section), None)
+            self._live_tails.discard(place)
+        self._tails.pop(place, None)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
-            own = self._own_splices(block, section)
-            own.append(TextSplice(offset, deleted, inserted))
+            self._spliced.setdefault(place, []).append(TextSplice(offset, deleted, inserted))
 
     def splice_all(
         self, block: str, splices: Sequence[TextSplice], section: str | None = None
@@ -525,13 +529,14 @@ class Document:
 
         Raises the same, before anything is written.
         """
-        content, mirror = self._writable(block, section), self._mirror(block, section)
+        content, place = self._writable(block, section), _place(block, section)
+        mirror = self._mirror(block, section)
         if any(one.deleted for one in splices):
-            self._live_tails.discard(_place(block, section))
-        self._tails.pop(_place(block, section), None)
+            self._live_tails.discard(place)
+        self._tails.pop(place, None)
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
-            self._own_splices(block, section).extend(splices)
+            self._spliced.setdefault(place, []).extend(splices)
 
     def tail_is_live(self, block: str, section: str | None = None) -> bool:
         """Return whether no removed character can follow the last character of a text.
@@ -553,7 +558,7 @@ class Document:
         place = _place(block, section)
         mirror, tail = self._mirrors.get(place), self._tails.pop(place, None)
         with self.transaction(None):
-            own = self._own_splices(block, section)
+            own = self._spliced.setdefault(place, [])
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
@@ -573,9 +578,6 @@ class Document:
         if content is None:
             raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
         return content
-
-    def _own_splices(self, block: str, section: str | None) -> list[TextSplice]:
-        return self._spliced.setdefault(_place(block, section), [])
 
     def set_fields(self, block: str, **fields: object) -> None:
         """Write header fields; None removes one."""
@@ -728,16 +730,6 @@ class Document:
     def watch_updates(self, listener: Callable[[bytes, object], None]) -> Callable[[], None]:
         """Call `listener` with the update and origin of each transaction."""
         return self._updates.listen(listener)
-
-    def _publish(self, current: Transaction) -> None:
-        self._spliced.clear()
-        if self._appended:
-            self._remember_tail(current)
-        if current.update is None:
-            return
-        self._updates.notify(current.update, current.origin)
-        if current.change.touched:
-            self._changes.notify(current.change)
 
     def _remember_tail(self, current: Transaction) -> None:
         """Know the end of a text that a transaction has written at, if it did nothing else."""
@@ -903,14 +895,9 @@ class _RunningTransaction:
         self._current = self._begin()
         return self._current
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
-            self._engine.__exit__(kind, error, trace)
+            self._engine.__exit__(*error)
         finally:
             self._end(self._current)
 

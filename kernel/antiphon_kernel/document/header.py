@@ -164,7 +164,8 @@ def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
         elif form is not None and (read := _read_value(form, value)) is not None:
             values[at] = read
     if not values[_AUTHOR_AT]:
-        values[_AUTHOR_AT] = _principal_of(block)
+        parts = block.split(".")
+        values[_AUTHOR_AT] = parts[1] if len(parts) == 3 else ""
     for at, members in _MEMBERS_AT:
         values[at] = members.get(values[at], values[at])
     return BlockHeader._make(values)
@@ -180,11 +181,6 @@ def _read_value(form: Form, value: object) -> Any:
         case Form.OBJECT, str():
             return json_object(value)
     return None
-
-
-def _principal_of(block: str) -> str:
-    parts = block.split(".")
-    return parts[1] if len(parts) == 3 else ""
 
 
 def json_object(stored: str) -> dict[str, Any]:

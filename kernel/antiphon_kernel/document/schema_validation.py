@@ -159,13 +159,14 @@ def _single(kind: FieldType, value: Any, path: str | None) -> Iterator[Violation
             exact = number and is_exact(value)
             yield from _of_type(exact, "a number (integers below 2^53)", value, path)
         case FieldType.COUNTER:
-            fits = number and countable(value)
+            # Nothing that is not finite is less than that.
+            fits = number and abs(value) < _UNCOUNTABLE
             yield from _of_type(fits, f"a number of at most {MAX_DIGITS} digits", value, path)
         case FieldType.BOOLEAN:
             yield from _of_type(isinstance(value, bool), "true or false", value, path)
         case FieldType.TIMESTAMP:
             expected = "an ISO 8601 time with its offset, like 2026-01-31T09:30:00Z"
-            yield from _of_type(is_timestamp(value), expected, value, path)
+            yield from _of_type(_is_timestamp(value), expected, value, path)
         case FieldType.LIST:
             yield from items_violations(None, None, value, path)
 
@@ -184,15 +185,7 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_INTEGER
 
 
-def countable(value: int | float) -> bool:
-    """Return whether a counter can change by so much."""
-    if isinstance(value, float):
-        return math.isfinite(value) and abs(value) < _UNCOUNTABLE
-    return abs(value) < _UNCOUNTABLE
-
-
-def is_timestamp(value: object) -> bool:
-    """Return whether a value is an ISO 8601 time with a UTC offset."""
+def _is_timestamp(value: object) -> bool:
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 from pycrdt import get_state
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import decode_first
-from antiphon_kernel.yjs.varint import write_var_uint
 
 _NOTHING_REMOVED: Final = b"\x00"
 """The end of an update that removes nothing."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
 from antiphon_kernel.conversation import NewFile, layout_of
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.item_defaults import added_by_defaults
 from antiphon_kernel.document.schema import (
     Schema,
     TextSchema,
+    added_by_defaults,
     each_part,
     encode_schema,
     is_text,

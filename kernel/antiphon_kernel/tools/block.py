@@ -19,9 +19,8 @@ from antiphon_kernel.contexts import (
 )
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
-from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.document.schema import TEXT, Schema
+from antiphon_kernel.document.schema import TEXT, Schema, fill_items
 from antiphon_kernel.document.schema_validation import EXACT_INTEGER
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool

@@ -20,8 +20,7 @@ from antiphon_kernel.document.content_writes import (
     plan_set,
 )
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.earlier_content import content_at
-from antiphon_kernel.document.item_defaults import fill_items
+from antiphon_kernel.document.history.block_history import content_at
 from antiphon_kernel.document.rendering import render as rendered
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -29,6 +28,7 @@ from antiphon_kernel.document.schema import (
     ListSchema,
     MapSchema,
     encode_schema,
+    fill_items,
     inner_part,
     names_of,
     part_at,

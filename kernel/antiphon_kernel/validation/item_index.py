@@ -193,10 +193,8 @@ class ItemIndex:
 
     def __init__(self, below: ItemIndex | None = None) -> None:
         self._below = below
-        self._lines: dict[int, _ClientRuns] = {}
-        self._lines_below: dict[int, _ClientRuns] = {}
-        if below is not None:
-            self._start_from(below)
+        self.lines: dict[int, _ClientRuns] = {}
+        self._lines_below: dict[int, _ClientRuns] = below.lines if below is not None else {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[Container, tuple[ItemId, ...]] = {}
         """The statuses of headers that were changed here, until this is adopted."""
@@ -215,9 +213,6 @@ class ItemIndex:
         self.block_ids: Mapping[str, str] = {}
         """Ids of blocks as somebody else keeps them, used instead of equal ones: each takes 120
         bytes."""
-
-    def _start_from(self, below: ItemIndex) -> None:
-        self._lines_below = below._lines
 
     def _kept_id(self, block: str) -> str:
         return self.block_ids.get(block, block)
@@ -259,14 +254,14 @@ class ItemIndex:
             container = place.container
             return 3 * number_of(container) + container.part_of(place)
 
-        numbers.append(len(self._lines))
-        for client, line in self._lines.items():
+        numbers.append(len(self.lines))
+        for client, line in self.lines.items():
             numbers += (client, line.first, line.end, len(line.starts), len(line.torn))
             numbers += line.starts
             numbers += map(code_of, line.places)
             numbers += line.torn
-        numbers.append(sum(len(line.made) for line in self._lines.values()))
-        for client, line in self._lines.items():
+        numbers.append(sum(len(line.made) for line in self.lines.values()))
+        for client, line in self.lines.items():
             for clock, container in zip(line.making, line.made, strict=True):
                 numbers += (client, clock, number_of(container))
         numbers.append(len(self._blocks))
@@ -320,7 +315,7 @@ class ItemIndex:
                 yield
         for _ in range(next(numbers)):
             client = next(numbers)
-            line = self._lines[client] = _ClientRuns(next(numbers))
+            line = self.lines[client] = _ClientRuns(next(numbers))
             line.end, starts, torn = next(numbers), next(numbers), next(numbers)
             line.starts.extend(islice(numbers, starts))
             line.places = [
@@ -329,9 +324,9 @@ class ItemIndex:
             ]
             line.torn.extend(islice(numbers, torn))
             yield
-        clients = {client: client for client in self._lines}
+        clients = {client: client for client in self.lines}
         for count in range(next(numbers)):
-            line = self._lines[next(numbers)]
+            line = self.lines[next(numbers)]
             line.making.append(next(numbers))
             line.made.append(containers[next(numbers)])
             if count % _PART == 0:
@@ -350,16 +345,16 @@ class ItemIndex:
 
     def ends(self) -> dict[int, int]:
         """Return the clock after the last item of each client."""
-        return {client: line.end for client, line in self._lines.items()}
+        return {client: line.end for client, line in self.lines.items()}
 
     # Adopting
 
     def commit(self, above: ItemIndex) -> None:
         """Merge the staged changes of `above` (made over this one)."""
-        for client, line in above._lines.items():
-            own = self._lines.get(client)
+        for client, line in above.lines.items():
+            own = self.lines.get(client)
             if own is None:
-                self._lines[client] = line
+                self.lines[client] = line
             else:
                 own.extend(line)
         self._blocks.update(above._blocks)
@@ -374,10 +369,10 @@ class ItemIndex:
     def add(self, item: Struct, place: ItemLocation) -> None:
         """Add an item, or what is new of it."""
         client, end = item.client, item.clock + item.length
-        line = self._lines.get(client)
+        line = self.lines.get(client)
         if line is None:
             below = self._lines_below.get(client)
-            line = self._lines[client] = _ClientRuns(below.end if below is not None else 0)
+            line = self.lines[client] = _ClientRuns(below.end if below is not None else 0)
         if item.kind is ContentKind.STRING:
             if len(str(item.content)) != item.length:
                 line.tear(item)
@@ -417,9 +412,9 @@ class ItemIndex:
                 return False
             if line.splits_surrogates(after.clock):
                 return False
-        line = self._lines.get(item.client)
+        line = self.lines.get(item.client)
         if line is None:
-            line = self._lines[item.client] = _ClientRuns(item.clock)
+            line = self.lines[item.client] = _ClientRuns(item.clock)
         if len(str(item.content)) != item.length:
             line.tear(item)
         self.grown[text] = self.grown.get(text, 0) + item.length
@@ -460,7 +455,7 @@ class ItemIndex:
     def release(self) -> None:
         """Break the links between what is in it, so that its memory is free at once."""
         self.order.release()
-        for line in self._lines.values():
+        for line in self.lines.values():
             for container in line.made:
                 container.release()
 
@@ -490,16 +485,16 @@ class ItemIndex:
 
     def end(self, client: int) -> int:
         """The clock after the last item of a client."""
-        line = self._lines.get(client) or self._lines_below.get(client)
+        line = self.lines.get(client) or self._lines_below.get(client)
         return line.end if line is not None else 0
 
     def clients(self) -> tuple[int, ...]:
         """Return the clients whose items were added here, not in `below`."""
-        return tuple(self._lines)
+        return tuple(self.lines)
 
     def overtaken(self) -> ItemId | None:
         """An item that has come `below` though its number was given to another here."""
-        for client, line in self._lines.items():
+        for client, line in self.lines.items():
             if self._below is not None and self._below.end(client) != line.first:
                 return ItemId(client, line.first)
         return None
@@ -586,7 +581,7 @@ class ItemIndex:
 
     def line(self, client: int, clock: int) -> _ClientRuns | None:
         """The line that an item is in."""
-        line = self._lines.get(client)
+        line = self.lines.get(client)
         if line is None or clock < line.first:
             line = self._lines_below.get(client)
         return line if line is not None and clock < line.end else None

@@ -234,15 +234,6 @@ class TextOrder:
                 return self._share(item.client, at)
         return found
 
-    def _made_by(self, item: ItemId) -> _Text | None:
-        """Return the text that an item made."""
-        if (unshared := self._unshared.get(item.client)) is not None:
-            at = bisect_right(unshared.made, item.clock) - 1
-            if at >= 0 and unshared.made[at] == item.clock:
-                if unshared.starts[at] < unshared.ends[at]:
-                    self._share(item.client, at)
-        return self._texts.get(item)
-
     def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
         """Add what has been checked; after `fit` most of it is here already."""
         if items is self._fitting:
@@ -336,9 +327,15 @@ class TextOrder:
             return cast("_Text", neighbour.sequence)
         if item.origin is not None or item.right_origin is not None:
             return None
-        if isinstance(item.parent, ItemId) and item.key is None:
-            return self._made_by(item.parent)
-        return None
+        made = item.parent
+        if not isinstance(made, ItemId) or item.key is not None:
+            return None
+        if (unshared := self._unshared.get(made.client)) is not None:
+            at = bisect_right(unshared.made, made.clock) - 1
+            if at >= 0 and unshared.made[at] == made.clock:
+                if unshared.starts[at] < unshared.ends[at]:
+                    self._share(made.client, at)
+        return self._texts.get(made)
 
     def _end(self, client: int) -> int:
         last, unshared = self._items.last(client), self._unshared.get(client)
@@ -367,15 +364,12 @@ class TextOrder:
             if right is not None and clock == right.clock and at.client == right.client:
                 return True
             if read is None:
-                read = self._read_by(text, item, start)
+                own = ItemId(item.client, start - 1)
+                read = text.closure(one for one in (origin, right, own) if one is not None)
             if clock <= read.get(at.client, -1):
                 return False
             at, clock = at.right, 0
         return right is None
-
-    def _read_by(self, text: _Text, item: Struct, start: int) -> dict[int, int]:
-        neighbours = (_origin(item, start), item.right_origin, ItemId(item.client, start - 1))
-        return text.closure(one for one in neighbours if one is not None)
 
     def _place(self, text: _Text, item: Struct, start: int, neighbour: Segment | None) -> None:
         origin, right = _origin(item, start), item.right_origin

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.types.json_validation import parse_json
-from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.varint import write_text, write_var_uint
+from antiphon_kernel.yjs.primitives import Reader, write_text, write_var_uint
 
 MAX_DEPTH: Final = 64
 """Levels of nesting in a state."""
@@ -24,15 +23,13 @@ class AwarenessEntry(NamedTuple):
 
 def encode_awareness(entries: Iterable[AwarenessEntry]) -> bytes:
     """The entries as the Yjs awareness protocol writes them."""
-    out = bytearray()
-    size = 0
-    for client, clock, state in entries:
-        size += 1
-        text = json.dumps(state, separators=(",", ":"), allow_nan=False)
-        out += write_var_uint(client)
-        out += write_var_uint(clock)
-        out += write_text(text)
-    return write_var_uint(size) + bytes(out)
+    written = [
+        write_var_uint(client)
+        + write_var_uint(clock)
+        + write_text(json.dumps(state, separators=(",", ":"), allow_nan=False))
+        for client, clock, state in entries
+    ]
+    return write_var_uint(len(written)) + b"".join(written)
 
 
 def decode_awareness(
@@ -51,9 +48,7 @@ def decode_awareness(
     reader = Reader(data)
     entries = []
     for _ in range(reader.count()):
-        client = reader.uint()
-        clock = reader.uint()
-        text = reader.text()
+        client, clock, text = reader.uint(), reader.uint(), reader.text()
         if max_size is not None and len(text) > max_size:
             raise ValueError(f"an awareness state of {len(text)} characters is too long")
         state = parse_json(text)
@@ -67,8 +62,7 @@ def decode_awareness(
 
 
 def _is_within(value: object, depth: int) -> bool:
-    if isinstance(value, dict):
-        return depth > 0 and all(_is_within(one, depth - 1) for one in value.values())
-    if isinstance(value, list):
-        return depth > 0 and all(_is_within(one, depth - 1) for one in value)
-    return True
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_is_within(one, depth - 1) for one in inner)

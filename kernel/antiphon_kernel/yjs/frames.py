@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.types.json_validation import read_json
-from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.varint import write_bytes, write_text, write_var_uint
+from antiphon_kernel.yjs.primitives import Reader, write_bytes, write_text, write_var_uint
 
 SYNC: Final = 0
 AWARENESS: Final = 1
@@ -19,9 +18,6 @@ ACK: Final = 100
 RECENT: Final = 101
 OMITTED: Final = 102
 
-_STEP_1: Final = 0
-_STEP_2: Final = 1
-_UPDATE: Final = 2
 _PERMISSION_DENIED: Final = 0
 
 
@@ -108,6 +104,10 @@ Frame = (
 )
 
 
+_SYNC_STEPS: Final = (SyncStep1, SyncStep2, SyncUpdate)
+"""The sync messages by their numbers."""
+
+
 def decode_frame(data: bytes) -> Frame:
     """Read one frame.
 
@@ -120,14 +120,9 @@ def decode_frame(data: bytes) -> Frame:
     if kind == SYNC:
         step = reader.uint()
         payload = reader.block()
-        if step == _UPDATE:
-            frame = SyncUpdate(payload)
-        elif step == _STEP_1:
-            frame = SyncStep1(payload)
-        elif step == _STEP_2:
-            frame = SyncStep2(payload)
-        else:
+        if step >= len(_SYNC_STEPS):
             raise ValueError(f"{step} is not the number of a sync message")
+        frame = _SYNC_STEPS[step](payload)
     elif kind == AWARENESS:
         frame = AwarenessUpdate(reader.block())
     elif kind == ACK:

@@ -6,8 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 
 
 class IdRange(NamedTuple):
@@ -44,14 +43,12 @@ def encode_id_set(ranges: IdSet) -> bytes:
     by_client: dict[int, list[IdRange]] = {}
     for item in ranges:
         by_client.setdefault(item.client, []).append(item)
-    out = bytearray(write_var_uint(len(by_client)))
+    numbers = [len(by_client)]
     for client in sorted(by_client, reverse=True):
-        out += write_var_uint(client)
-        out += write_var_uint(len(by_client[client]))
+        numbers += (client, len(by_client[client]))
         for item in by_client[client]:
-            out += write_var_uint(item.start)
-            out += write_var_uint(item.end - item.start)
-    return bytes(out)
+            numbers += (item.start, item.end - item.start)
+    return b"".join(map(write_var_uint, numbers))
 
 
 def decode_id_set(data: bytes) -> IdSet:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.primitives import Reader, write_text, write_var_uint
 from antiphon_kernel.yjs.update import ContentKind, SharedType, Struct, decode_update, utf16_length
 from antiphon_kernel.yjs.update_writer import encode_update
-from antiphon_kernel.yjs.varint import write_text, write_var_uint
 
 _KEYED: Final = 0x20
 """Marks an item that says under which key of its parent it stands."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from pycrdt import merge_updates
 
 from antiphon_kernel.yjs.id_set import normalise
-from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 from antiphon_kernel.yjs.update import (
     MAX_CLOCK,
     ContentKind,
@@ -24,7 +24,6 @@ from antiphon_kernel.yjs.update import (
     utf16_length,
 )
 from antiphon_kernel.yjs.update_writer import encode_struct, encode_update
-from antiphon_kernel.yjs.varint import write_var_uint
 
 FAN_IN: Final = 100
 """How many updates are merged at once: the engine's cost grows with the square of it."""
@@ -195,10 +194,5 @@ def _join(run: list[Struct]) -> Struct:
     if first.kind is ContentKind.STRING:
         content = "".join(str(one.content) for one in run)
     elif first.kind is ContentKind.ANY:
-        content = tuple(value for one in run for value in _values(one))
+        content = tuple(value for one in run for value in cast("tuple[object, ...]", one.content))
     return first._replace(length=sum(one.length for one in run), content=content)
-
-
-def _values(one: Struct) -> tuple[object, ...]:
-    assert isinstance(one.content, tuple)
-    return one.content

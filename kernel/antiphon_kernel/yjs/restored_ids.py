@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 from antiphon_kernel.yjs.update import ItemId
-from antiphon_kernel.yjs.varint import write_var_uint
 
 
 class RestoredRange(NamedTuple):
@@ -23,11 +22,8 @@ class RestoredRange(NamedTuple):
 
 def encode_restored(revivals: Iterable[RestoredRange]) -> bytes:
     """The revivals as bytes."""
-    out = bytearray()
-    for again, source, length in revivals:
-        for number in (*again, *source, length):
-            out += write_var_uint(number)
-    return bytes(out)
+    numbers = (one for again, source, size in revivals for one in (*again, *source, size))
+    return b"".join(map(write_var_uint, numbers))
 
 
 def decode_restored(data: bytes) -> tuple[RestoredRange, ...]:

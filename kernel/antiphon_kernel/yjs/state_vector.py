@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
-from antiphon_kernel.yjs.reader import Reader
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 
 NO_STATE: Final = b"\x00"
 """The state vector of an empty document."""
@@ -38,8 +38,4 @@ def clock_in(data: bytes, client: int) -> int:
 
 def encode_state_vector(clocks: Mapping[int, int]) -> bytes:
     """The inverse of `decode_state_vector`."""
-    out = bytearray(write_var_uint(len(clocks)))
-    for client, clock in clocks.items():
-        out += write_var_uint(client)
-        out += write_var_uint(clock)
-    return bytes(out)
+    return b"".join(map(write_var_uint, (len(clocks), *chain.from_iterable(clocks.items()))))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
-from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.primitives import Reader
 
 MAX_CLOCK: Final = 2**32 - 1
 """The engine's clocks have 32 bits."""
@@ -250,7 +250,12 @@ def _read_content(reader: Reader, kind: ContentKind) -> tuple[int, object]:
     if kind is ContentKind.DELETED:
         return reader.uint(), None
     if kind is ContentKind.TYPE:
-        return 1, _read_type(reader)
+        number = reader.uint()
+        if number not in _SHARED_TYPES:
+            raise ValueError(f"{number} is not the number of a shared type")
+        if number == SharedType.XML_ELEMENT:
+            reader.text()
+        return 1, _SHARED_TYPES[number]
     if kind is ContentKind.FORMAT:
         return 1, (reader.text(), _read_json(reader))
     if kind is ContentKind.BINARY:
@@ -268,15 +273,6 @@ def _read_json(reader: Reader) -> str:
     text = reader.text()
     read_json(text)  # the engine would find out in the middle of an update
     return text
-
-
-def _read_type(reader: Reader) -> SharedType:
-    number = reader.uint()
-    if number not in _SHARED_TYPES:
-        raise ValueError(f"{number} is not the number of a shared type")
-    if number == SharedType.XML_ELEMENT:
-        reader.text()
-    return _SHARED_TYPES[number]
 
 
 def _read_deletions(

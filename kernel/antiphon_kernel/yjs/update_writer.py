@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from antiphon_kernel.yjs.id_set import IdSet, encode_id_set
-from antiphon_kernel.yjs.reader import Undefined
+from antiphon_kernel.yjs.primitives import Undefined, write_bytes, write_text, write_var_uint
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
-from antiphon_kernel.yjs.varint import write_bytes, write_text, write_var_uint
 
 _INTEGER_LIMIT: Final = 2**31
 """Larger whole numbers are written as floats, as a JavaScript peer would."""
@@ -86,16 +85,12 @@ def _content(one: Struct) -> bytes:
         case ContentKind.ANY, tuple():
             return write_var_uint(len(content)) + b"".join(map(encode_any, content))
         case ((ContentKind.FORMAT | ContentKind.EMBED), tuple()):
-            return _texts(content)
+            return b"".join(write_text(str(text)) for text in content)
         case ContentKind.BINARY, bytes():
             return write_bytes(content)
         case ContentKind.TYPE, int() if content in (0, 1, 2, 4, 6):
             return write_var_uint(content)
     raise ValueError(f"an item of kind {one.kind.name.lower()} cannot be written")
-
-
-def _texts(values: Sequence[object]) -> bytes:
-    return b"".join(write_text(str(value)) for value in values)
 
 
 def _id(item: ItemId) -> bytes:
@@ -111,8 +106,7 @@ def encode_any(value: object) -> bytes:
         TypeError: if the value is something else.
     """
     if isinstance(value, str):
-        data = value.encode()
-        return b"\x77" + write_var_uint(len(data)) + data
+        return b"\x77" + write_text(value)
     match value:
         case None:
             return b"\x7e"

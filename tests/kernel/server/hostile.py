@@ -29,9 +29,9 @@ from antiphon_kernel.yjs.frames import (
     SyncUpdate,
     encode_frame,
 )
+from antiphon_kernel.yjs.primitives import write_var_uint
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
-from antiphon_kernel.yjs.varint import write_var_uint
 from tests.kernel.served import RawClient
 from tests.waiting import PATIENCE, until
 

@@ -43,7 +43,7 @@ from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, SyncUpdate, encode_frame
-from antiphon_kernel.yjs.varint import write_var_uint
+from antiphon_kernel.yjs.primitives import write_var_uint
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.processes import watched
 from tests.waiting import PATIENCE, until

@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from antiphon_kernel.document.counters import EXACT
-from antiphon_kernel.document.history.container_index import ContainerIndex, Names
+from antiphon_kernel.document.content import Content, plain_json
+from antiphon_kernel.document.counters import EXACT, as_number
 from antiphon_kernel.document.history.item_index import (
     ALIVE,
-    Content,
+    ContainerIndex,
+    ItemContent,
     ItemKind,
     ItemList,
     ItemTable,
+    Names,
     Segment,
     integrate,
 )
@@ -36,7 +38,16 @@ from antiphon_kernel.document.history.update_builder import (
     plan_difference,
     plan_sequence,
 )
-from antiphon_kernel.document.schema import names_of
+from antiphon_kernel.document.schema import (
+    FieldType,
+    Part,
+    field_type_of,
+    inner_parts,
+    names_of,
+    path_of,
+)
+from antiphon_kernel.document.schema_validation import violations
+from antiphon_kernel.types.frozen_json import canonical_json
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, utf16_length
@@ -148,7 +159,10 @@ class BlockHistory:
                     segment.deleted_at = at
                 elif segment.size:
                     sequence.length += segment.size
-                    self._record_insertion(segment, at, change)
+                    if sequence.kind in (ItemKind.ENTRY, ItemKind.COUNTER):
+                        self._supersede(segment, at, change)
+                    elif change.turn is None:
+                        self._units.units_inserting(change.unit, segment)
         return touched
 
     def _unknown_parts(self, sequence: ItemList, struct: Struct, at: int) -> Iterator[Segment]:
@@ -191,13 +205,6 @@ class BlockHistory:
             yield part
         if rest is not None:
             yield rest
-
-    def _record_insertion(self, segment: Segment, at: int, change: HistoryChange) -> None:
-        sequence = segment.sequence
-        if sequence.kind in (ItemKind.ENTRY, ItemKind.COUNTER):
-            self._supersede(segment, at, change)
-        elif change.turn is None:
-            self._units.units_inserting(change.unit, segment)
 
     def _supersede(self, segment: Segment, at: int, change: HistoryChange) -> None:
         """Of the values of a key only the last is there; that takes no deletion."""
@@ -272,17 +279,13 @@ class BlockHistory:
             total = EXACT.add(total, counted_to(one))
         return total
 
-    def at_version(self, section: str | None, version: int) -> list[Segment]:
-        """The characters of a version, in order, as what they are now: alive or not."""
-        return self._as_of(self.sequence(section), version)
-
     def changes_since(self, section: str | None, version: int) -> list[AuthoredChange]:
         """Return what is new in a text and what is gone from it since a version, in order.
 
         Of what has come and gone since, or gone and come back, there is nothing.
         """
         sequence = self.sequence(section)
-        held = {id(one) for one in self._as_of(sequence, version)}
+        held = {id(one) for one in self.as_of(sequence, version)}
         changes: list[AuthoredChange] = []
         at = 0
         for one in sequence or ():
@@ -295,7 +298,8 @@ class BlockHistory:
             at += one.size if one.alive else 0
         return changes
 
-    def _as_of(self, sequence: ItemList | None, version: int) -> list[Segment]:
+    def as_of(self, sequence: ItemList | None, version: int) -> list[Segment]:
+        """The characters of a version, in order, as what they are now: alive or not."""
         at = self._position(version)
         for segment in [one for one in sequence or () if one.size and _held(one, at)]:
             for _ in self._items.current(segment):
@@ -411,7 +415,7 @@ class BlockHistory:
             return UpdatePlan()
         staying: set[int] = set()
         coming: set[int] = set()
-        for part in self._as_of(sequence, version):
+        for part in self.as_of(sequence, version):
             (staying if part.alive else coming).add(id(part))
         going = {id(one) for one in sequence if one.alive and one.size and id(one) not in staying}
         return plan_sequence(sequence, going, coming, anew=True)
@@ -432,7 +436,7 @@ def _held(segment: Segment, position: int) -> bool:
     )
 
 
-def _content(sequence: ItemList, struct: Struct) -> Content:
+def _content(sequence: ItemList, struct: Struct) -> ItemContent:
     """Return the content that an item adds to its sequence; empty for marks and other kinds."""
     if struct.kind is ContentKind.STRING and sequence.kind is ItemKind.TEXT:
         return str(struct.content)
@@ -440,3 +444,50 @@ def _content(sequence: ItemList, struct: Struct) -> Content:
         assert isinstance(struct.content, tuple)
         return struct.content
     return ""
+
+
+def content_at(history: BlockHistory, part: Part, path: str | None, version: int) -> Content:
+    """Return what the part at a path was at a version of its block."""
+    value = _value(history, part, names_of(path), version)
+    return Content(value, tuple(violations(part, value, path)))
+
+
+def _value(history: BlockHistory, part: Part, names: Names, version: int) -> Any:
+    match field_type_of(part):
+        case FieldType.TEXT:
+            return history.text(path_of(names), version)
+        case FieldType.COUNTER:
+            return as_number(history.counter(names, version))
+        case FieldType.LIST:
+            return [plain_json(one) for one in history.values(names, version)]
+        case None:
+            inner = inner_parts(part)
+            return {name: _value(history, one, (*names, name), version) for name, one in inner}
+        case _:
+            values = history.values(names, version)
+            return plain_json(values[0]) if values else None
+
+
+def plan_content_at(
+    history: BlockHistory, part: Part, names: Names, version: int, client: int
+) -> Iterator[tuple[Names, UpdatePlan]]:
+    """Yield the plan for each text, list, log, counter or field that is not what it was.
+
+    Args:
+        client: who will write it: counters are counted by client.
+    """
+    match field_type_of(part):
+        case None:
+            for name, one in inner_parts(part):
+                yield from plan_content_at(history, one, (*names, name), version, client)
+            return
+        case FieldType.COUNTER:
+            plan = history.plan_count(names, version, client)
+        case FieldType.TEXT | FieldType.LIST:
+            plan = history.plan_restore(path_of(names), version)
+        case _:
+            now, then = ([*map(plain_json, history.values(names, at))] for at in (None, version))
+            same = canonical_json(now) == canonical_json(then)
+            plan = UpdatePlan() if same else history.plan_restore(path_of(names), version)
+    if plan:
+        yield names, plan

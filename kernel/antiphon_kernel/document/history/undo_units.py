@@ -6,6 +6,7 @@ it is in force. A counter has the sum of what the units in force have added.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -51,13 +52,13 @@ class UndoUnits:
 
     def __init__(self, items: ItemTable) -> None:
         self._items = items
-        self._units: dict[int, UndoUnit] = {}
+        self._units: defaultdict[int, UndoUnit] = defaultdict(UndoUnit)
 
     def units_inserting(self, number: int | None, segment: Segment) -> None:
         """A unit has written something."""
         if number is not None:
             ids = IdRange(segment.client, segment.clock, segment.end)
-            self._of(number).made.append(ids)
+            self._units[number].made.append(ids)
 
     def units_deleting(self, number: int | None, segment: Segment) -> None:
         """A unit has removed something."""
@@ -67,22 +68,17 @@ class UndoUnits:
             original.deleted_by |= {remover}
             if number is not None:
                 ids = IdRange(original.client, original.clock, original.end)
-                self._of(number).took.append(ids)
+                self._units[number].took.append(ids)
 
     def counted(self, number: int | None, counter: ItemId, amount: Decimal) -> None:
         """A unit has added to a counter."""
         if number is not None:
-            counted = self._of(number).counted
+            counted = self._units[number].counted
             counted[counter] = counted.get(counter, Decimal(0)) + amount
-
-    def _of(self, number: int) -> UndoUnit:
-        return self._units.setdefault(number, UndoUnit())
 
     def set_undone(self, number: int, turn: UndoDirection) -> None:
         """A unit has been undone, or done again."""
-        unit = self._units.get(number)
-        if unit is None:
-            return
+        unit = self._units.get(number, UndoUnit())
         for original in self._each(unit.made):
             original.undone = turn is UndoDirection.UNDO
         for original in self._each(unit.took):

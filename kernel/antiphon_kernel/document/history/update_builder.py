@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from antiphon_kernel.document.counters import partial_sum, written
-from antiphon_kernel.document.history.container_index import ContainerIndex
-from antiphon_kernel.document.history.item_index import Content, ItemKind, ItemList, Segment
+from antiphon_kernel.document.history.item_index import (
+    ContainerIndex,
+    ItemContent,
+    ItemKind,
+    ItemList,
+    Segment,
+)
 from antiphon_kernel.document.history.undo_units import UndoDifference
 from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.restored_ids import RestoredRange
@@ -29,7 +34,7 @@ class NewItem:
     key: str | None
     origin: ItemId | None
     right_origin: ItemId | None
-    content: Content
+    content: ItemContent
     sources: tuple[IdRange, ...] = ()
     """The ids of the characters or values that it restores; empty if it restores none."""
 
@@ -142,7 +147,7 @@ def plan_sequence(
 def _together(
     run: list[Segment], left: Segment | None, right: Segment | None, anew: bool
 ) -> NewItem:
-    content: Content = run[0].content
+    content: ItemContent = run[0].content
     for one in run[1:]:
         content += one.content  # type: ignore[operator]  # all characters, or all values
     firsts = [(one.source or one.first, one.length) for one in run]

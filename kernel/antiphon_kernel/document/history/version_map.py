@@ -8,10 +8,10 @@ again is not the same line. A position is where the characters around it are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from antiphon_kernel.document.history.block_history import BlockHistory
-from antiphon_kernel.text.lines import line_count, out_of_range
+from antiphon_kernel.text.lines import line_count, out_of_range, split_lines
 
 
 class StaleError(Exception):
@@ -31,7 +31,7 @@ class VersionMap:
     """One earlier version of a text beside the text as it is now."""
 
     def __init__(self, history: BlockHistory, section: str | None, version: int) -> None:
-        self._parts = history.at_version(section, version)
+        self._parts = history.as_of(history.sequence(section), version)
         """The characters of the earlier version, as what they are now."""
         self._starts: list[int] = []
         length = 0
@@ -48,7 +48,8 @@ class VersionMap:
         """The text of the earlier version."""
         self.now = history.text(section)
         """The text now."""
-        self._line_starts = _line_starts(self.before)
+        lengths = (len(line) + 1 for line in split_lines(self.before))
+        self._line_starts = list(accumulate(lengths, initial=0))[:-1]
 
     @property
     def line_count(self) -> int:
@@ -87,11 +88,19 @@ class VersionMap:
             if all(one[1] + 1 == other[0] for one, other in pairwise(spans)):
                 first = self.now.count("\n", 0, spans[0][0])
                 return first, first + end - start
-        raise self._stale_lines(start, end)
+        # What stands between the nearest lines that survived on both sides.
+        above = next((s for s in map(self._line, range(start - 1, -1, -1)) if s), None)
+        below = next((s for s in map(self._line, range(end, self.line_count)) if s), None)
+        begin = min(above[1] + 1, len(self.now)) if above else 0
+        last = below[0] if below else len(self.now)
+        raise StaleError(begin, max(begin, last))
 
     def _line(self, number: int) -> tuple[int, int] | None:
         """Start and end now of a line that has survived."""
-        start, end = self._line_span(number)
+        start = self._line_starts[number]
+        end = self.before.find("\n", start)
+        if end < 0:
+            end = len(self.before)
         if start == end:
             newline = self._place(start, start + 1)
             if newline is None or not self._begins_line(newline[0]):
@@ -102,11 +111,6 @@ class VersionMap:
             return None
         ends_line = span[1] == len(self.now) or self.now[span[1]] == "\n"
         return span if ends_line else None
-
-    def _line_span(self, number: int) -> tuple[int, int]:
-        start = self._line_starts[number]
-        newline = self.before.find("\n", start)
-        return start, newline if newline >= 0 else len(self.before)
 
     def _begins_line(self, at: int) -> bool:
         return at == 0 or self.now[at - 1] == "\n"
@@ -146,22 +150,3 @@ class VersionMap:
             reached += min(end - begin, part.size) - skipped
             at += 1
         return first, reached
-
-    def _stale_lines(self, start: int, end: int) -> StaleError:
-        """Return an error with the text between the nearest lines that survived on both sides."""
-        above = next((s for s in map(self._line, range(start - 1, -1, -1)) if s), None)
-        below = next((s for s in map(self._line, range(end, self.line_count)) if s), None)
-        first = min(above[1] + 1, len(self.now)) if above else 0
-        last = below[0] if below else len(self.now)
-        return StaleError(first, max(first, last))
-
-
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    at = text.find("\n")
-    while at >= 0:
-        starts.append(at + 1)
-        at = text.find("\n", at + 1)
-    if starts[-1] == len(text):
-        starts.pop()
-    return starts

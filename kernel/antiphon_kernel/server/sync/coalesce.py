@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.yjs.merge import MergedUpdate, merge_insertions
-from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.primitives import Reader
 
 _RUN: Final = 100
 """Updates that become one."""

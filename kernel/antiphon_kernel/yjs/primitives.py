@@ -1,4 +1,7 @@
-"""A cursor over received bytes that never reads past their end."""
+"""Primitives of lib0: a cursor over received bytes that never reads past their end, and writers.
+
+Integers have seven bits a byte, low bits first; bytes and texts have their length in front.
+"""
 
 from __future__ import annotations
 
@@ -156,3 +159,29 @@ _CONSTANTS: Final[dict[int, object]] = {
     120: True,
 }
 _FIXED: Final = {124: struct.Struct(">f"), 123: struct.Struct(">d"), 122: struct.Struct(">q")}
+_SHORT: Final = [bytes([value]) for value in range(0x80)]
+
+
+def write_var_uint(value: int) -> bytes:
+    """`value` (0 or more) as bytes."""
+    if value < len(_SHORT):
+        return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    out = bytearray()
+    while value > 0x7F:
+        out.append(0x80 | (value & 0x7F))
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def write_bytes(data: bytes) -> bytes:
+    """Bytes behind their number."""
+    return write_var_uint(len(data)) + data
+
+
+def write_text(text: str) -> bytes:
+    """A text as UTF-8, behind the number of its bytes."""
+    data = text.encode()
+    return write_var_uint(len(data)) + data
