@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,7 +10,6 @@ from pycrdt import Map, Subscription, Text
 from pycrdt._base import event_types
 from pycrdt._pycrdt import MapEvent, TextEvent
 
-from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.id_set import IdSet, decode_id_set
 from antiphon_kernel.yjs.state_vector import decode_state_vector
@@ -164,12 +163,3 @@ class Transaction:
             changes = before != after
         if changes:
             self.update = update
-
-
-def content_changes(
-    schema: Schema, block: str, names: tuple[str, ...], event: SharedTypeEvent
-) -> Iterator[ContentChange]:
-    """Yield the parts that a change of a map or a list affects, as far as the schema has them."""
-    inner = [(*names, key) for key in event.keys] if event.is_map else [names]
-    for one in inner:
-        yield ContentChange(block, path_of(known_names(schema, one)))

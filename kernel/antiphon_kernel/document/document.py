@@ -32,7 +32,6 @@ from antiphon_kernel.document.changes import (
     SharedTypeEvent,
     TextChange,
     Transaction,
-    content_changes,
     observe_deep,
 )
 from antiphon_kernel.document.containers import (
@@ -58,6 +57,7 @@ from antiphon_kernel.document.schema import (
     each_part,
     encode_schema,
     is_text,
+    known_names,
     names_of,
     path_of,
 )
@@ -716,9 +716,7 @@ class Document:
         """
         if not update.startswith(_NO_STRUCTS):
             return False
-        removed = IdIntervals()
-        for ids in decode_id_set(Snapshot.from_doc(self._doc).encode()):
-            removed.add(ids)
+        removed = IdIntervals(decode_id_set(Snapshot.from_doc(self._doc).encode()))
         return not any(any(removed.lacks(ids)) for ids in decode_update(update).deletions)
 
     # Watching
@@ -774,31 +772,33 @@ class Document:
         contents: dict[ContentChange, None] = {}
         removes = not current.only_adds
         for event in events:
-            path, in_map = event.path, event.is_map
+            way, in_map = event.path, event.is_map
             if in_map:
                 self._at_hand.clear()
-                if len(path) != 1 or CONTENT in event.keys:
+                if len(way) != 1 or CONTENT in event.keys:
                     self._tails.clear()
-            if not path:
+            if not way:
                 for block in self._add_to_order(list(event.keys)):
                     added.append(block)
                     self._headers.pop(block, None)
                     self._schemas.pop(block, None)
-            elif len(path) == 1 and in_map:
-                block, fields = str(path[0]), frozenset(event.keys)
+            elif len(way) == 1 and in_map:
+                block, fields = str(way[0]), frozenset(event.keys)
                 headers[block] = fields
                 self._headers.pop(block, None)
                 self._schemas.pop(block, None)
                 if not fields.isdisjoint(("order", "status")):
                     for _, order in self._order_keys([block]):
                         self.order.move(block, order)
-            elif len(path) >= 2 and path[1] == CONTENT:
-                block, names = str(path[0]), tuple(map(str, path[2:]))
+            elif len(way) >= 2 and way[1] == CONTENT:
+                block, names = str(way[0]), tuple(map(str, way[2:]))
                 if event.is_text:
                     texts.append(self._text_changed(block, path_of(names), event, removes))
                 else:
-                    schema = self.schema(block)
-                    contents.update(dict.fromkeys(content_changes(schema, block, names, event)))
+                    # The parts that are affected, as far as the schema has them.
+                    for one in [(*names, key) for key in event.keys] if in_map else [names]:
+                        path = path_of(known_names(self.schema(block), one))
+                        contents[ContentChange(block, path)] = None
         current.change = DocumentChange(
             current.origin,
             tuple(added),

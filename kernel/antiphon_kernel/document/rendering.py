@@ -81,13 +81,9 @@ def _items(values: Sequence[Any]) -> Iterator[str]:
 
 def _indented(head: str, value: Any) -> Iterator[str]:
     """A value behind its head; its further lines stand a little to the right."""
-    first, *others = _plain(value).split("\n")
+    said = "" if value is None else value
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    first, *others = text.split("\n")
     yield f"{head} {first}" if first else head
     for line in others:
         yield f"  {line}" if line else ""
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -349,15 +349,13 @@ class _Filler:
         """The value that a field has from the start, or the fields that a section then has."""
         known = self._known.get(id(part))
         if known is None:
-            known = self._known[id(part)] = self._new_default(part)
+            known = Filled(None, 0)
+            if isinstance(part, FieldSchema) and part.default is not None:
+                made = fill_items(part, part.default)
+                size = len(json.dumps(part.default, ensure_ascii=False))
+                known = Filled(made.value, made.added + size)
+            elif isinstance(part, MapSchema | CompositeSchema):
+                known = fill_items(part, {}, complete=True)
+            self._known[id(part)] = known
         self.added += known.added
         return known.value
-
-    def _new_default(self, part: Part) -> Filled:
-        if isinstance(part, FieldSchema) and part.default is not None:
-            made = fill_items(part, part.default)
-            size = len(json.dumps(part.default, ensure_ascii=False))
-            return Filled(made.value, made.added + size)
-        if isinstance(part, MapSchema | CompositeSchema):
-            return fill_items(part, {}, complete=True)
-        return Filled(None, 0)

@@ -95,8 +95,13 @@ def violations(
     match part:
         case None:
             yield from _json(value, path, 0)
+        case FieldSchema() if value is None:
+            if part.required:
+                yield Violation(path, Rule.REQUIRED, f"a {part.field_type}", "null")
+        case FieldSchema(field_type=FieldType.LIST):
+            yield from items_violations(part.item_schema, part.max_items, value, path)
         case FieldSchema():
-            yield from _field(part, value, path)
+            yield from _single(part.field_type, value, path)
         case MapSchema() | CompositeSchema():
             yield from _inner(part, value, path, complete)
         case ListSchema():
@@ -136,17 +141,6 @@ def too_many(limit: int, found: int, path: str | None) -> Violation:
 def lacking(field: FieldSchema, path: str | None) -> Violation:
     """A required field has no value."""
     return Violation(path, Rule.REQUIRED, f"a {field.field_type}", "nothing")
-
-
-def _field(field: FieldSchema, value: Any, path: str | None) -> Iterator[Violation]:
-    if value is None:
-        if field.required:
-            yield Violation(path, Rule.REQUIRED, f"a {field.field_type}", "null")
-        return
-    if field.field_type is FieldType.LIST:
-        yield from items_violations(field.item_schema, field.max_items, value, path)
-    else:
-        yield from _single(field.field_type, value, path)
 
 
 def _single(kind: FieldType, value: Any, path: str | None) -> Iterator[Violation]:

@@ -44,11 +44,8 @@ class Status(StrEnum):
 
     def may_become(self, target: Status) -> bool:
         """The status machine: forward only; to the same status always (a no-op)."""
-        if self is target:
-            return True
-        if self is Status.PENDING:
-            return True
-        return self is Status.RUNNING and target.terminal
+        may_end = self is Status.RUNNING and target.terminal
+        return may_end or self is target or self is Status.PENDING
 
 
 class ToolKind(StrEnum):

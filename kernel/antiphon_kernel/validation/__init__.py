@@ -1,7 +1,7 @@
 """Validation of raw updates before they reach the document."""
 
 from antiphon_kernel.validation.chunking import Chunk, validate_incrementally
-from antiphon_kernel.validation.content_rules import UpdateScope, reject_read_only
+from antiphon_kernel.validation.client_rules import UpdateScope, reject_read_only
 from antiphon_kernel.validation.errors import check_limit, reject_long_text
 from antiphon_kernel.validation.header_values import (
     check_field,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.validation.content_rules import UpdateScope
+from antiphon_kernel.validation.client_rules import UpdateScope
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.validation.update_validator import (
     UpdateValidator,
@@ -114,9 +114,7 @@ def _cut(check: UpdateValidator) -> Generator[None, None, Sequence[Chunk]]:
     drafts = yield from _by_chunk(check.created, ends)
     submitted = yield from _by_chunk(check.submitted, ends)
     seen: set[int] = set()
-    replaced = IdIntervals()
-    for ids in check.replaced:
-        replaced.add(ids)
+    replaced = IdIntervals(check.replaced)
     # What is deleted of earlier text goes first: a draft then says what it says when it is sent.
     parts = list(_deleting([one for ids in rest for one in replaced.lacks(ids)]))
     yield

@@ -39,11 +39,9 @@ class LazyItemIndex:
         self._item_index = ItemIndex()
         self._reading: Iterator[None] | None = None
         self._kept = kept if len(behind) <= _BEHIND else None
-        self._later: list[bytes] = list(behind) if self._kept is not None else []
+        self._later: list[bytes] | None = list(behind) if self._kept is not None else None
+        """Updates that are to be followed behind what is kept or read; None before that."""
         self._adopted: bytes | None = None
-        self._began = self._kept is not None
-        self._is_own = True
-        """Whether all of it was read off the document."""
         self._lock = asyncio.Lock()
         self.ready = False
         """Whether the index is known."""
@@ -64,7 +62,8 @@ class LazyItemIndex:
             while not self.ready:
                 if time.perf_counter() >= pause_at:
                     return False
-                self._step()
+                self._reading = self._reading or self._steps()
+                next(self._reading, None)
         return True
 
     @property
@@ -80,7 +79,7 @@ class LazyItemIndex:
             self._adopted = None
         elif self.ready:
             self._item_index.follow(update)
-        elif self._began:
+        elif self._later is not None:
             self._later.append(update)
             if self._kept is not None and len(self._later) > _BEHIND:
                 self._start_anew()
@@ -103,42 +102,29 @@ class LazyItemIndex:
             await self.read()
         return self._item_index.encode() if self.ready else None
 
-    def _step(self) -> None:
-        if self._reading is None:
-            if not self._item_index.block_ids:
-                self._item_index.block_ids = {one: one for one in self._document.block_ids()}
-            if self._kept is not None:
-                self._reading, self._kept = self._item_index.decode_in_parts(self._kept), None
-                self._is_own = False
-                return
-            if not self._began:
-                self._began = self._is_own = True
-                state = self._document.update_since()
-            else:
-                state = self._later.pop(0)
-            self._reading = self._item_index.follow_in_parts(state)
-            return
+    def _steps(self) -> Iterator[None]:
+        """Read what is kept, if it fits, or else the document, pausing every few milliseconds."""
+        index, document = self._item_index, self._document
+        index.block_ids = {one: one for one in document.block_ids()}
+        kept, self._kept = self._kept, None
+        later = self._later = self._later if self._later is not None else []
         try:
-            is_over = next(self._reading, self) is self
+            if kept is not None:
+                yield from index.decode_in_parts(kept)
+            else:
+                yield from index.follow_in_parts(document.update_since())
+            while later:
+                yield from index.follow_in_parts(later.pop(0))
+            if kept is not None and index.ends() != decode_state_vector(document.state_vector()):
+                raise ValueError("some were not kept")
         except ValueError as error:
-            if self._is_own:
+            if kept is None:
                 raise
             _log.warning("the items of a document are read again: %s", error)
             self._start_anew()
             return
-        if is_over:
-            self._reading = None
-            self.ready = not self._later and (self._is_own or self._is_whole())
-            if not self.ready and not self._later:
-                _log.warning("the items of a document are read again: some were not kept")
-                self._start_anew()
-            if self.ready:
-                self._item_index.block_ids = {}
-                self.has_freed = True
-
-    def _is_whole(self) -> bool:
-        known = decode_state_vector(self._document.state_vector())
-        return self._item_index.ends() == known
+        index.block_ids = {}
+        self.ready = self.has_freed = True
 
     def close(self) -> None:
         """Forget the index, so that its memory is free at once; it is not asked any more."""
@@ -148,6 +134,4 @@ class LazyItemIndex:
     def _start_anew(self) -> None:
         """Forget what was kept: the document has it all."""
         self._item_index = ItemIndex()
-        self._reading = self._kept = None
-        self._began = False
-        self._later.clear()
+        self._reading = self._kept = self._later = None

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from antiphon_kernel.access import check_update
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
-from antiphon_kernel.validation.content_rules import ContentRules, UpdateScope
-from antiphon_kernel.validation.draft_rules import DraftRules
+from antiphon_kernel.validation.client_rules import ContentRules, DraftRules, UpdateScope
 from antiphon_kernel.validation.errors import (
     check_limit,
     denied,

@@ -73,9 +73,11 @@ class IdIntervals:
 
     __slots__ = ("_ends", "_starts")
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: Iterable[IdRange] = ()) -> None:
         self._starts: dict[int, list[int]] = {}
         self._ends: dict[int, list[int]] = {}
+        for ids in ranges:
+            self.add(ids)
 
     def add(self, ids: IdRange) -> None:
         """Add the ids of one range."""

@@ -32,37 +32,40 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 """Breaks the kernel until the patch is undone."""
 
 
-def a_chunk_is_lost(patch: pytest.MonkeyPatch) -> None:
+def appended(patch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
+    """Every chunk that is appended arrives as `change` says."""
+
     def add(self: AppendBuffers, actor: Any, block: str, text: str, *rest: Any) -> int:
-        return found(self, actor, block, text[1:], *rest)
+        return found(self, actor, block, change(text), *rest)
 
     found = AppendBuffers.add
     patch.setattr(AppendBuffers, "add", add)
+
+
+def a_chunk_is_lost(patch: pytest.MonkeyPatch) -> None:
+    appended(patch, lambda text: text[1:])
 
 
 def chunks_change_places(patch: pytest.MonkeyPatch) -> None:
-    def add(self: AppendBuffers, actor: Any, block: str, text: str, *rest: Any) -> int:
-        return found(self, actor, block, text[::-1], *rest)
+    appended(patch, lambda text: text[::-1])
 
-    found = AppendBuffers.add
-    patch.setattr(AppendBuffers, "add", add)
+
+def loaded(patch: pytest.MonkeyPatch, change: Callable[[StoredContext], StoredContext]) -> None:
+    """Every context is read as `change` says."""
+
+    async def load(self: Journal, *args: Any, **kwargs: Any) -> StoredContext:
+        return change(await found(self, *args, **kwargs))
+
+    found = Journal.load
+    patch.setattr(Journal, "load", load)
 
 
 def undo_is_forgotten_when_the_kernel_ends(patch: pytest.MonkeyPatch) -> None:
-    async def load(self: Journal, *args: Any, **kwargs: Any) -> StoredContext:
-        return replace(await found(self, *args, **kwargs), undo=())
-
-    found = Journal.load
-    patch.setattr(Journal, "load", load)
+    loaded(patch, lambda stored: replace(stored, undo=()))
 
 
 def the_last_transaction_is_not_read_again(patch: pytest.MonkeyPatch) -> None:
-    async def load(self: Journal, *args: Any, **kwargs: Any) -> StoredContext:
-        stored = await found(self, *args, **kwargs)
-        return replace(stored, updates=(*stored.updates[:-1], EMPTY_UPDATE))
-
-    found = Journal.load
-    patch.setattr(Journal, "load", load)
+    loaded(patch, lambda one: replace(one, updates=(*one.updates[:-1], EMPTY_UPDATE)))
 
 
 def acknowledged_before_it_is_on_disk(patch: pytest.MonkeyPatch) -> None:

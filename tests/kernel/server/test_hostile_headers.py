@@ -24,7 +24,7 @@ from antiphon_kernel.contexts import block_info
 from antiphon_kernel.maintenance.findings import Check
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.transfer import importing
-from antiphon_kernel.validation import draft_rules
+from antiphon_kernel.validation import client_rules
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.hostile_headers import (
     CASES,
@@ -105,7 +105,7 @@ ODD = Case("tool_kind", '"\\u001b[31m"', sound=False)
 @pytest.mark.parametrize(
     ("module", "check", "door", "case"),
     [
-        *((draft_rules, "check_field", "raw draft", case) for case in (DEEP, HALF, ODD)),
+        *((client_rules, "check_field", "raw draft", case) for case in (DEEP, HALF, ODD)),
         (block_info, "check_value", "tool", ODD),
         (importing, "check_value", "import", ODD),
     ],
@@ -146,8 +146,8 @@ async def test_damaged_headers_of_an_earlier_version_are_read_copied_and_named(
         async with served_kernel(tmp_path) as served:
             doors = await HeaderDoors.of(served)
             with monkeypatch.context() as earlier:
-                earlier.setattr(draft_rules, "check_field", lambda *_: None)
-                earlier.setattr(draft_rules, "_TOOLS_ONLY", ())
+                earlier.setattr(client_rules, "check_field", lambda *_: None)
+                earlier.setattr(client_rules, "_TOOLS_ONLY", ())
                 for case in DAMAGED:
                     assert await doors.raw(case), case
             damaged = list(doors.made)

@@ -10,7 +10,7 @@ from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.content import read_content
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
@@ -72,11 +72,11 @@ class Peer:
         assert isinstance(content, Text)
         return content
 
-    def draft(self, actor: Actor, text: str = "", number: int = 0) -> str:
+    def draft(self, actor: Actor, text: str = "", number: int = 0, **fields: str) -> str:
         block = f"{self.context.id}.{actor.principal.id}.{DRAFT_SEQ_MIN + number}"
-        fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
+        usual = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
         with self.doc.transaction():
-            self.blocks[block] = Map({**fields, "content": Text(text)})
+            self.blocks[block] = Map({**usual, **fields, "content": Text(text)})
         return block
 
     def update(self) -> bytes:
@@ -122,11 +122,15 @@ def value(context: Context, block: str, path: str) -> Any:
     return read_content(context.document, block, path).value
 
 
-async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonError:
+async def refused(
+    context: Context, actor: Actor, update: bytes, code: ErrorCode | None = None
+) -> AntiphonError:
+    """Hand an update in, which must change nothing; return the error, of this code if one is given."""
     before = context.document.update_since()
     with pytest.raises(AntiphonError) as caught:
         await apply_update(context, actor, update, "client")
     assert context.document.update_since() == before
+    assert caught.value.code is (code or caught.value.code)
     return caught.value
 
 

@@ -12,7 +12,7 @@ from antiphon_kernel.document.content import read_content
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation import ItemIndex, content_rules, update_validator
+from antiphon_kernel.validation import ItemIndex, client_rules, update_validator
 from antiphon_kernel.yjs.update import ItemId, decode_update
 from tests.kernel.validation.attacks import Attacker
 
@@ -98,9 +98,9 @@ def nothing(*_: Any, **__: Any) -> None:
 
 
 SWITCHED_OFF: tuple[tuple[Any, str], ...] = (
-    (content_rules.ContentRules, "check_item"),
-    (content_rules.ContentRules, "check_deletion"),
-    (content_rules, "reject_read_only"),
+    (client_rules.ContentRules, "check_item"),
+    (client_rules.ContentRules, "check_deletion"),
+    (client_rules, "reject_read_only"),
     (update_validator.UpdateValidator, "_reject_split_surrogates"),
 )
 

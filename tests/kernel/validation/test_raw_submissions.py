@@ -28,7 +28,7 @@ def submitted(kernel: Kernel) -> list[Submission]:
 
 
 async def denied(peer: Peer, actor: Actor) -> None:
-    assert (await refused(peer.context, actor, peer.update())).code is ErrorCode.PERMISSION_DENIED
+    await refused(peer.context, actor, peer.update(), ErrorCode.PERMISSION_DENIED)
 
 
 async def sound(kernel: Kernel, data: Path) -> None:

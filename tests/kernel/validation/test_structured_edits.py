@@ -39,8 +39,7 @@ async def stock_updates(
 
 
 async def refused_for_tools(context: Context, actor: Actor, update: bytes, tools: str) -> None:
-    error = await refused(context, actor, update)
-    assert error.code is ErrorCode.PERMISSION_DENIED
+    error = await refused(context, actor, update, ErrorCode.PERMISSION_DENIED)
     assert error.message.endswith(tools), error.message
 
 

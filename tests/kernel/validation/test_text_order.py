@@ -147,8 +147,7 @@ async def test_item_between_items_that_were_never_neighbours_is_rejected(
     a, _, c = characters(context, "abc")
     for origin, right in ((a, c), (c, a), (a, a), (None, c)):
         item = Struct(_BO, 0, 1, ContentKind.STRING, origin, right, content="x")
-        error = await refused(context, bo, encode_update([item], ()))
-        assert error.code is ErrorCode.INVALID_PARAMS
+        error = await refused(context, bo, encode_update([item], ()), ErrorCode.INVALID_PARAMS)
         assert "never beside each other" in error.message
 
 

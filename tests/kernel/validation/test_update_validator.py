@@ -45,7 +45,7 @@ async def test_text_of_a_read_only_part_is_refused(
     inserting.text(block, path).insert(0, "x")
     del deleting.text(block, path)[0:1]
     for peer in (inserting, deleting):
-        assert (await refused(context, bo, peer.update())).code is code
+        await refused(context, bo, peer.update(), code)
 
 
 async def test_text_that_would_become_too_long_is_refused(
@@ -57,7 +57,7 @@ async def test_text_that_would_become_too_long_is_refused(
     too_much, fitting = Peer(context, 77), Peer(context, 78)
     too_much.content(block).insert(0, "xxx")
     fitting.content(block).insert(0, "xx")
-    assert (await refused(context, bo, too_much.update())).code is ErrorCode.TOO_LARGE
+    await refused(context, bo, too_much.update(), ErrorCode.TOO_LARGE)
     await apply_update(context, bo, fitting.update(), "client")
     replacing = Peer(context, 79)
     with replacing.doc.transaction():

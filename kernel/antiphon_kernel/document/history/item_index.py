@@ -232,26 +232,19 @@ class ItemTable:
         del clocks[at:], segments[at:]
         return gone
 
-    def next_clock(self, client: int, clock: int) -> int | None:
-        """The first clock from `clock` on that this text holds; None if there is none."""
-        clocks = self._clocks.get(client)
-        if not clocks:
-            return None
-        at = bisect_right(clocks, clock) - 1
-        if at >= 0 and clock < self._segments[client][at].end:
-            return clock
-        return clocks[at + 1] if at + 1 < len(clocks) else None
-
     def within(self, client: int, start: int, end: int) -> Iterator[Segment]:
         """The segments of the ids from `start` to `end`, cut so that they are all inside."""
-        clock = self.next_clock(client, start)
-        while clock is not None and clock < end:
+        clocks, clock = self._clocks.get(client, ()), start
+        while clock < end:
             segment = self.begin(ItemId(client, clock))
-            assert segment is not None
+            if segment is None:
+                at = bisect_right(clocks, clock)
+                clock = clocks[at] if at < len(clocks) else end
+                continue
             if segment.end > end:
                 self.split(segment, end - segment.clock)
             yield segment
-            clock = self.next_clock(client, segment.end)
+            clock = segment.end
 
     def begin(self, item: ItemId) -> Segment | None:
         """The segment that begins with an id, cut if need be; None if it is not of this text."""

@@ -46,17 +46,8 @@ class NewItem:
     def struct(self, client: int, clock: int) -> Struct:
         """It as an item of this client."""
         kind = ContentKind.STRING if isinstance(self.content, str) else ContentKind.ANY
-        return Struct(
-            client,
-            clock,
-            self.length,
-            kind,
-            self.origin,
-            self.right_origin,
-            self.parent,
-            self.key,
-            self.content,
-        )
+        place = self.origin, self.right_origin, self.parent, self.key
+        return Struct(client, clock, self.length, kind, *place, self.content)
 
 
 @dataclass(frozen=True, slots=True)
