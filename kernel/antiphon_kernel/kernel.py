@@ -144,7 +144,7 @@ class Kernel:
     async def _start(self, owner: str) -> None:
         await self.invitations.load()
         await self.tool_permissions.load()
-        facts = await self.journal.settings("kernel", "owner", "label")
+        facts = await self.journal.settings()
         if not {"kernel", "owner"} <= facts.keys():
             founder = await self.members.principal(owner, role=AccessRole.OWNER)
             founded = {"owner": founder.username, "kernel": self.ids.uuid7()}

@@ -48,7 +48,7 @@ class UsageSums:
 
     async def _load(self) -> dict[str, TokenUsage]:
         if self._known is None:
-            stored = await self._journal.settings_with_prefix(_PREFIX)
+            stored = await self._journal.settings(_PREFIX)
             if self._known is None:
                 self._known = {key: TokenUsage.parse(value) for key, value in stored.items()}
         return self._known

@@ -155,7 +155,9 @@ async def _run(
                 _watch_end(settings.starter, idleness.lose_starter)
             alone = asyncio.create_task(
                 idleness.wait(
-                    lambda: server.connections, lambda: server.visits, lambda: turns.busy
+                    lambda: server.connections.members,
+                    lambda: server.access.visits,
+                    lambda: turns.busy,
                 ),
                 name="idleness",
             )

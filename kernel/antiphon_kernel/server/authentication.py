@@ -14,10 +14,17 @@ from starlette.datastructures import Headers, QueryParams
 
 from antiphon_kernel.access import VIA_SSH, AuthenticationError, check_act_as, fingerprint_of
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.connections import TCP, UNIX, Connections
+from antiphon_kernel.server.connections import (
+    CONNECTION,
+    GUARD,
+    TCP,
+    TOKEN,
+    UNIX,
+    VIA,
+    Connections,
+)
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
-from antiphon_kernel.server.scope import CONNECTION, GUARD, TOKEN, VIA
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, SessionId, is_name
@@ -120,7 +127,7 @@ class Authenticator:
         finally:
             if is_guest:
                 self._guests[principal.id] -= 1
-            scope[CONNECTION].end_session()
+            self._connections.release(scope[CONNECTION])
             await self._kernel.close_session(actor)
 
     async def queue_up(self, visit: AuthenticatedSession) -> None:

@@ -10,8 +10,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon_kernel.access import Dismissal
-from antiphon_kernel.server.connections import TrackedProtocol
-from antiphon_kernel.server.scope import CONNECTION, GUARD
+from antiphon_kernel.server.connections import GUARD, TrackedProtocol
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -154,13 +153,3 @@ class HttpGuard(ConnectionGuard):
             self._in_line = not body.endswith(b"\n")
         ends = message["type"] == "http.response.body" and not message.get("more_body", False)
         self._over = self._over or ends
-
-
-def with_connection_guard(application: ASGIApp) -> ASGIApp:
-    """Return `application` with a `ConnectionGuard` in the scope of each connection."""
-
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        kind = WebSocketGuard if scope["type"] == "websocket" else HttpGuard
-        await kind(receive, send, scope[CONNECTION]).serve(application, scope)
-
-    return guarded

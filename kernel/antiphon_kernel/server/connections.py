@@ -15,6 +15,20 @@ from antiphon_kernel.server.limits import ServerLimits
 TCP: Final = "tcp"
 UNIX: Final = "unix"
 
+# Keys that our own server adds to ASGI scopes.
+
+VIA: Final = "antiphon.via"
+"""The key of the transport a request came over, `unix` or `tcp`."""
+
+TOKEN: Final = "antiphon.token"
+"""The key of `?token=` in the address of a request; absent if it showed none."""
+
+GUARD: Final = "antiphon.guard"
+"""The `ConnectionGuard` of a WebSocket or of a request."""
+
+CONNECTION: Final = "antiphon.connection"
+"""The `TrackedProtocol` that a WebSocket or request came over."""
+
 _YOUNG_SECONDS: Final = 1.0
 """A stranger is not dropped for a newer one before this, so that many clients can come at once."""
 
@@ -46,10 +60,6 @@ class TrackedProtocol(asyncio.Protocol):
     def begin_session(self) -> None:
         """Mark the connection as authenticated."""
         self.tracker.admit(self)
-
-    def end_session(self) -> None:
-        """Mark the connection as a stranger's again."""
-        self.tracker.release(self)
 
     def send_now(self, message: bytes) -> bool:
         """Send a whole WebSocket message, with its header; False if it would have to wait."""

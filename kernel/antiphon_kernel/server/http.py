@@ -13,8 +13,7 @@ import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from antiphon_kernel.server.connections import UNIX, TrackedProtocol
-from antiphon_kernel.server.scope import CONNECTION
+from antiphon_kernel.server.connections import CONNECTION, UNIX, TrackedProtocol
 
 _LATE: Final = b"The request was not complete in time: send all of it at once.\n"
 _TOO_LATE: Final = (

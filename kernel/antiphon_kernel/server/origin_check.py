@@ -36,17 +36,14 @@ def check_source(scope: Scope) -> None:
                 " those in the address, and forward the port through SSH from another machine.",
             )
     for name, origin in scope["headers"]:
-        if name == b"origin" and not (_is_web(origin) and _is_loopback(origin)):
+        # In another scheme, as in `tauri://localhost`, the name of an app stands there.
+        is_web = origin.lower().startswith((b"http://", b"https://"))
+        if name == b"origin" and not (is_web and _is_loopback(origin)):
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
                 f"Pages from {_shown(origin)} are not answered, only those from this machine:"
                 " serve the page from localhost, or send no Origin.",
             )
-
-
-def _is_web(origin: bytes) -> bool:
-    """Whether an origin has a host: what stands there in `tauri://localhost` is an app's name."""
-    return origin.lower().startswith((b"http://", b"https://"))
 
 
 def _shown(value: bytes) -> str:

@@ -1,22 +1,22 @@
-"""Tool calls over HTTP and WebSocket."""
+"""Tool calls over HTTP and WebSocket, and whole contexts over HTTP, as streams."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from antiphon_kernel.access import AuthenticationError
-from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import (
     MessageError,
     MessageProblem,
@@ -26,11 +26,19 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
+from antiphon_kernel.server.connections import GUARD
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.scope import GUARD
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import text_message
 from antiphon_kernel.subscriptions import Subscription, Subscriptions
+from antiphon_kernel.tools.context import (
+    ContextExportParams,
+    ContextImportParams,
+    ExportFormat,
+    exported,
+    imported,
+)
+from antiphon_kernel.transfer import ErrorLine, as_line
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.json_validation import parse_json, unique_names
@@ -66,10 +74,50 @@ _REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
 }
 """The same for somebody who is not let in; 401 if it is not here."""
 
+_MEDIA_TYPES: Final = {
+    ExportFormat.JSONL: LINES,
+    ExportFormat.MARKDOWN: "text/markdown; charset=utf-8",
+    ExportFormat.MESSAGES: "application/json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEndpoint:
+    """One kind of request as an application; a stream is answered before its session ends."""
+
+    access: Authenticator
+    answer: Callable[[Request, AuthenticatedSession], Awaitable[Response]]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        started = False
+        try:
+            async with self.access.session(scope) as visit:
+                await self.access.before_call(visit)
+                response = await self.answer(request, visit)
+                if isinstance(response, StreamingResponse):
+                    started = True
+                    await response(scope, receive, send)
+                    return
+        except AntiphonError as error:
+            if started:
+                raise
+            if isinstance(error, AuthenticationError):
+                status = _REFUSAL_STATUS.get(error.close_code, 401)
+            else:
+                status = HTTP_STATUS.get(error.code, 400)
+            response = _json({"error": error.as_json()}, status)
+        await response(scope, receive, send)
+
 
 @dataclass(eq=False, slots=True)
 class RpcEndpoint:
-    """The endpoints `/call` (a WebSocket), `/call/{tool}` (POST) and `/messages`."""
+    """The endpoints `/call` (a WebSocket), `/call/{tool}` (POST), `/messages`, and those of whole
+    contexts, `/export` (GET) and `/import` (POST).
+
+    These do what the tools context.export and context.import do, for contexts of any size, with
+    the same parameters in the query and the same rights.
+    """
 
     kernel: Kernel
     access: Authenticator
@@ -82,42 +130,49 @@ class RpcEndpoint:
         if ending:
             await asyncio.wait(map(asyncio.ensure_future, ending), timeout=FAREWELL_SECONDS)
 
-    async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def post(self, request: Request, visit: AuthenticatedSession) -> Response:
         """Answer one call: the body is the parameters, the answer the result or `{"error": …}`.
 
         The answer to block.subscribe goes on with a line for each event.
         """
-        await self._answer_request(scope, receive, send, _tool_call)
+        params = _parse_params(await self._body(request))
+        result = await self.kernel.call(visit.actor, request.path_params["tool"], params)
+        subscriptions = self.kernel.subscriptions.claim(visit.actor.session)
+        if subscriptions:
+            return StreamingResponse(_lines(result, subscriptions[0]), media_type=LINES)
+        return _json(result)
 
-    async def message(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def message(self, request: Request, visit: AuthenticatedSession) -> Response:
         """Answer one request to `/messages` as the tools of messages do; text only is written."""
-        await self._answer_request(scope, receive, send, _message_call)
+        tool, params = _message_call(request, await self._body(request))
+        return _json(await self.kernel.call(visit.actor, tool, params))
 
-    async def _answer_request(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        read: Callable[[Request, bytes], tuple[str, dict[str, Any]]],
-    ) -> None:
-        """Carry out the call that `read` finds in a request and its body."""
-        request = Request(scope, receive)
-        response: Response
+    async def export(self, request: Request, visit: AuthenticatedSession) -> Response:
+        """Answer with a context as text.
+
+        An answer that ends early has been broken off; lines of JSON end with the reason then.
+        """
+        call = self.kernel.start_call(visit.actor, self.kernel.registry["context.export"])
+        params = call.tool.parse(_query(request))
+        assert isinstance(params, ContextExportParams)
+        context = await call.context(params.context)
+        return _Export(exported(call, context, params), params.format)
+
+    async def import_(self, request: Request, visit: AuthenticatedSession) -> Response:
+        """Make a context of the lines of JSON in the body; answer as context.import does."""
+        stream = request.stream()
         try:
-            async with self.access.session(scope) as visit:
-                await self.access.before_call(visit)
-                tool, params = read(request, await self._body(request))
-                result = await self.kernel.call(visit.actor, tool, params)
-                subscriptions = self.kernel.subscriptions.claim(visit.actor.session)
-                if subscriptions:
-                    lines = _lines(result, subscriptions[0])
-                    response = StreamingResponse(lines, media_type=LINES)
-                    await response(scope, receive, send)
-                    return
-            response = _json(result)
-        except AntiphonError as error:
-            response = error_response(error)
-        await response(scope, receive, send)
+            call = self.kernel.start_call(visit.actor, self.kernel.registry["context.import"])
+            params = call.tool.parse({"text": "", **_query(request)})
+            assert isinstance(params, ContextImportParams)
+            made = await imported(call, _import_body(call, stream), params.label)
+        except AntiphonError:
+            # A client that is still sending reads no answer before that.
+            with suppress(ClientDisconnect, AntiphonError):
+                async for _ in stream:
+                    self.kernel.sessions.check(visit.actor)
+            raise
+        return _json(made.model_dump(mode="json", exclude_none=True))
 
     async def socket(self, socket: WebSocket) -> None:
         """Frames `{"id", "tool", "params"}`, answered in order, for as long as one session.
@@ -277,23 +332,47 @@ class _Conversation:
                 raise ConnectionResetError("the client is gone") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A handler of requests as an application, which answers before its session ends."""
+class _Export(StreamingResponse):
+    """An export on its way."""
 
-    handler: ASGIApp
+    def __init__(self, text: AsyncGenerator[str, None], form: ExportFormat) -> None:
+        super().__init__(text, media_type=_MEDIA_TYPES[form])
+        self._text = text
+        self._form = form
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.handler(scope, receive, send)
+    async def stream_response(self, send: Send) -> None:
+        """Send all of it, or end the connection without the end of the answer."""
+
+        async def part(text: str, *, more: bool) -> None:
+            # JSON escapes half a surrogate pair in the same way.
+            body = text.encode("utf-8", "backslashreplace")
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        async with aclosing(self._text):
+            await send(start)
+            try:
+                async for text in self._text:
+                    await part(text, more=True)
+            except AntiphonError as error:
+                if self._form is ExportFormat.JSONL:
+                    await part(as_line(ErrorLine(error=error.as_json())), more=True)
+                return
+            await part("", more=False)
 
 
-def error_response(error: AntiphonError) -> Response:
-    """Return the answer to a request that has failed."""
-    if isinstance(error, AuthenticationError):
-        status = _REFUSAL_STATUS.get(error.close_code, 401)
-    else:
-        status = HTTP_STATUS.get(error.code, 400)
-    return _json({"error": error.as_json()}, status)
+async def _import_body(call: Call, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The body of a request, for as long as the caller may import."""
+    try:
+        async for chunk in stream:
+            call.check()
+            yield chunk
+    except ClientDisconnect as error:
+        raise invalid_params("The body ended early. Nothing was imported.") from error
+
+
+def _query(request: Request) -> dict[str, Any]:
+    return {name: value for name, value in request.query_params.items() if name != "as"}
 
 
 async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
@@ -339,10 +418,6 @@ MESSAGE_TOOLS: Final[Mapping[tuple[str, str], str]] = {
 
 _DIGITS: Final = 10
 """Fewer than these are a number in a query; more are refused as what they are, a text."""
-
-
-def _tool_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
-    return request.path_params["tool"], _parse_params(body)
 
 
 def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:

@@ -9,10 +9,10 @@ import shutil
 import socket as sockets
 import stat
 import tempfile
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,15 +26,21 @@ from uvicorn.server import ServerState
 from antiphon_kernel.access import TOKEN_BYTES
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
-from antiphon_kernel.server.connection_guard import with_connection_guard
-from antiphon_kernel.server.connections import TCP, UNIX, Connections, tracked_by
+from antiphon_kernel.server.connection_guard import HttpGuard, WebSocketGuard
+from antiphon_kernel.server.connections import (
+    CONNECTION,
+    TCP,
+    TOKEN,
+    UNIX,
+    VIA,
+    Connections,
+    tracked_by,
+)
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.origin_check import check_source
-from antiphon_kernel.server.rpc import MESSAGE_TOOLS, Endpoint, RpcEndpoint
-from antiphon_kernel.server.scope import VIA, hide_token
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
-from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
@@ -58,12 +64,11 @@ class Server:
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
         self._kernel = kernel
         self._limits = limits
-        self._connections = Connections(limits)
+        self.connections = Connections(limits)
         self._doorman = AcceptQueue()
-        self._access = Authenticator(kernel, self.token, self._connections, limits)
-        self._sync = SyncEndpoint(kernel, self._access, limits)
-        self._calls = RpcEndpoint(kernel, self._access, limits)
-        self._transfers = Transfers(kernel, self._access)
+        self.access = Authenticator(kernel, self.token, self.connections, limits)
+        self.replicas = SyncEndpoint(kernel, self.access, limits)
+        self._calls = RpcEndpoint(kernel, self.access, limits)
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder: Path | None = None
 
@@ -78,40 +83,20 @@ class Server:
         return f"ws://{HOST}:{self.port}/sync"
 
     @property
-    def connections(self) -> int:
-        """Number of connections with a session now."""
-        return self._connections.members
-
-    @property
-    def strangers(self) -> int:
-        """Number of connections without a session: not yet, or not any more."""
-        return self._connections.strangers
-
-    @property
-    def visits(self) -> int:
-        """Number of sessions accepted so far."""
-        return self._access.visits
-
-    @property
-    def rooms(self) -> int:
-        """Number of contexts that have a follower."""
-        return len(self._sync.rooms)
-
-    @property
     def routes(self) -> list[Route | WebSocketRoute]:
         """Return every endpoint: documents, tool calls, exports and imports, and `/health`."""
-        calls, transfers = self._calls, self._transfers
+        calls, answers = self._calls, partial(RequestEndpoint, self.access)
 
         async def health(_: Request) -> Response:
             return JSONResponse({"kernel": self._kernel.id})
 
         return [
-            WebSocketRoute("/sync/{context}", self._sync),
+            WebSocketRoute("/sync/{context}", self.replicas),
             WebSocketRoute("/call", calls.socket),
-            Route("/call/{tool:path}", Endpoint(calls.post), methods=["POST"]),
-            *(Route(path, Endpoint(calls.message), methods=[one]) for one, path in MESSAGE_TOOLS),
-            Route("/export", Endpoint(transfers.export), methods=["GET"]),
-            Route("/import", Endpoint(transfers.import_), methods=["POST"]),
+            Route("/call/{tool:path}", answers(calls.post), methods=["POST"]),
+            *(Route(path, answers(calls.message), methods=[one]) for one, path in MESSAGE_TOOLS),
+            Route("/export", answers(calls.export), methods=["GET"]),
+            Route("/import", answers(calls.import_), methods=["POST"]),
             Route("/health", health),
         ]
 
@@ -125,15 +110,19 @@ class Server:
         application = Starlette(exception_handlers=handlers, routes=self.routes)
         # What comes to another path is refused: a redirected call would be answered by no error.
         application.router.redirect_slashes = False
-        guarded = with_connection_guard(application)
-        tcp = _bind_tcp(port)
+        # With its protocol named, asyncio turns off the delay of small frames on what it accepts.
+        tcp = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
+        tcp.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+        _bind(tcp, (HOST, port))
         self.socket, self._private_folder = _choose_socket_path(socket)
-        unix = _bind_unix(self.socket)
+        self.socket.unlink(missing_ok=True)
+        unix = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        _bind(unix, str(self.socket))
         self._socket_id = _identity(self.socket)
         self.port = tcp.getsockname()[1]
         self._kernel.reached_at = self.sync
-        await self._listen(guarded, tcp, TCP)
-        await self._listen(guarded, unix, UNIX)
+        await self._listen(application, tcp, TCP)
+        await self._listen(application, unix, UNIX)
 
     async def _listen(self, application: ASGIApp, sock: sockets.socket, via: str) -> None:
         """Accept connections on a bound socket."""
@@ -144,8 +133,8 @@ class Server:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            http=tracked_by(self._connections, via, HttpProtocol),
-            ws=tracked_by(self._connections, via, WebSocketProtocol, doorman=self._doorman),
+            http=tracked_by(self.connections, via, HttpProtocol),
+            ws=tracked_by(self.connections, via, WebSocketProtocol, doorman=self._doorman),
             ws_max_size=self._limits.frame,
             ws_per_message_deflate=False,
         )
@@ -166,7 +155,7 @@ class Server:
         self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)
-        await asyncio.gather(self._sync.stop(), self._calls.stop())
+        await asyncio.gather(self.replicas.stop(), self._calls.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):
                 connection.shutdown()
@@ -176,7 +165,7 @@ class Server:
         for _, state in self._listeners:
             for connection in tuple(state.connections):
                 connection.transport.abort()
-        self._connections.close()
+        self.connections.close()
         left = self._tasks()
         for task in left:
             task.cancel()
@@ -210,33 +199,44 @@ async def serve(
 
 
 def _over(via: str, application: ASGIApp) -> ASGIApp:
-    """Return an application as one listener sees it: it knows over which transport one comes."""
+    """Return an application as one listener sees it: it knows over which transport one comes, and
+    has a `ConnectionGuard` in the scope of each connection.
+    """
 
     async def received(scope: Scope, receive: Receive, send: Send) -> None:
         scope[VIA] = via
-        hide_token(scope)
-        answer = application
-        if via == TCP:
-            try:
+        _hide_token(scope)
+        try:
+            if via == TCP:
                 check_source(scope)
-            except AntiphonError as error:
-                # The answer to a handshake as well, in place of a WebSocket.
-                answer = JSONResponse({"error": error.as_json()}, 403)
-        await answer(scope, receive, send)
+        except AntiphonError as error:
+            # The answer to a handshake as well, in place of a WebSocket.
+            await JSONResponse({"error": error.as_json()}, 403)(scope, receive, send)
+        else:
+            kind = WebSocketGuard if scope["type"] == "websocket" else HttpGuard
+            await kind(receive, send, scope[CONNECTION]).serve(application, scope)
 
     return received
 
 
+def _hide_token(scope: Scope) -> None:
+    """Take the token out of the address, so that whatever logs an address logs no token."""
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    tokens = [value for name, value in query if name == "token"]
+    if tokens:
+        scope[TOKEN] = tokens[-1]
+        kept = urlencode([pair for pair in query if pair[0] != "token"])
+        scope["query_string"] = kept.encode("ascii")
+
+
 def _not_here(request: Request, _: Exception) -> Response:
-    return _refusal(
-        404,
-        AntiphonError(
-            ErrorCode.UNKNOWN_TOOL,
-            f"Nothing answers at {quote(request.url.path)}: POST the parameters of a tool to"
-            " /call/TOOL.",
-            tool=truncate(request.url.path),
-        ),
+    error = AntiphonError(
+        ErrorCode.UNKNOWN_TOOL,
+        f"Nothing answers at {quote(request.url.path)}: POST the parameters of a tool to"
+        " /call/TOOL.",
+        tool=truncate(request.url.path),
     )
+    return JSONResponse({"error": error.as_json()}, 404)
 
 
 def _not_so(request: Request, error: Exception) -> Response:
@@ -246,13 +246,7 @@ def _not_so(request: Request, error: Exception) -> Response:
         f"{quote(request.url.path)} does not take {truncate(request.method)}: use {allowed}.",
         allowed=sorted(allowed.split(", ")),
     )
-    return _refusal(405, refusal, headers)
-
-
-def _refusal(
-    status: int, error: AntiphonError, headers: Mapping[str, str] | None = None
-) -> Response:
-    return JSONResponse({"error": error.as_json()}, status, headers)
+    return JSONResponse({"error": refusal.as_json()}, 405, headers)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -264,17 +258,17 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _bind_tcp(port: int) -> sockets.socket:
-    # With its protocol named, asyncio turns off the delay of small frames on what it accepts.
-    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
+def _bind(sock: sockets.socket, address: tuple[str, int] | str) -> None:
+    """Bind a socket; one with a path is this user's alone."""
+    mask = os.umask(0o177)
     try:
-        sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
-        sock.bind((HOST, port))
+        sock.bind(address)
     except BaseException:
         sock.close()
         raise
+    finally:
+        os.umask(mask)
     sock.setblocking(False)
-    return sock
 
 
 def _choose_socket_path(wanted: Path) -> tuple[Path, Path | None]:
@@ -294,18 +288,3 @@ def _choose_socket_path(wanted: Path) -> tuple[Path, Path | None]:
             made = Path(tempfile.mkdtemp(prefix="antiphon-", dir=base))
             return made / "kernel.sock", made
     raise OSError(f"there is no folder whose path is short enough for a unix socket ({wanted})")
-
-
-def _bind_unix(path: Path) -> sockets.socket:
-    path.unlink(missing_ok=True)
-    sock = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
-    mask = os.umask(0o177)
-    try:
-        sock.bind(str(path))
-    except BaseException:
-        sock.close()
-        raise
-    finally:
-        os.umask(mask)
-    sock.setblocking(False)
-    return sock

@@ -16,8 +16,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame, Opcode, apply_mask  # type: ignore[attr-defined]
 from websockets.http11 import Request
 
-from antiphon_kernel.server.connections import TrackedProtocol
-from antiphon_kernel.server.scope import CONNECTION
+from antiphon_kernel.server.connections import CONNECTION, TrackedProtocol
 
 Deliver = Callable[[list[bytes]], int]
 """Takes in messages; how many of them, from the first on, it has taken: the rest has to wait."""
@@ -228,15 +227,12 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             return
         for messages, others in self._splitter.split(data):
             if messages and not self.close_sent:
-                self._take_messages(messages)
+                is_free = self.deliver is not None and self.queue.empty()
+                taken = self.deliver(messages) if self.deliver is not None and is_free else 0
+                for message in messages[taken:]:  # which have to wait
+                    self.handle_bytes(Frame(Opcode.BINARY, message))
             if others:
                 super().data_received(others)
-
-    def _take_messages(self, messages: list[bytes]) -> None:
-        """Deliver messages, in order; those that have to wait are queued."""
-        taken = self.deliver(messages) if self.deliver is not None and self.queue.empty() else 0
-        for message in messages[taken:]:
-            self.handle_bytes(Frame(Opcode.BINARY, message))
 
     def hold(self, seconds: float) -> None:
         """Read nothing for a while: what comes meanwhile is read at once."""

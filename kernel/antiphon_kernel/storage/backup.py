@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -146,7 +146,10 @@ def install(fresh: Path, journal: Path, aside: Path) -> bool:
     _sync_to_disk(fresh)
     was_there = journal.exists()
     if was_there:
-        _checkpoint_wal(journal)
+        # What is only in the log goes into the file, if that can be opened; else it stays there.
+        with suppress(sqlite3.Error, AntiphonError), closing(_open(journal)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            database.execute("PRAGMA journal_mode = DELETE")
         make_private(journal)
         for suffix in SIDE_FILES:
             side = journal.with_name(journal.name + suffix)
@@ -157,16 +160,6 @@ def install(fresh: Path, journal: Path, aside: Path) -> bool:
     fresh.replace(journal)
     _sync_to_disk(journal.parent)
     return was_there
-
-
-def _checkpoint_wal(journal: Path) -> None:
-    """Bring what is only in the write-ahead log into the file, if it can be opened."""
-    try:
-        with closing(_open(journal)) as database:
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            database.execute("PRAGMA journal_mode = DELETE")
-    except (sqlite3.Error, AntiphonError):
-        return  # it is kept as it is, with its log
 
 
 @contextmanager
@@ -195,7 +188,7 @@ def open_to_read(journal: Path, *, untouched: bool = False) -> Iterator[sqlite3.
             return
     log = journal.with_name(journal.name + _LOG)
     if not log.exists() or log.stat().st_size == 0:
-        with closing(_open_immutable(journal)) as database:
+        with closing(_open(journal, "?mode=ro&immutable=1")) as database:
             yield database
         return
     # What is in the log alone belongs to the journal: SQLite puts the two together, in a copy.
@@ -207,27 +200,21 @@ def open_to_read(journal: Path, *, untouched: bool = False) -> Iterator[sqlite3.
             yield database
 
 
-def _open_immutable(path: Path) -> sqlite3.Connection:
-    if not path.is_file():
-        return _open(path)
-    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None)
-
-
 def _is_about_the_target(error: sqlite3.Error) -> bool:
     """Whether writing a copy has failed, and not reading what is copied."""
     code = error.sqlite_errorcode
     return code not in _READ_FAILED and code & 0xFF not in _UNREADABLE
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, options: str = "") -> sqlite3.Connection:
     if not path.is_file():
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
             f"There is no journal at {path}: name the kernel's data folder with --data.",
             path=str(path),
         )
-    return sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+    uri = f"file:{quote(os.fsencode(path.absolute()))}{options}"
+    return sqlite3.connect(uri, _WAIT_SECONDS, isolation_level=None, uri=True)
 
 
 def _sync_to_disk(path: Path) -> None:

@@ -8,11 +8,7 @@ from dataclasses import astuple
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import (
-    BlockRow,
-    Commit,
-    SessionRow,
-)
+from antiphon_kernel.storage.rows import BlockRow, Commit, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
 from antiphon_kernel.yjs.restored_ids import encode_restored
@@ -23,6 +19,7 @@ LAST_SEQ: Final = 2**SEQ_BITS - 1
 """No `seq` is higher."""
 
 _MOST_FREQUENT: Final = "append"
+"""The operation that is stored as NULL."""
 
 _BLOCK_BITS: Final = 12
 
@@ -34,11 +31,6 @@ def op_id(context: int, seq: int) -> int:
         context: what stands for the context in the journal.
     """
     return (context << SEQ_BITS) + seq
-
-
-def stored_operation(operation: str) -> str | None:
-    """Return an operation as it is stored: None for the most frequent one."""
-    return operation if operation != _MOST_FREQUENT else None
 
 
 def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
@@ -154,7 +146,7 @@ def _op(commit: Commit, principals: Mapping[str, int]) -> Row:
         commit.time,
         principals[commit.principal.id],
         commit.session.id,
-        stored_operation(commit.operation),
+        commit.operation if commit.operation != _MOST_FREQUENT else None,
         commit.unit,
         stored_blocks(commit.blocks),
         commit.update,

@@ -70,19 +70,13 @@ class _DatabaseConnection(aiosqlite.Connection):
     A trip costs as much as several statements, and each of them would take one.
     """
 
-    async def transact(self, statements: Iterable[Statement], files: OpenFiles) -> None:
-        await self._execute(  # type: ignore[no-untyped-call]
-            execute, self._conn, statements, files
-        )
-
-    async def copy(self, path: Path, target: Path) -> None:
-        await self._execute(  # type: ignore[no-untyped-call]
-            write_copy, self._conn, path, target
-        )
-
-    async def run(self, function: Callable[[], None]) -> None:
+    async def run(self, function: Callable[..., object], *values: object) -> None:
         """Call `function` in the library's thread."""
-        await self._execute(function)  # type: ignore[no-untyped-call]
+        await self._execute(function, *values)  # type: ignore[no-untyped-call]
+
+    async def use(self, function: Callable[..., object], *values: object) -> None:
+        """Call `function` with SQLite's connection in front of the values, in that thread."""
+        await self.run(function, self._conn, *values)
 
 
 class Database:
@@ -157,13 +151,10 @@ class Database:
             if self._files is not None:
                 self._files.close()
 
-    def _raise_if_closed(self) -> None:
-        if self._closed:
-            raise kernel_is_closing()
-
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         """Every row of a query; what has been lost can be read as far as SQLite still has it."""
-        self._raise_if_closed()
+        if self._closed:
+            raise kernel_is_closing()
         try:
             # In one step: a caller that is cancelled must not leave an open cursor behind.
             return list(await self._connection.execute_fetchall(sql, values))
@@ -189,7 +180,7 @@ class Database:
         async with self._lock:
             files = self._writable_files()
             try:
-                await self._connection.transact(statements, files)
+                await self._connection.use(execute, statements, files)
             except (sqlite3.Error, StorageLostError) as error:
                 raise await self._failure_of(error) from error
 
@@ -213,7 +204,8 @@ class Database:
                 raise await self._failure_of(error) from error
 
     def _writable_files(self) -> OpenFiles:
-        self._raise_if_closed()
+        if self._closed:
+            raise kernel_is_closing()
         if self.lost is not None:
             raise self.lost
         assert self._files is not None
@@ -234,8 +226,8 @@ class Database:
         try:
             if self._spare is not None:
                 self._spare.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                await self._connection.copy(self.path, self._spare)
-                error = error.with_copy(self._spare)
+                await self._connection.use(write_copy, self.path, self._spare)
+                error = StorageLostError(error.path, error.what, self._spare)
             # A log that has been deleted ends with the process, and one that is still there must
             # not be applied to another file.
             await self.select(_CHECKPOINT)

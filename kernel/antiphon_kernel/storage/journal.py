@@ -80,11 +80,15 @@ class Journal(JournalReader):
             AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
                 by a newer version.
         """
-        journal = cls(await Database.open(path, spare=spare))
+        database = await Database.open(path, spare=spare)
+        journal = cls(database)
         try:
-            await journal._load_numbers()
+            rows = await database.select("SELECT id, number FROM principals")
+            journal._principals = {row[0]: row[1] for row in rows}
+            rows = await database.select("SELECT coalesce(max(number), 0) FROM contexts")
+            journal._last_context = rows[0][0]
         except AntiphonError:
-            await journal._database.close()
+            await database.close()
             raise
         journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
         journal._writer.add_done_callback(journal._writer_ended)
@@ -220,12 +224,20 @@ class Journal(JournalReader):
             await self._wake.wait()
             self._wake.clear()
             group = list(self._waiting)
-            sound = [commits for commits, _ in group if self._is_current(commits[0])]
+            current = self._generations
+            sound = [
+                commits
+                for commits, _ in group
+                if commits[0].generation == current.get(commits[0].context.number, 0)
+            ]
             due = sound or self._new_sessions
             error = await self._write_group([*chain(*sound)]) if due else None
-            if error is not None:
-                self._start_generation({one[0].context.number for one in sound}, error)
             written = set(map(id, sound)) if error is None else set()
+            if error is not None:
+                # Commits that are built on a lost one are refused: only who loads again may go on.
+                for context in {one[0].context.number for one in sound}:
+                    current[context] = current.get(context, 0) + 1
+                    self._failures[context] = error
             for commits, future in group:
                 if future.cancelled():
                     continue
@@ -236,15 +248,6 @@ class Journal(JournalReader):
             del self._waiting[: len(group)]
             if not self._waiting and not self._wake.is_set():
                 self._idle.set()
-
-    def _is_current(self, commit: Commit) -> bool:
-        return commit.generation == self._generations.get(commit.context.number, 0)
-
-    def _start_generation(self, contexts: set[int], error: AntiphonError) -> None:
-        """Reject commits that are built on a lost one: only who loads again may go on."""
-        for context in contexts:
-            self._generations[context] = self._generations.get(context, 0) + 1
-            self._failures[context] = error
 
     def _writer_ended(self, writer: asyncio.Task[None]) -> None:
         """A writer that dies of a bug must not leave anybody waiting."""
@@ -282,9 +285,3 @@ class Journal(JournalReader):
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]
         return None
-
-    async def _load_numbers(self) -> None:
-        rows = await self._database.select("SELECT id, number FROM principals")
-        self._principals = {row[0]: row[1] for row in rows}
-        rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
-        self._last_context = rows[0][0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
@@ -58,18 +58,10 @@ class JournalReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def settings(self, *keys: str) -> dict[str, str]:
-        """Return the facts about the kernel of these keys, by key; without those not stored."""
-        sql = f"SELECT key, value FROM kernel WHERE key IN ({','.join('?' * len(keys))})"
-        return await self._settings(sql, keys)
-
-    async def settings_with_prefix(self, prefix: str) -> dict[str, str]:
+    async def settings(self, prefix: str = "") -> dict[str, str]:
         """Return the facts about the kernel whose keys begin so, by key."""
         sql = "SELECT key, value FROM kernel WHERE substr(key, 1, ?) = ? ORDER BY key"
-        return await self._settings(sql, (len(prefix), prefix))
-
-    async def _settings(self, sql: str, values: Sequence[object]) -> dict[str, str]:
-        rows = await self._database.select(sql, values)
+        rows = await self._database.select(sql, (len(prefix), prefix))
         return {str(key): str(value) for key, value in rows}
 
     async def principals(self) -> list[Principal]:

@@ -51,11 +51,7 @@ class StorageLostError(AntiphonError):
         )
         self.damaged = what in (_TRUNCATED, _CHANGED)
         """The file is there, but its content is not all that was saved."""
-        self._path, self._what = path, what
-
-    def with_copy(self, copy: Path) -> StorageLostError:
-        """The same, with the file that holds what had been saved."""
-        return StorageLostError(self._path, self._what, copy)
+        self.path, self.what = path, what
 
 
 class OpenFiles:

@@ -21,7 +21,6 @@ from typing import Final
 from antiphon_kernel.storage.commit_rows import SEQ_BITS
 from antiphon_kernel.storage.database import Database
 
-_CONTEXT_BITS: Final = 32
 _LONG: Final = 100_000
 """Code points; a longer text is not in the trigram index."""
 
@@ -87,7 +86,7 @@ class SearchTable:
         """Number and id of each block of a context whose text is not indexed as it is stored."""
         sql = (
             "SELECT b.number, b.id FROM blocks b"
-            f" LEFT JOIN searched s ON s.row = (b.context << {_CONTEXT_BITS}) + b.number"
+            f" LEFT JOIN searched s ON s.row = (b.context << {SEQ_BITS}) + b.number"
             " WHERE b.context = ? AND s.version IS NOT b.version ORDER BY b.number"
         )
         rows = await self._database.select(sql, (context,))
@@ -121,7 +120,7 @@ class SearchTable:
 
     async def row_of(self, block: str) -> int | None:
         """The row of a block, indexed or not; None if the journal has no such block."""
-        sql = f"SELECT (context << {_CONTEXT_BITS}) + number FROM blocks WHERE id = ?"
+        sql = f"SELECT (context << {SEQ_BITS}) + number FROM blocks WHERE id = ?"
         rows = await self._database.select(sql, (block,))
         return int(rows[0][0]) if rows else None
 
@@ -146,7 +145,7 @@ class SearchTable:
 
 def row_number(context: int, number: int) -> int:
     """The row of a block in the order of creation."""
-    return (context << _CONTEXT_BITS) + number
+    return (context << SEQ_BITS) + number
 
 
 def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[object]]:
@@ -154,10 +153,13 @@ def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[o
     row = f"{table}.{_TABLES[table]}"
     conditions = [f"{row} > ?", "d.kind IN (SELECT value FROM json_each(?))"]
     values: list[object] = [after, json.dumps(list(wanted.kinds))]
-    trigrams = _trigrams(wanted.literals) if table == "search" else []
+    whole = [one for one in wanted.literals if table == "search" and "\0" not in one]
+    trigrams = list(dict.fromkeys(one[at : at + 3] for one in whole for at in range(len(one) - 2)))
     if trigrams:
+        step = -(-len(trigrams) // _TRIGRAMS)
+        quoted = ('"' + one.replace('"', '""') + '"' for one in trigrams[::step])
         conditions.append("search MATCH ?")
-        values.append(" ".join(trigrams))
+        values.append(" ".join(quoted))
     for literal in wanted.literals:
         conditions.append(f"instr({table}.text, ?)")
         values.append(literal)
@@ -167,8 +169,8 @@ def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[o
     sql = (
         f"SELECT d.row, b.id, d.version, d.kind, d.path, d.length FROM {table}"
         f" JOIN searched d ON d.row = {row}"
-        f" JOIN blocks b ON b.context = d.row >> {_CONTEXT_BITS}"
-        f" AND b.number = d.row & {(1 << _CONTEXT_BITS) - 1}"
+        f" JOIN blocks b ON b.context = d.row >> {SEQ_BITS}"
+        f" AND b.number = d.row & {(1 << SEQ_BITS) - 1}"
         f" WHERE {' AND '.join(conditions)} ORDER BY {row} LIMIT ?"
     )
     return sql, values
@@ -177,11 +179,3 @@ def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[o
 def _beyond(text: str) -> str:
     nul = text.find("\0")
     return text[nul:].replace("\0", " ") if nul >= 0 else ""
-
-
-def _trigrams(literals: Sequence[str]) -> list[str]:
-    """Some of the trigrams of all the literals, as FTS5 wants them; all must be in the text."""
-    whole = [one for one in literals if "\0" not in one]
-    found = dict.fromkeys(one[at : at + 3] for one in whole for at in range(len(one) - 2))
-    step = -(-len(found) // _TRIGRAMS) or 1
-    return ['"' + one.replace('"', '""') + '"' for one in list(found)[::step]]

@@ -37,7 +37,7 @@ async def test_concurrent_calls_share_one_connection(
     )
     text = (await calls.call("block.read", {"block_id": block}))["content"]
     assert text == "".join(f"{one} " for one in range(50))
-    assert served.doors.connections == 1
+    assert served.doors.connections.members == 1
 
 
 async def test_call_after_a_restart_connects_again(served: ServedKernel, calls: ToolClient) -> None:

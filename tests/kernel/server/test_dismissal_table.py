@@ -409,7 +409,7 @@ async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
         await here.served.block(SECRET)
         for check in opened:
             await check(code)
-        await until(lambda: here.served.doors.connections == 0, "every session is over")
+        await until(lambda: here.served.doors.connections.members == 0, "every session is over")
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -420,11 +420,11 @@ async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
         block = await here.served.block("before")
         opened = await open_at_every_door(here, 1)
         assert len(opened) == 6
-        await until(lambda: here.served.doors.connections == 6, "all are in")
+        await until(lambda: here.served.doors.connections.members == 6, "all are in")
         code = await dismiss(here, verb)
         for check in opened:
             await check(code)
-        await until(lambda: here.served.doors.connections == 0, "every session is over")
+        await until(lambda: here.served.doors.connections.members == 0, "every session is over")
         document = (await here.served.context()).document
         assert document.block_ids() == [block] and document.text(block) == "before"
 
@@ -443,7 +443,7 @@ async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
         for check in opened:
             await check(code)
         await until(lambda: under_way.running == 0, "no call goes on")
-        await until(lambda: here.served.doors.connections == 0, "every session is over")
+        await until(lambda: here.served.doors.connections.members == 0, "every session is over")
 
 
 async def test_expiry_ends_a_session_at_its_time(

@@ -121,7 +121,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
             stdout=asyncio.subprocess.PIPE,
             cwd=Path(__file__).parents[3],
         )
-        await until(lambda: served.doors.connections > 2, "the attack begins")
+        await until(lambda: served.doors.connections.members > 2, "the attack begins")
         await honest.type(SECONDS)
         output, _ = await asyncio.wait_for(attackers.communicate(), 3 * PATIENCE)
         report = json.loads(output)
@@ -132,7 +132,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
         )
         assert all(report["rounds"].values())
         assert set(report["told"]) >= REFUSALS
-        await until(lambda: served.doors.connections == 2, "the hostile ones are gone")
+        await until(lambda: served.doors.connections.members == 2, "the hostile ones are gone")
         context = await served.context()
         assert context.document.text(block) == "".join(honest.typed)
         assert await all_headers(served) == headers
@@ -163,7 +163,7 @@ async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) ->
             for client in clients:
                 client.socket.transport.abort()
             served.forget_raw()
-            await until(lambda: served.doors.connections == 1, "all are gone")
+            await until(lambda: served.doors.connections.members == 1, "all are gone")
 
         await crowd(50)
         gc.collect()
@@ -198,7 +198,7 @@ async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) ->
             stdout=asyncio.subprocess.PIPE,
             cwd=Path(__file__).parents[3],
         )
-        await until(lambda: served.doors.strangers > 20, "the flood begins")
+        await until(lambda: served.doors.connections.strangers > 20, "the flood begins")
         await honest.type(SECONDS / 2)
         calls = ToolClient(served.locate)
         asked = time.perf_counter()
@@ -208,8 +208,8 @@ async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) ->
         output, _ = await asyncio.wait_for(attack.communicate(b""), PATIENCE)
         report = json.loads(output)
         assert all(report.values()), report
-        await until(lambda: served.doors.strangers == 0, "the flood is gone")
-        assert served.doors.connections == 2
+        await until(lambda: served.doors.connections.strangers == 0, "the flood is gone")
+        assert served.doors.connections.members == 2
         assert (await served.context()).document.text(block) == "".join(honest.typed)
         grown = (memory_of() - before) / 2**20
         p95 = sorted(honest.latencies)[int(len(honest.latencies) * 0.95)]

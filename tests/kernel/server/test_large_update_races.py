@@ -126,7 +126,7 @@ async def test_connection_that_breaks_off_leaves_all_of_it(returner: Returner) -
     await returner.send()
     await returner.all_there()
     await between.happened()
-    await until(lambda: returner.served.doors.connections == 0, "it is gone")
+    await until(lambda: returner.served.doors.connections.members == 0, "it is gone")
 
 
 async def test_kernel_that_stops_takes_in_all_of_it(returner: Returner) -> None:

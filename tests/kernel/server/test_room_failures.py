@@ -141,7 +141,7 @@ async def test_abrupt_disconnects_under_traffic(served: ServedKernel) -> None:
         await append(served, block, f"{number} ".rjust(4_000))
     text = (await served.context()).document.text(block)
     await until(lambda: all(reader.document.text(block) == text for reader in readers))
-    await until(lambda: served.doors.connections == READERS, "the aborted ones are gone")
+    await until(lambda: served.doors.connections.members == READERS, "the aborted ones are gone")
 
 
 async def test_room_survives_client_abort(served: ServedKernel) -> None:
@@ -177,14 +177,14 @@ async def test_five_join_a_room_that_has_not_started(served: ServedKernel) -> No
     block = await served.block("here")
     await served.stop()
     await served.start()
-    assert served.doors.rooms == 0
+    assert len(served.doors.replicas.rooms) == 0
     clients = [await served.raw() for _ in range(5)]
     states = await asyncio.gather(*(client.join() for client in clients))
     for state in states:
         document = Document(1)
         document.apply_update(state.update)
         assert document.text(block) == "here"
-    assert served.doors.rooms == 1
+    assert len(served.doors.replicas.rooms) == 1
     await append(served, block, "!")
     for client in clients:
         await client.next(SyncUpdate)
@@ -233,7 +233,7 @@ async def test_room_bounds_queue_of_unread_client(tmp_path: Path) -> None:
             most = max(most, *(one.outgoing.size for one in both))
         vector = context.document.state_vector()
         await until(lambda: healthy.document.state_vector() == vector)
-        assert served.doors.connections == 2
+        assert served.doors.connections.members == 2
         assert all(healthy.document.length(block) == 1_000_000 for block in blocks)
         assert 0 < most <= limits.unread
 
@@ -316,11 +316,13 @@ async def test_client_that_never_reads_is_cut_off(strict: ServedKernel) -> None:
     slow = await strict.slow_reader()
     await slow.join()
     quick = await strict.replica()
-    before = strict.doors.connections
+    before = strict.doors.connections.members
     for _ in range(75):
         await append(strict, block, "x" * 100_000)
     await until(lambda: len(quick.document.text(block)) == 7_500_000)
-    await until(lambda: strict.doors.connections == before - 1, "the stalled client is cut off")
+    await until(
+        lambda: strict.doors.connections.members == before - 1, "the stalled client is cut off"
+    )
 
 
 async def test_update_before_the_first_step_is_malformed(served: ServedKernel) -> None:
@@ -334,7 +336,7 @@ async def test_room_without_clients_releases_context(served: ServedKernel) -> No
     for _ in range(3):
         client = await served.joined()
         await client.socket.close()
-        await until(lambda: served.doors.rooms == 0, "the room is gone")
+        await until(lambda: len(served.doors.replicas.rooms) == 0, "the room is gone")
     reader = await served.replica()
     await append(served, block, "b")
     await until(lambda: reader.document.text(block) == "ab")

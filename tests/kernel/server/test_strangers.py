@@ -88,8 +88,8 @@ async def test_801_silent_connections_lock_nobody_out(
     with await asyncio.to_thread(crowd):
         assert await whoami(served) == "amy"
         assert await whoami(served, over_tcp=True) == "amy"
-        assert served.doors.strangers <= 4 * DEFAULT_SERVER_LIMITS.strangers
-        assert served.doors.connections == 0, "strangers keep no kernel alive"
+        assert served.doors.connections.strangers <= 4 * DEFAULT_SERVER_LIMITS.strangers
+        assert served.doors.connections.members == 0, "strangers keep no kernel alive"
 
 
 @pytest.mark.parametrize("via", ["tcp", "unix"])
@@ -103,7 +103,7 @@ async def test_connection_without_a_session_is_closed_at_its_deadline(
         answer = await asyncio.wait_for(reader.read(), PATIENCE)
         assert not beginning or b"HTTP/1.1 " in answer
     writer.close()
-    await until(lambda: hasty.doors.strangers == 0, "nothing is left")
+    await until(lambda: hasty.doors.connections.strangers == 0, "nothing is left")
 
 
 async def test_connection_that_drips_is_closed_at_its_deadline(hasty: ServedKernel) -> None:
@@ -131,7 +131,8 @@ async def test_connection_kept_alive_after_a_call_is_a_strangers_again(hasty: Se
     connection = await asyncio.to_thread(call)
     assert await asyncio.to_thread(connection.sock.recv, 1) == b"", "it is closed"
     connection.close()
-    await until(lambda: (hasty.doors.connections, hasty.doors.strangers) == (0, 0))
+    doors = hasty.doors.connections
+    await until(lambda: (doors.members, doors.strangers) == (0, 0))
 
 
 async def test_connection_with_a_session_stays_beyond_every_deadline(hasty: ServedKernel) -> None:
@@ -139,9 +140,9 @@ async def test_connection_with_a_session_stays_beyond_every_deadline(hasty: Serv
     sync, calls = await sync_as(hasty, token), await call_socket(hasty, token)
     await sync.join()
     with silent(hasty, 1):
-        await until(lambda: hasty.doors.strangers == 1, "a stranger has come")
-        await until(lambda: hasty.doors.strangers == 0, "and gone")
-    assert hasty.doors.connections == 2
+        await until(lambda: hasty.doors.connections.strangers == 1, "a stranger has come")
+        await until(lambda: hasty.doors.connections.strangers == 0, "and gone")
+    assert hasty.doors.connections.members == 2
     await calls.close()
 
 
@@ -154,7 +155,7 @@ async def test_body_held_back_by_somebody_with_a_token_has_a_deadline(hasty: Ser
     writer.write(head.encode())
     assert b" 408 " in await asyncio.wait_for(reader.read(), PATIENCE)
     writer.close()
-    await until(lambda: hasty.doors.connections == 0, "its session is over")
+    await until(lambda: hasty.doors.connections.members == 0, "its session is over")
 
 
 async def test_client_of_a_room_that_never_says_what_it_has_is_closed(tmp_path: Path) -> None:
@@ -175,8 +176,8 @@ async def test_answer_that_nobody_reads_is_let_go(hasty: ServedKernel) -> None:
             f"Authorization: Bearer {hasty.doors.token}\r\n\r\n{body}"
         )
         sock.sendall(head.encode())
-        await until(lambda: hasty.doors.visits == 1, "it has been asked")
-        await until(lambda: hasty.doors.strangers == 0, "it is cut off")
+        await until(lambda: hasty.doors.access.visits == 1, "it has been asked")
+        await until(lambda: hasty.doors.connections.strangers == 0, "it is cut off")
 
 
 async def test_strangers_beyond_the_limit_cost_the_oldest_idle_one_its_place(
@@ -188,9 +189,9 @@ async def test_strangers_beyond_the_limit_cost_the_oldest_idle_one_its_place(
         oldest, writer = await reach(served, "tcp")
         with silent(served, 8):
             assert await asyncio.wait_for(oldest.read(), PATIENCE) == b""
-            await until(lambda: served.doors.strangers == 8, "the others stay")
+            await until(lambda: served.doors.connections.strangers == 8, "the others stay")
             assert await whoami(served) == "amy"
-            assert served.doors.connections >= 1
+            assert served.doors.connections.members >= 1
         writer.close()
         await member.close()
 

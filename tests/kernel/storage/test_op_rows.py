@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.storage import BlockRow
-from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id, stored_blocks, stored_operation
+from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id, stored_blocks
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 
 BLOCKS = (
@@ -40,7 +40,8 @@ def test_row_reads_as_what_was_stored(
     operation: str,
 ) -> None:
     blocks = stored_blocks([BlockRow(number, "", version) for number, version in touched])
-    row = (op_id(context, seq), 1, 5, 1, 1, stored_operation(operation), None, blocks, b"")
+    stored = operation if operation != "append" else None
+    row = (op_id(context, seq), 1, 5, 1, 1, stored, None, blocks, b"")
     database.execute("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     sql = "SELECT context, seq, operation, touched FROM ops"
     text = " ".join(f"{number}:{version}" for number, version in touched)

@@ -11,8 +11,8 @@ from pycrdt.websocket import WebsocketServer
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
+from antiphon_kernel.server.connections import CONNECTION, GUARD
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.scope import CONNECTION, GUARD
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
     Receive,
@@ -55,7 +55,8 @@ class SyncEndpoint(WebsocketServer):
                 await self._access.queue_up(visit)
                 lost = self._kernel.journal.lost
                 if lost is not None:
-                    await hang_up(send, _storage_lost(lost))
+                    goodbye = CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, lost.message)
+                    await hang_up(send, goodbye)
                     return
                 connection = SyncConnection(
                     scope["path_params"]["context"],
@@ -95,7 +96,7 @@ class SyncEndpoint(WebsocketServer):
 
     def _dismiss_all(self, error: AntiphonError) -> None:
         for room in self.rooms.values():
-            room.dismiss(_storage_lost(error))
+            room.dismiss(CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, error.message))
 
     async def stop(self) -> None:
         """Say goodbye to everyone, and give them a moment to hear it."""
@@ -107,8 +108,3 @@ class SyncEndpoint(WebsocketServer):
             await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
             for goodbye in goodbyes:
                 goodbye.cancel()
-
-
-def _storage_lost(error: AntiphonError) -> CloseFrame:
-    """Return the end of every client's connection."""
-    return CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, error.message)
