@@ -2,21 +2,29 @@
 
 A tool is a typed request, a typed result, a docstring and a handler. Requests are strict: an
 unknown field, a number where a string belongs, or half a surrogate pair is an error that names the
-field, in words that name it as the caller does.
+field, in words that name it as the caller does. Docstrings under fields describe them: they are not
+there at run time, so they are read from the source, and only when somebody asks for a JSON Schema.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from inspect import getdoc
+from functools import cache
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.json_validation import has_whole_characters
@@ -110,7 +118,7 @@ def tool(
 
     def define(handler: Callable[[C, P], Awaitable[R]]) -> Tool:
         hints = get_type_hints(handler)
-        doc = getdoc(handler) or ""
+        doc = inspect.getdoc(handler) or ""
         return Tool(
             name, hints["params"], hints["return"], handler, doc, needs, (*errors, *EVERY_CALL)
         )
@@ -189,6 +197,13 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "union_tag_invalid": "{expected_tags} as its {discriminator}",
     "union_tag_not_found": "an object with {discriminator}",
 }
+
+_COUNTED_IN: Final = {
+    "enum": "expected",
+    "literal_error": "expected",
+    "union_tag_invalid": "expected_tags",
+}
+"""Where a complaint names the values that there are."""
 
 
 def param_error(
@@ -274,16 +289,8 @@ def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
     template = _EXPECTED.get(kind)
     said: str = one["msg"]
     expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]
-    return _Wrong(path, kind, truncate(expected), found, _allowed(one))
-
-
-def _allowed(one: Mapping[str, Any]) -> tuple[str, ...]:
-    name = {
-        "enum": "expected",
-        "literal_error": "expected",
-        "union_tag_invalid": "expected_tags",
-    }.get(one["type"])
-    return tuple(re.findall("'([^']*)'", one["ctx"][name])) if name is not None else ()
+    listed = one["ctx"][_COUNTED_IN[kind]] if kind in _COUNTED_IN else ""
+    return _Wrong(path, kind, truncate(expected), found, tuple(re.findall("'([^']*)'", listed)))
 
 
 def _path(one: Mapping[str, Any], sent: object) -> tuple[str, ...]:
@@ -328,3 +335,114 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     # Letters that have changed places are the likeliest of mistakes.
     best = min(close, key=lambda one: sorted(one) != sorted(name), default=None)
     return f" Did you mean {best}?" if best is not None else ""
+
+
+COMMON: Final[dict[str, str]] = {
+    "block_id": "The block: full id, `context.name.number`, either with the parts cut short, or a"
+    " path that `context.layout` shows.",
+    "name": "The block by the names of its parts, like `default.aria.12`.",
+    "parent_name": "The parent by the names of its parts.",
+    "result_name": "The result by the names of its parts.",
+    **dict.fromkeys(("next_name", "message_name"), "The same block by the names of its parts."),
+    **dict.fromkeys(
+        ("undone_names", "blocks_names", "created_names", "deleted_names"),
+        "The same blocks by the names of their parts.",
+    ),
+    "context": "Label or id of the context; the default context if absent.",
+    "context_id": "Id of the context.",
+    "context_version": "The version of the context after this: the journal's `seq`.",
+    "version": "The version of the block: how often it has changed, 1 at creation.",
+    "principal": "Id of the principal.",
+    "username": "Name of the principal.",
+    "label": "Name of the context.",
+    "created": "When it was made: ISO 8601, UTC, milliseconds.",
+    "time": "When it happened: ISO 8601, UTC, milliseconds.",
+    "role": "The part it plays in the conversation.",
+    "kind": "The kind of block.",
+    "status": "The status of the block: `done` and `error` are final.",
+    "truncated": "Whether there is more than this.",
+    "exit_code": "How the command ended: 0 well, else not.",
+    "is_error": "Whether what it says is an error.",
+    "stop_reason": "Why it ended, `interrupted` for one.",
+    "stopped_by": "Username of whoever stopped it.",
+    "expected_text": "What the lines must say for this to happen; whatever they say if absent.",
+    "section": "The text of the block: path of a section or of a text field; its only one if"
+    " absent.",
+    "undone": "Ids of the blocks whose text changed.",
+    "session": "Id of the session.",
+    "expires": "When it stops to let anybody in; absent: never.",
+    "op": "Kind of the operation.",
+    "operation": "Operation: create, append, edit, splice, sync (typed by a connected client), ...",
+    "after_block": "Go on after this block: the `next` of the previous answer.",
+    "after_version": "Go on after this version: the `next` of the previous answer.",
+}
+"""The meaning of a field of this name wherever no docstring says it more exactly."""
+
+
+@cache
+def described_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """JSON Schema of a model; where its source is not at hand, without the descriptions."""
+    return model.model_json_schema(schema_generator=_DescribedSchema)
+
+
+def own_field_docs(record: type) -> dict[str, str]:
+    """Return the docstrings of the fields that a class names itself, each as one line."""
+    return _class_docs(record.__module__).get(record.__qualname__, {})
+
+
+class _DescribedSchema(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        model: type[BaseModel] = schema["cls"]
+        bases = [one for one in reversed(model.__mro__) if issubclass(one, BaseModel)]
+        record: type | None = getattr(model, "record", None)
+        classes = [one for one in (record, *bases) if one not in (None, BaseModel)]
+        names = {name: field.alias or name for name, field in model.model_fields.items()}
+        return _described(super().model_schema(schema), classes, names)
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        return _described(super().dataclass_schema(schema), [schema["cls"]], {})
+
+
+def _described(
+    generated: JsonSchemaValue, classes: Iterable[Any], names: Mapping[str, str]
+) -> JsonSchemaValue:
+    """Describe properties by the docstrings of fields, or what a name means everywhere."""
+    docs = dict(COMMON)
+    for one in classes:
+        docs |= own_field_docs(one)
+    for field, doc in docs.items():
+        if (shown := generated.get("properties", {}).get(names.get(field, field))) is not None:
+            shown.setdefault("description", doc)
+    return generated
+
+
+_PARSING: Final = threading.Lock()
+"""Held while a syntax tree is made: Python 3.11 fails if two threads make one at the same time."""
+
+
+@cache
+def _class_docs(module: str) -> Mapping[str, dict[str, str]]:
+    """By class, by field."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:
+        return {}
+    with _PARSING:
+        tree = ast.parse(source)
+    return {
+        node.name: _field_docs(node.body) for node in tree.body if isinstance(node, ast.ClassDef)
+    }
+
+
+def _field_docs(body: list[ast.stmt]) -> dict[str, str]:
+    docs = {}
+    for field, below in pairwise(body):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            if isinstance(below.value.value, str):
+                docs[field.target.id] = " ".join(below.value.value.split())
+    return docs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from antiphon_kernel.contexts import Context
@@ -22,18 +22,17 @@ from antiphon_kernel.layout import (
     Announcement,
     BlockAuthor,
     BlockPath,
-    ChangedBlock,
-    ChangedLines,
     ContributionFilter,
     Layout,
     LayoutBlock,
     LayoutItem,
     LayoutPath,
     LayoutReading,
-    PresentReader,
     SourcesPath,
     arrange,
+    change_text,
     read_layout,
+    reader_text,
 )
 from antiphon_kernel.messages import CorrelationError
 from antiphon_kernel.storage import BlockChangeRow
@@ -246,17 +245,21 @@ async def read_announcement(
         since: the version of the context at which it last looked; None if it has not yet.
     """
     places = {item.block.id: item.path for item in items if item.path is not None}
-    present = tuple(_present(context, model, places))
+    present = _present(context, model, places)
     if since is None:
         return Announcement(time, present=present)
     await context.wait_persisted()
-    others = {
-        block: later
-        for block, changes in (await context.journal.changes_since(since)).items()
-        if block in places and (later := _by_others(changes, model)) and later[0].version > 1
-    }
+    others: dict[str, list[BlockChangeRow]] = {}
+    for block, made in (await context.journal.changes_since(since)).items():
+        later = [
+            one
+            for one in made
+            if one.principal not in (model, SYSTEM) and one.operation not in _OF_HEADERS
+        ]
+        if block in places and later and later[0].version > 1:
+            others[block] = later
     latest = sorted(others, key=lambda block: others[block][-1].seq, reverse=True)
-    changes: list[ChangedBlock] = []
+    changes: list[str] = []
     for block in latest[:_BLOCKS_LISTED]:
         changes += await _changed(context, block, str(places[block]), model, others[block])
     return Announcement(
@@ -264,20 +267,11 @@ async def read_announcement(
     )
 
 
-def _by_others(changes: Sequence[BlockChangeRow], model: str | None) -> list[BlockChangeRow]:
-    """Return the changes of a content that others have made; of the kernel's own there is none."""
-    return [
-        one
-        for one in changes
-        if one.principal not in (model, SYSTEM) and one.operation not in _OF_HEADERS
-    ]
-
-
 def _present(
     context: Context, model: str | None, places: Mapping[str, BlockPath]
-) -> Iterator[PresentReader]:
+) -> tuple[str, ...]:
     """Everybody but the model, each once, by name."""
-    found: dict[str, PresentReader] = {}
+    found: dict[str, tuple[str, str | None, str | None]] = {}
     for state in context.presence.states().values():
         if state.principal == model:
             continue
@@ -290,10 +284,9 @@ def _present(
             path = places.get(block)
             place = str(path) if path is not None else context.block_name(block)
             activity = str(state.activity) if state.activity != Activity.IDLE else None
-        there = found.get(state.principal)
-        if there is None or there.place is None:
-            found[state.principal] = PresentReader(state.username, place, activity)
-    yield from sorted(found.values(), key=lambda one: one.name)
+        if state.principal not in found or found[state.principal][1] is None:
+            found[state.principal] = state.username, place, activity
+    return tuple(reader_text(*one) for one in sorted(found.values(), key=itemgetter(0)))
 
 
 async def _changed(
@@ -302,11 +295,11 @@ async def _changed(
     place: str,
     model: str | None,
     changes: Sequence[BlockChangeRow],
-) -> list[ChangedBlock]:
+) -> list[str]:
     """Return what each author has changed of a block."""
     if context.document.schema(block) != TEXT:
         authors = dict.fromkeys(one.principal for one in changes)
-        return [ChangedBlock(place, context.username(one)) for one in authors]
+        return [change_text(place, context.username(one)) for one in authors]
     history = await context.history(block)
     by_author: dict[str, list[AuthoredChange]] = {}
     for change in history.changes_since(None, changes[0].version - 1):
@@ -315,10 +308,10 @@ async def _changed(
     text = history.text()
     starts = [0, *(at + 1 for at, one in enumerate(text) if one == "\n")]
     return [
-        ChangedBlock(
+        change_text(
             place,
             context.username(author),
-            tuple(_lines(starts, len(text), made)),
+            _lines(starts, len(text), made),
             sum(one.removed for one in made),
         )
         for author, made in by_author.items()
@@ -327,14 +320,14 @@ async def _changed(
 
 def _lines(
     starts: Sequence[int], length: int, changes: Sequence[AuthoredChange]
-) -> Iterator[ChangedLines]:
-    """Yield the lines that changes in the order of the text touch, each run once."""
-    ranges: list[ChangedLines] = []
+) -> list[tuple[int, int]]:
+    """Return the lines that changes in the order of the text touch, each run once."""
+    ranges: list[tuple[int, int]] = []
     for change in changes:
         end = max(change.offset, change.offset + change.inserted - 1)
         first, last = (bisect_right(starts, min(at, length)) - 1 for at in (change.offset, end))
-        if ranges and first <= ranges[-1].last + 1:
-            ranges[-1] = ChangedLines(ranges[-1].first, max(last, ranges[-1].last))
+        if ranges and first <= ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], max(last, ranges[-1][1])
         else:
-            ranges.append(ChangedLines(first, last))
-    yield from ranges
+            ranges.append((first, last))
+    return ranges

@@ -1,12 +1,5 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
-from antiphon_kernel.layout.announce import (
-    Announcement,
-    BudgetShare,
-    ChangedBlock,
-    ChangedLines,
-    PresentReader,
-)
 from antiphon_kernel.layout.arrange import arrange
 from antiphon_kernel.layout.cache_points import cache_points, why_not_hidden
 from antiphon_kernel.layout.compaction import WHOLE_TURNS, CompactionError
@@ -32,9 +25,7 @@ from antiphon_kernel.layout.paths import (
     tool_call_id,
     turn_id,
 )
-from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
-from antiphon_kernel.layout.reading import LayoutReading, LayoutTail, ModelRequest, read_layout
-from antiphon_kernel.layout.sources import PoolSource, SourceError, normal_path, normal_url
+from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
 from antiphon_kernel.layout.summary import (
     NewSummary,
     compact,
@@ -43,4 +34,22 @@ from antiphon_kernel.layout.summary import (
     read_record,
     weigh,
 )
-from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
+from antiphon_kernel.layout.tail import (
+    Announcement,
+    LayoutTail,
+    PoolSource,
+    SourceError,
+    budget_text,
+    change_text,
+    normal_path,
+    normal_url,
+    reader_text,
+)
+from antiphon_kernel.layout.visible import (
+    EVERYTHING,
+    BreakReason,
+    ContributionFilter,
+    PrefixBreak,
+    first_break,
+    visible,
+)

@@ -37,7 +37,6 @@ def cache_points(
     *,
     live: str | None = None,
     exact: bool = False,
-    offset: int = OFFSET_ROUNDS,
 ) -> CachePoints:
     """Return the cache points of a stream.
 
@@ -52,7 +51,7 @@ def cache_points(
         return CachePoints()
     rounds = list(rounds_of(items).values())
     ends = [indices[-1] for indices in rounds] or list(range(len(items)))
-    pre_tail = ends[max(0, len(ends) - 1 - offset)] if len(ends) >= MIN_ROUNDS else None
+    pre_tail = ends[max(0, len(ends) - 1 - OFFSET_ROUNDS)] if len(ends) >= MIN_ROUNDS else None
     points = (_previous_turn(items, live), pre_tail, len(items) - 1)
     if exact:
         return CachePoints(*points)
@@ -88,7 +87,7 @@ def _span(items: Sequence[LayoutItem], indices: Sequence[int]) -> tuple[int, int
     return exchange[0], len(items) if is_open else exchange[-1]
 
 
-def why_not_hidden(items: Sequence[LayoutItem], points: CachePoints, block: str) -> str | None:
+def why_not_hidden(items: Sequence[LayoutItem], block: str) -> str | None:
     """Return why a model may not hide a block; None if it may.
 
     Args:
@@ -108,9 +107,10 @@ def why_not_hidden(items: Sequence[LayoutItem], points: CachePoints, block: str)
             for first, other in enumerate(items)
             if other.is_exchange and other.round == item.round
         )
-    if points.pre_tail is None or index > points.pre_tail:
+    pre_tail = cache_points(items).pre_tail
+    if pre_tail is None or index > pre_tail:
         return None
-    last = items[points.pre_tail]
+    last = items[pre_tail]
     return (
         f"{item.path} stands before the pre-tail cache point, which is at {last.path or last.turn}:"
         " hiding it would change what providers keep in their caches. Hide a later block, or ask a"

@@ -66,11 +66,6 @@ class ModelView:
     ends: tuple[BlockPosition | None, ...]
     """For each item, the last content block up to its end that may be marked for the cache."""
 
-    def marked(self, points: Iterable[int]) -> tuple[BlockPosition, ...]:
-        """Return the content blocks at which these items end, each once."""
-        ends = (self.ends[point] for point in points)
-        return tuple(dict.fromkeys(end for end in ends if end is not None))
-
 
 def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
     """Return the messages for a model, the same for the same items.

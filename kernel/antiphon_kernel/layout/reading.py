@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain
 
-from antiphon_kernel.layout.announce import Announcement, announcement_text
 from antiphon_kernel.layout.cache_points import OFFSET_ROUNDS, CachePoints, cache_points
 from antiphon_kernel.layout.items import Layout, LayoutItem, rounds_of
 from antiphon_kernel.layout.model_view import (
@@ -19,7 +18,7 @@ from antiphon_kernel.layout.model_view import (
     join_views,
     model_view,
 )
-from antiphon_kernel.layout.sources import PoolSource, sources_text
+from antiphon_kernel.layout.tail import LayoutTail
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
 from antiphon_kernel.messages import (
@@ -35,21 +34,6 @@ from antiphon_kernel.messages import (
     tool_uses,
 )
 from antiphon_kernel.types.lazy_fields import LazyFields
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutTail:
-    """Part behind the stream that is made anew for each request and never cached."""
-
-    sources: tuple[PoolSource, ...] = ()
-    announcement: Announcement | None = None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Return the parts that there are, in order."""
-        announced = self.announcement
-        sources = (sources_text(self.sources),) if self.sources else ()
-        return (*sources, announcement_text(announced)) if announced is not None else sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +93,7 @@ class LayoutReading:
     parts: tuple[ReadPart, ...]
     """The summary, if there is one, and each turn."""
     points: CachePoints
-    tail: LayoutTail = LayoutTail()
+    tail: LayoutTail = field(default_factory=LayoutTail)
 
     @cached_property
     def items(self) -> tuple[LayoutItem, ...]:

@@ -1,19 +1,17 @@
 """Messages that models read and write: content blocks, their rules, their size in tokens."""
 
-from antiphon_kernel.messages.coalescing import JOIN, coalesce
-from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
     CorrelationError,
     MessageError,
     MessageProblem,
     ToolArgumentParseError,
 )
-from antiphon_kernel.messages.file_sizes import read_size, size_metadata, stated_size
 from antiphon_kernel.messages.foreign_conversations import (
     ImportedConversation,
     ImportedMessage,
     SystemMessage,
     read_conversations,
+    read_loom,
     without,
 )
 from antiphon_kernel.messages.foreign_writing import (
@@ -22,8 +20,8 @@ from antiphon_kernel.messages.foreign_writing import (
     write_run,
     write_system,
 )
-from antiphon_kernel.messages.loom import read_loom
 from antiphon_kernel.messages.message import (
+    JOIN,
     AssistantMessage,
     ContentBlock,
     DocumentBlock,
@@ -37,9 +35,12 @@ from antiphon_kernel.messages.message import (
     ToolUse,
     UnknownBlock,
     UserMessage,
+    check_correlation,
+    coalesce,
     comparison_form,
     is_text_only,
     message_digest,
+    open_tool_uses,
     tool_uses,
 )
 from antiphon_kernel.messages.normal_form import (
@@ -60,4 +61,7 @@ from antiphon_kernel.messages.tokens import (
     estimate_message,
     estimate_text,
     estimate_tools,
+    read_size,
+    size_metadata,
+    stated_size,
 )

@@ -1,9 +1,13 @@
-"""Conversations in the shapes of OpenAI and Anthropic, as JSON or as one JSON document a line.
+"""Conversations of other tools: in the shapes of OpenAI and Anthropic, and of loom.
 
 A conversation is a list of messages, or an object with `messages` (and `system`). A file holds
 one, a list of them, or one a line; or one message a line. The types of parts say whose shape it is,
 so one reader takes all of them. Nothing is lost: a part without a content block of its own is kept
 whole as an unknown one, a field without a place as an extra.
+
+Loom has a folder with `roots.json` and one JSON file for each node of a tree. A root has an id and
+the system prompt, a node its message and the id of its parent; the file of the node `root-1/node-2`
+is `root-1/nodes/node-2.json`. Messages are of our form or the legacy one.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from antiphon_kernel.messages.correlation import PathCorrelation
 from antiphon_kernel.messages.errors import (
     CorrelationError,
     MessageError,
@@ -29,6 +32,7 @@ from antiphon_kernel.messages.message import (
     ImageBlock,
     InputBlock,
     Message,
+    PathCorrelation,
     TextBlock,
     Thinking,
     ToolMessage,
@@ -40,7 +44,7 @@ from antiphon_kernel.messages.message import (
 )
 from antiphon_kernel.messages.normal_form import (
     freeze_object,
-    parse_arguments,
+    make_call,
     parse_block,
     require_fields,
     require_list,
@@ -216,14 +220,11 @@ class ForeignMessageReader:
     """Reads the messages of one conversation, in order."""
 
     def __init__(self) -> None:
-        self._parts = PartReader()
+        self.files: dict[str, bytes] = {}
+        """Images and documents in them, by hash."""
         self._function_calls: list[ToolUse] = []
         """Those of the form without ids that have no result yet."""
         self._made_ids = 0
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        return self._parts.files
 
     def read(self, value: object) -> list[_Read]:
         """Return the messages that one of another shape is, with the extra fields of each.
@@ -256,10 +257,10 @@ class ForeignMessageReader:
                 if not is_blank(text):
                     draft.blocks.append(Thinking(text))
                 del extra[name]
-        draft.read(_as_parts(fields), "content", self._parts.read)
+        draft.read(_as_parts(fields), "content", self.read_part)
         calls = fields.get("tool_calls")
         listed = require_list([] if calls is None else calls, "tool_calls")
-        draft.read(listed, "tool_calls", self._parts.read_call)
+        draft.read(listed, "tool_calls", _read_call)
         if fields.get("function_call") is not None:
             with MessageError.located(path="function_call"):
                 draft.add(self._read_function_call(require_fields(fields["function_call"], "")))
@@ -283,7 +284,7 @@ class ForeignMessageReader:
         return found, without(fields, "role", "content")
 
     def _read_input_part(self, part: object) -> Part:
-        block, extra = self._parts.read(part)
+        block, extra = self.read_part(part)
         if isinstance(block, ToolUse | Thinking):
             return keep_whole(require_fields(part, "")), {}
         return block, extra
@@ -296,12 +297,9 @@ class ForeignMessageReader:
         return self._finish_result(fields, str(call_id), extra)
 
     def _read_function_call(self, fields: Fields) -> Part:
-        name = fields.get("name")
-        require_visible(name, "name", MessageProblem.BLANK_TOOL_NAME)
         self._made_ids += 1
         call_id = f"function_call_{self._made_ids}"
-        arguments = parse_arguments(call_id, str(name), fields.get("arguments"))
-        use = ToolUse(call_id, str(name), arguments)
+        use = make_call(call_id, fields.get("name"), fields.get("arguments"))
         self._function_calls.append(use)
         return use, without(fields, "name", "arguments")
 
@@ -328,88 +326,35 @@ class ForeignMessageReader:
         message = ToolMessage(content, call_id, is_error)
         return message, freeze_object({**extra, **draft.extra}, "")
 
-
-def _as_parts(fields: Fields) -> Sequence[object]:
-    content = fields.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return require_list([] if content is None else content, "content")
-
-
-def _made(role: str, draft: _PartialMessage) -> _Read:
-    extra = freeze_object(draft.extra, "")
-    if role == "assistant":
-        return AssistantMessage(tuple(draft.blocks)), extra
-    content = cast(tuple[InputBlock, ...], tuple(draft.blocks))
-    if role == "user":
-        return UserMessage(content), extra
-    return SystemMessage(content), freeze_object(
-        draft.extra | ({} if role == "system" else {"role": role}), ""
-    )
-
-
-class PartReader:
-    """Reads parts, and collects the bytes of images and documents in them."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def read(self, value: object) -> Part:
+    def read_part(self, value: object) -> Part:
         """Read a part.
 
         Raises:
             MessageError: if it is none, with the path of what is wrong.
         """
         fields = require_fields(value, "")
-        read = _READERS.get(fields.get("type", ""))
-        found = read(self, fields) if read else None
-        if found:
+        found: Part | None = None
+        match fields.get("type"):
+            case "text" | "input_text" | "output_text":
+                text = fields.get("text")
+                return TextBlock(text), without(fields, "type", "text")  # type: ignore[arg-type]
+            case "tool_use":
+                use = make_call(fields.get("id"), fields.get("name"), fields.get("input"))
+                return use, without(fields, "type", "id", "name", "input")
+            case "thinking" if "thinking" in fields:
+                block = Thinking(fields["thinking"], fields.get("signature"))
+                return block, without(fields, "type", "thinking", "signature")
+            case "image_url" | "file" as kind:
+                found = self._read_data_url(fields, kind)
+            case "image" | "document":
+                found = self._read_source(fields)
+        if found is not None:
             return found
-        if fields.get("type") in _OWN and not (fields.keys() & _FOREIGN_FIELDS):
+        if fields.get("type") in _OWN and "source" not in fields:
             return parse_block(fields), {}
         return keep_whole(fields), {}
 
-    def read_call(self, value: object) -> Part:
-        """Read an item of `tool_calls`: of a function, or of a tool that takes a text.
-
-        Raises:
-            MessageError: if it is none, with the path of what is wrong.
-        """
-        fields = require_fields(value, "")
-        kind = "custom" if fields.get("type") == "custom" else "function"
-        given = "input" if kind == "custom" else "arguments"
-        called = require_fields(fields.get(kind), kind)
-        require_visible(fields.get("id"), "id", MessageProblem.BLANK_CALL_ID)
-        with MessageError.located(path=kind):
-            require_visible(called.get("name"), "name", MessageProblem.BLANK_TOOL_NAME)
-            call_id, name, arguments = fields["id"], called["name"], called.get(given)
-            if kind == "custom":
-                arguments = {given: arguments}
-            use = ToolUse(call_id, name, parse_arguments(call_id, name, arguments))
-        rest = without(called, "name", given)
-        extra = without(fields, "id", kind) | ({kind: rest} if rest else {})
-        return use, without(extra, "type") if extra.get("type") == "function" else extra
-
-    def read_text(self, fields: Fields) -> Part:
-        return TextBlock(fields.get("text")), without(fields, "type", "text")  # type: ignore[arg-type]
-
-    def read_tool_use(self, fields: Fields) -> Part:
-        call_id, name = fields.get("id"), fields.get("name")
-        require_visible(call_id, "id", MessageProblem.BLANK_CALL_ID)
-        require_visible(name, "name", MessageProblem.BLANK_TOOL_NAME)
-        parameters = parse_arguments(str(call_id), str(name), fields.get("input"))
-        return ToolUse(str(call_id), str(name), parameters), without(
-            fields, "type", "id", "name", "input"
-        )
-
-    def read_thinking(self, fields: Fields) -> Part | None:
-        if "thinking" not in fields:
-            return None
-        block = Thinking(fields["thinking"], fields.get("signature"))
-        return block, without(fields, "type", "thinking", "signature")
-
-    def read_data_url(self, fields: Fields) -> Part | None:
-        kind = fields["type"]
+    def _read_data_url(self, fields: Fields, kind: str) -> Part | None:
         name, file = DATA_URLS[kind], fields.get(kind)
         if not isinstance(file, Mapping) or not (data := _DATA_URL.fullmatch(_text(file, name))):
             return None
@@ -417,7 +362,7 @@ class PartReader:
         extra = without(fields, "type", kind) | ({kind: rest} if rest else {})
         return self._keep(data[1], data[2], extra)
 
-    def read_source(self, fields: Fields) -> Part | None:
+    def _read_source(self, fields: Fields) -> Part | None:
         source = fields.get("source")
         if not isinstance(source, Mapping) or source.keys() != {"type", "media_type", "data"}:
             return None
@@ -450,18 +395,43 @@ class PartReader:
         return made(media_type, digest), extra
 
 
-_READERS: Final[Mapping[str, Callable[[PartReader, Fields], Part | None]]] = {
-    "text": PartReader.read_text,
-    "input_text": PartReader.read_text,
-    "output_text": PartReader.read_text,
-    "tool_use": PartReader.read_tool_use,
-    "thinking": PartReader.read_thinking,
-    **dict.fromkeys(DATA_URLS, PartReader.read_data_url),
-    "image": PartReader.read_source,
-    "document": PartReader.read_source,
-}
+def _as_parts(fields: Fields) -> Sequence[object]:
+    content = fields.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return require_list([] if content is None else content, "content")
+
+
+def _made(role: str, draft: _PartialMessage) -> _Read:
+    extra = freeze_object(draft.extra, "")
+    if role == "assistant":
+        return AssistantMessage(tuple(draft.blocks)), extra
+    content = cast(tuple[InputBlock, ...], tuple(draft.blocks))
+    if role == "user":
+        return UserMessage(content), extra
+    return SystemMessage(content), freeze_object(
+        draft.extra | ({} if role == "system" else {"role": role}), ""
+    )
+
+
+def _read_call(value: object) -> Part:
+    """Read an item of `tool_calls`: of a function, or of a tool that takes a text."""
+    fields = require_fields(value, "")
+    kind = "custom" if fields.get("type") == "custom" else "function"
+    given = "input" if kind == "custom" else "arguments"
+    called = require_fields(fields.get(kind), kind)
+    require_visible(fields.get("id"), "id", MessageProblem.BLANK_CALL_ID)
+    with MessageError.located(path=kind):
+        arguments = called.get(given)
+        if kind == "custom":
+            arguments = {given: arguments}
+        use = make_call(fields["id"], called.get("name"), arguments)
+    rest = without(called, "name", given)
+    extra = without(fields, "id", kind) | ({kind: rest} if rest else {})
+    return use, without(extra, "type") if extra.get("type") == "function" else extra
+
+
 _OWN: Final = frozenset({"tool-use", "thinking", "image", "document", "unknown"})
-_FOREIGN_FIELDS: Final = frozenset({"source"})
 
 
 def without(fields: Fields, *names: str) -> dict[str, Any]:
@@ -481,3 +451,145 @@ def keep_whole(fields: Fields) -> UnknownBlock:
 def _text(fields: Fields, name: str) -> str:
     value = fields.get(name)
     return value if isinstance(value, str) else ""
+
+
+ROOTS_FILE: Final = "roots.json"
+
+_STRUCTURE: Final = ("child_ids", "parent_id", "root_id")
+"""Fields of which the tree is made."""
+
+
+def read_loom(files: Mapping[str, str]) -> tuple[ImportedConversation, ...]:
+    """Read the conversations of a folder, one for each root, as trees.
+
+    Args:
+        files: text of `roots.json` and of every node's file, by the path in the folder.
+
+    Raises:
+        MessageError: with the file and field of what cannot be read, also if a node descends from
+            no root.
+    """
+    if ROOTS_FILE not in files:
+        raise _invalid(f"expected the file {ROOTS_FILE}, found {join_names(files)}", ROOTS_FILE)
+    roots: dict[str, Fields] = {}
+    with MessageError.located(path=ROOTS_FILE):
+        for at, value in enumerate(require_list(_parse(files[ROOTS_FILE]), "")):
+            with MessageError.located(path=f"[{at}]"):
+                _add_by_id(require_fields(value, ""), roots)
+    folder = _Folder({path: text for path, text in files.items() if path != ROOTS_FILE})
+    conversations = tuple(folder.read_tree(root) for root in roots.values())
+    folder.refuse_rest()
+    return conversations
+
+
+class _Folder:
+    """Nodes of a folder, which are taken out as the trees are read."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        nodes: dict[str, Fields] = {}
+        self._rest: dict[str, tuple[str, Fields]] = {}
+        """The path of each node's file, and what it holds."""
+        self._children: dict[str, list[str]] = {}
+        for path, text in files.items():
+            with MessageError.located(path=path):
+                fields = require_fields(_parse(text), "")
+                node_id = _add_by_id(fields, nodes)
+                self._rest[node_id] = path, fields
+                self._children.setdefault(_read_id(fields, "parent_id"), []).append(node_id)
+
+    def read_tree(self, root: Fields) -> ImportedConversation:
+        """Read the messages below a root, each one behind its parent."""
+        reader = ForeignMessageReader()
+        correlation = PathCorrelation()
+        read = _read_prompt(root, reader)
+        path: list[int] = []
+        """Indices of the messages from the root to the last one that was read."""
+        waiting = self._below(root, len(read) - 1 if read else None)
+        while waiting:
+            node_id, parent = waiting.pop()
+            file, node = self._rest.pop(node_id)
+            while path and path[-1] != parent:
+                _correlate(correlation.remove_last, read[path.pop()])
+            with MessageError.located(path=file):
+                found = _read_node(reader, node, parent, len(read))
+                for one in found:
+                    _correlate(correlation.add, one)
+            path += range(len(read), len(read) + len(found))
+            read += found
+            waiting += self._below(node, path[-1])
+        return ImportedConversation(tuple(read), reader.files, _told_of(root))
+
+    def refuse_rest(self) -> None:
+        """Refuse nodes that belong to no tree."""
+        if self._rest:
+            path, _ = next(iter(self._rest.values()))
+            raise _invalid(
+                f"expected nodes that descend from a root, found {join_names(self._rest)}, which do"
+                " not; give the whole folder",
+                path,
+            )
+
+    def _below(self, parent: Fields, index: int | None) -> list[tuple[str, int | None]]:
+        """The children in reverse of the order in which their parent lists them."""
+        listed = parent.get("child_ids")
+        places = {str(one): at for at, one in enumerate(listed if isinstance(listed, list) else [])}
+        found = self._children.get(parent["id"], [])
+        found = sorted(found, key=lambda one: (places.get(one, len(places)), one), reverse=True)
+        return [(one, index) for one in found]
+
+
+def _read_prompt(root: Fields, reader: ForeignMessageReader) -> list[ImportedMessage]:
+    config = root.get("config")
+    if not isinstance(config, Mapping) or not config.get("systemPrompt"):
+        return []
+    with MessageError.located(path=f"{ROOTS_FILE}.{root['id']}.config.systemPrompt"):
+        prompt = {"role": "system", "content": config["systemPrompt"]}
+        return chain_messages(reader.read(prompt), None, 0)
+
+
+def _told_of(root: Fields) -> JsonObject:
+    config = root.get("config")
+    told = without(root, *_STRUCTURE, "config")
+    if isinstance(config, Mapping):
+        config = without(config, "systemPrompt") if config.get("systemPrompt") else config
+    return freeze_object(told | ({"config": config} if config else {}), ROOTS_FILE)
+
+
+def _read_node(
+    reader: ForeignMessageReader, node: Fields, parent: int | None, first: int
+) -> list[ImportedMessage]:
+    with MessageError.located(path="message"):
+        (message, extra), *rest = reader.read(node.get("message"))
+    told = freeze_object({**extra, **without(node, *_STRUCTURE, "message")}, "")
+    return chain_messages([(message, told), *rest], parent, first)
+
+
+def _correlate(change: Callable[[Message], None], read: ImportedMessage) -> None:
+    if not isinstance(read.message, SystemMessage):
+        change(read.message)
+
+
+def _add_by_id(fields: Fields, found: dict[str, Fields]) -> str:
+    own = _read_id(fields, "id")
+    if own in found:
+        raise _invalid(f"another one has the id {quote(own)} too", "id")
+    found[own] = fields
+    return own
+
+
+def _read_id(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    if isinstance(value, str) and value:
+        return value
+    raise _invalid(f"expected the id of a node, found {quote(value)}", name)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return read_json(text, pairs=unique_names)
+    except ValueError as error:
+        raise _invalid(f"this is not JSON: {error}", "") from error
+
+
+def _invalid(reason: str, path: str) -> MessageError:
+    return MessageError(MessageProblem.INVALID_VALUE, reason, path=path)

@@ -20,7 +20,6 @@ from antiphon_kernel.messages.foreign_conversations import (
     STATED_TYPE,
     ForeignMessageReader,
     ImportedMessage,
-    PartReader,
     SystemMessage,
     without,
 )
@@ -242,7 +241,7 @@ def _part(
 def _is_kept(block: UnknownBlock) -> bool:
     """Whether an unknown block is read as one if it stands there as it came."""
     try:
-        return PartReader().read(block.raw) == (block, {})
+        return ForeignMessageReader().read_part(block.raw) == (block, {})
     except MessageError:
         return False
 

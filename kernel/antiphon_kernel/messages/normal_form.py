@@ -8,7 +8,7 @@ character; everything else is kept or refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -44,6 +44,7 @@ _Fields = Mapping[str, Any]
 _MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
 _TOOL_MESSAGE_FIELDS: Final = _MESSAGE_FIELDS | {"tool_call_id", "is_error"}
 _ROLES: Final[Mapping[str, MessageRole]] = {str(role): role for role in MessageRole}
+_JSON_TYPES: Final = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 
 
@@ -70,23 +71,35 @@ def normalize_message(value: object) -> Message:
         MessageError: if it has none, with the path of what is wrong.
     """
     if isinstance(value, Message):
-        return _without_blank_text(value)
+        kept = tuple(one for one in value.content if not _is_blank_text(one))
+        if not kept:
+            raise _nothing_left(value.role)
+        is_whole = len(kept) == len(value.content)
+        return value if is_whole else replace(value, content=kept)  # type: ignore[arg-type]
     fields = require_fields(value, "")
     role = _read_role(fields.get("role"))
     allowed = _TOOL_MESSAGE_FIELDS if role is MessageRole.TOOL else _MESSAGE_FIELDS
     _refuse_other_fields(fields, allowed, f"a message of role {role}")
-    call_id = _read_call_id(fields) if role is MessageRole.TOOL else ""
-    content = (*_read_content(fields, role), *_read_calls(fields.get("tool_calls"), role))
+    call_id: Any = fields.get("tool_call_id")
+    if role is MessageRole.TOOL:
+        require_visible(call_id, "tool_call_id", MessageProblem.BLANK_TOOL_CALL_ID)
+    content = _read_content(fields, role)
+    calls = fields.get("tool_calls")
+    for at, item in enumerate(require_list(() if calls is None else calls, "tool_calls")):
+        with MessageError.located(path=f"tool_calls[{at}]"):
+            content.append(call := _read_call(item))
+            if role is not MessageRole.ASSISTANT:
+                raise _not_allowed(role, call, "")
     if not content:
         raise _nothing_left(role)
     if role is MessageRole.USER:
-        return UserMessage(cast(tuple[InputBlock, ...], content))
+        return UserMessage(cast(tuple[InputBlock, ...], tuple(content)))
     if role is MessageRole.ASSISTANT:
-        return AssistantMessage(content)
+        return AssistantMessage(tuple(content))
     is_error = fields.get("is_error", False)
     if not isinstance(is_error, bool):
         raise unexpected("true or false", is_error, "is_error")
-    return ToolMessage(cast(tuple[InputBlock, ...], content), call_id, is_error)
+    return ToolMessage(cast(tuple[InputBlock, ...], tuple(content)), call_id, is_error)
 
 
 def dump_message(message: Message) -> dict[str, Any]:
@@ -139,7 +152,7 @@ def parse_block(value: object) -> ContentBlock:
         _refuse_other_fields(fields, {"type", *made.__match_args__}, what)
         given: dict[str, Any] = {name: fields.get(name) for name in made.__match_args__}
         if made is ToolUse:
-            call = _make_call(given["id"], given["name"], given["parameters"])
+            call = make_call(given["id"], given["name"], given["parameters"])
             return replace(call, signature=given["signature"])
         return made(**given)
     require_visible(kind, "type", MessageProblem.INVALID_VALUE)
@@ -157,7 +170,7 @@ def parse_arguments(call_id: str, name: str, raw: object) -> JsonObject:
     try:
         value = read_json(raw, pairs=unique_names) if isinstance(raw, str) else raw
         if not isinstance(value, Mapping):
-            raise ValueError(f"that is {_json_type(value)}")
+            raise ValueError(f"that is {_JSON_TYPES.get(type(value), 'a number')}")
         return JsonObject(value)
     except (ValueError, RecursionError) as error:
         text = raw if isinstance(raw, str) else _as_text(raw)
@@ -200,15 +213,6 @@ def require_fields(value: object, path: str) -> _Fields:
     raise unexpected("a JSON object", value, path)
 
 
-def _without_blank_text(message: Message) -> Message:
-    kept = tuple(one for one in message.content if not _is_blank_text(one))
-    if len(kept) == len(message.content):
-        return message
-    if not kept:
-        raise _nothing_left(message.role)
-    return replace(message, content=kept)  # type: ignore[arg-type]
-
-
 def _is_blank_text(block: ContentBlock) -> bool:
     return isinstance(block, TextBlock) and is_blank(block.text)
 
@@ -225,51 +229,22 @@ def _read_role(value: object) -> MessageRole:
     )
 
 
-def _read_call_id(fields: _Fields) -> str:
-    call_id = fields.get("tool_call_id")
-    require_visible(call_id, "tool_call_id", MessageProblem.BLANK_TOOL_CALL_ID)
-    return str(call_id)
-
-
-def _read_content(fields: _Fields, role: MessageRole) -> tuple[ContentBlock, ...]:
+def _read_content(fields: _Fields, role: MessageRole) -> list[ContentBlock]:
     content = fields.get("content")
     if content is None:
-        return ()
+        return []
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif not isinstance(content, list | tuple):
         raise unexpected("a string, null or a list of content blocks", content, "content")
-    blocks = located_blocks(content, parse_block)
+    blocks: list[ContentBlock] = []
+    for at, item in enumerate(content):
+        with MessageError.located(path=f"content[{at}]"):
+            blocks.append(parse_block(item))
     for at, block in enumerate(blocks):
         if role is not MessageRole.ASSISTANT and isinstance(block, ToolUse | Thinking):
             raise _not_allowed(role, block, f"content[{at}]")
-    return tuple(block for block in blocks if not _is_blank_text(block))
-
-
-def located_blocks(
-    items: Sequence[object], read: Callable[[object], ContentBlock]
-) -> list[ContentBlock]:
-    """Read the items of a message's content, each error with the item's place.
-
-    Raises:
-        MessageError: whatever `read` raises.
-    """
-    blocks: list[ContentBlock] = []
-    for at, item in enumerate(items):
-        with MessageError.located(path=f"content[{at}]"):
-            blocks.append(read(item))
-    return blocks
-
-
-def _read_calls(value: object, role: MessageRole) -> tuple[ToolUse, ...]:
-    calls: list[ToolUse] = []
-    for at, item in enumerate(require_list(() if value is None else value, "tool_calls")):
-        with MessageError.located(path=f"tool_calls[{at}]"):
-            call = _read_call(item)
-            if role is not MessageRole.ASSISTANT:
-                raise _not_allowed(role, call, "")
-            calls.append(call)
-    return tuple(calls)
+    return [block for block in blocks if not _is_blank_text(block)]
 
 
 def _read_call(value: object) -> ToolUse:
@@ -282,10 +257,15 @@ def _read_call(value: object) -> ToolUse:
         _refuse_other_fields(function, {"name", "arguments"}, "a function call")
     require_visible(fields.get("id"), "id", MessageProblem.BLANK_CALL_ID)
     with MessageError.located(path="function"):
-        return _make_call(fields["id"], function.get("name"), function.get("arguments"))
+        return make_call(fields["id"], function.get("name"), function.get("arguments"))
 
 
-def _make_call(call_id: Any, name: Any, arguments: object) -> ToolUse:
+def make_call(call_id: Any, name: Any, arguments: object) -> ToolUse:
+    """Return a call.
+
+    Raises:
+        MessageError: with the path of what is wrong: `id`, `name` or `arguments`.
+    """
     require_visible(call_id, "id", MessageProblem.BLANK_CALL_ID)
     require_visible(name, "name", MessageProblem.BLANK_TOOL_NAME)
     return ToolUse(call_id, name, parse_arguments(call_id, name, arguments))
@@ -317,11 +297,6 @@ def _not_allowed(role: MessageRole, block: ContentBlock, path: str) -> MessageEr
         f" {role}",
         path=path,
     )
-
-
-def _json_type(value: object) -> str:
-    names = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
 
 
 def _as_text(value: object) -> str:

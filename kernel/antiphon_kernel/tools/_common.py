@@ -22,7 +22,7 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.layout import cache_points, visible, why_not_hidden
+from antiphon_kernel.layout import visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
@@ -92,8 +92,7 @@ def check_hiding(context: Context, block: str, principal: Principal) -> None:
     """
     if principal.kind is not PrincipalKind.MODEL or context.document.header(block).excluded:
         return
-    items = visible(layout_of(context).arranged()).items
-    reason = why_not_hidden(items, cache_points(items), block)
+    reason = why_not_hidden(visible(layout_of(context).arranged()).items, block)
     if reason is not None:
         raise AntiphonError(
             ErrorCode.PERMISSION_DENIED,

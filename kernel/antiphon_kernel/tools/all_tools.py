@@ -22,7 +22,6 @@ from antiphon_kernel.tools import (
     search,
     sources,
     subscribe,
-    usage,
 )
 
 KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
@@ -37,7 +36,6 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     context,
     compaction,
     layout,
-    usage,
     sources,
     message,
     message_import,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -277,24 +277,19 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         check_value(name, value, context.limits)
 
     def change() -> None:
-        if submits:
-            _move_to_end(context, block)
-        context.document.set_fields(block, **fields)
+        document = context.document
+        if submits:  # with the files that are attached to it, behind everything else
+            together = [block, *(one.id for one in attached_files(context, block))]
+            if list(document.block_ids()[-len(together) :]) != together:
+                orders = orders_at_end(document, len(together))
+                for one, order in zip(together, orders, strict=True):
+                    document.set_fields(one, order=order)
+        document.set_fields(block, **fields)
 
     result = await write(call, context, block, "status", change, undo=None)
     if submits:
         call.kernel.submissions.notify(Submission(context, block, said, call.actor))
     return result
-
-
-def _move_to_end(context: Context, draft: str) -> None:
-    """Put a draft and the files that are attached to it behind everything else."""
-    document = context.document
-    together = [draft, *(header.id for header in attached_files(context, draft))]
-    if list(document.block_ids()[-len(together) :]) != together:
-        orders = orders_at_end(document, len(together))
-        for block, order in zip(together, orders, strict=True):
-            document.set_fields(block, order=order)
 
 
 def _check_transition(params: StatusParams, header: BlockHeader) -> None:
@@ -362,13 +357,10 @@ async def move(call: Call, params: MoveParams) -> WriteResult:
     document, after = context.document, params.after is not None
     place, there = document.order.index(block), document.order.index(beside)
     _reject_result_before_call(context, block, beside, after=after)
-
-    def change() -> None:
-        order = order_after if after else order_before
-        document.set_fields(block, order=order(document, beside, without=block))
-
-    stands = place == (there + 1 if after else there - 1)
-    return await _arrange(call, context, block, "move", None if stands else change)
+    order = document.header(block).order
+    if place != (there + 1 if after else there - 1):
+        order = (order_after if after else order_before)(document, beside, without=block)
+    return await _arrange(call, context, block, "move", order=order)
 
 
 def _reject_result_before_call(context: Context, block: str, beside: str, *, after: bool) -> None:
@@ -392,7 +384,7 @@ def _reject_result_before_call(context: Context, block: str, beside: str, *, aft
 async def collapse(call: Call, params: CollapseParams) -> WriteResult:
     """Fold a block for everybody, or unfold it."""
     context, block = await call.block(params.block_id)
-    return await _set_fields(call, context, block, "collapse", collapsed=params.collapsed)
+    return await _arrange(call, context, block, "collapse", collapsed=params.collapsed)
 
 
 @tool("block.exclude", needs=Permission.WRITE, errors=REFERENCES)
@@ -420,30 +412,21 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
         metadata[CUT_OUT] = True
     else:
         metadata.pop(CUT_OUT, None)
-    return await _set_fields(
+    return await _arrange(
         call, context, block, "exclude", excluded=params.excluded, metadata=metadata
     )
 
 
-async def _set_fields(
+async def _arrange(
     call: Call, context: Context, block: str, operation: str, **fields: object
 ) -> WriteResult:
+    """Set fields, unless they are so already; permission comes first in either case."""
     header = context.document.header(block)
-    changed = {name: value for name, value in fields.items() if value != getattr(header, name)}
-
-    def change() -> None:
-        context.document.set_fields(block, **changed)
-
-    return await _arrange(call, context, block, operation, change if changed else None)
-
-
-async def _arrange(
-    call: Call, context: Context, block: str, operation: str, change: Callable[[], None] | None
-) -> WriteResult:
-    """Commit, unless there is nothing to change; permission comes first in either case."""
     if operation != "collapse":
-        check_arrange(context.document.header(block), call.actor.principal, call.role)
-    if change is None:
+        check_arrange(header, call.actor.principal, call.role)
+    changed = {name: value for name, value in fields.items() if value != getattr(header, name)}
+    if not changed:
         await context.wait_persisted()
         return WriteResult(version=context.blocks.version(block), context_version=context.seq)
+    change = partial(context.document.set_fields, block, **changed)
     return await write(call, context, block, operation, change, undo=None)

@@ -145,7 +145,19 @@ async def write_summary(
     if new is None:
         return None
     block = str(context.next_block_id(actor.principal.id))
-    header = _header(context, actor, block, new, kernel.clock.now_ms())
+    place = order_before if new.is_before else order_after
+    header = BlockHeader(
+        id=block,
+        kind=BlockKind.TEXT,
+        role=Role.SYSTEM,
+        status=Status.DONE,
+        order=place(context.document, new.neighbour),
+        created=iso_time(kernel.clock.now_ms()),
+        author=actor.principal.id,
+        parent=new.parent,
+        collapsed=True,
+        metadata=new.record.as_metadata(),
+    )
     written = context.write(
         actor, "compact", lambda: context.document.create_block(header, new.text), blocks=()
     )
@@ -180,22 +192,6 @@ async def _planned(
         if layout_of(context).arranged() is layout:
             return new
     return planned(await current_layout(context))()
-
-
-def _header(context: Context, actor: Actor, block: str, new: NewSummary, now: int) -> BlockHeader:
-    place = order_before if new.is_before else order_after
-    return BlockHeader(
-        id=block,
-        kind=BlockKind.TEXT,
-        role=Role.SYSTEM,
-        status=Status.DONE,
-        order=place(context.document, new.neighbour),
-        created=iso_time(now),
-        author=actor.principal.id,
-        parent=new.parent,
-        collapsed=True,
-        metadata=new.record.as_metadata(),
-    )
 
 
 @tool("context.expand", needs=Permission.ARRANGE, errors=REFERENCES)

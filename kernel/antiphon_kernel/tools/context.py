@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeVar
@@ -304,8 +304,12 @@ async def _chosen(
         )
     chosen = everything[start:end]
     if torn := split_calls(document, chosen):
-        first, last = _whole(document, everything, start, end)
         call_block, result = torn[0]
+        while torn := split_calls(document, everything[start:end]):
+            places = [document.order.index(block) for pair in torn for block in pair]
+            start, end = min(start, *places), max(end, max(places) + 1)
+        # The ends of the smallest range around this one that parts no call from its result.
+        first, last = everything[start], everything[end - 1]
         raise invalid_params(
             f"The range of blocks parts the call {call_block} from its result {result}:"
             f" take {first} to {last}, or less.",
@@ -316,14 +320,6 @@ async def _chosen(
             last=last,
         )
     return chosen
-
-
-def _whole(document: Document, everything: Sequence[str], start: int, end: int) -> tuple[str, str]:
-    """The ends of the smallest range around this one that parts no call from its result."""
-    while torn := split_calls(document, everything[start:end]):
-        places = [document.order.index(block) for pair in torn for block in pair]
-        start, end = min(start, *places), max(end, max(places) + 1)
-    return everything[start], everything[end - 1]
 
 
 async def _place(call: Call, reference: str, context: Context, document: Document) -> int:

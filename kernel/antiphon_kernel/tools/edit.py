@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -157,6 +158,7 @@ class ReplaceOperation(Params):
 Operation = Annotated[
     InsertOperation | DeleteOperation | ReplaceOperation, Field(discriminator="op")
 ]
+_OPERATIONS: Final = {"insert": Insert, "delete": Delete, "replace": Replace}
 
 
 class EditParams(Params):
@@ -194,7 +196,9 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     count, limits = len(params.operations), context.limits
     what = f"An edit has {count} operations"
     check_limit(count, limits, "operations_per_edit", what, "send several")
-    operations = [_operation(one) for one in params.operations]
+    operations: list[EditOperation] = [
+        _OPERATIONS[one.op](**one.model_dump(exclude={"op"})) for one in params.operations
+    ]
     carried = await _map_to_current(context, block, section, params.base_version)
     if carried is not None:
         with AntiphonError.with_details(version=params.base_version):
@@ -208,21 +212,8 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
         splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
     reject_long_text(context.limits, len(text) + grown)
-
-    def change() -> None:
-        context.document.splice_all(block, splices, section)
-
+    change = partial(context.document.splice_all, block, splices, section)
     return await write(call, context, block, "edit", change)
-
-
-def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> EditOperation:
-    match one:
-        case InsertOperation():
-            return Insert(one.line, one.content)
-        case DeleteOperation():
-            return Delete(one.start_line, one.end_line, one.expected_text)
-        case ReplaceOperation():
-            return Replace(one.start_line, one.end_line, one.content, one.expected_text)
 
 
 class SpliceParams(Params):
@@ -339,10 +330,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     )
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
-
-    def change() -> None:
-        context.document.splice_all(block, splices, params.section)
-
+    change = partial(context.document.splice_all, block, splices, params.section)
     result = await write(call, context, block, "apply_patch", change)
     return ApplyPatchResult(success=True, **result.model_dump())
 

@@ -8,9 +8,8 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_invite_as
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import NoParams, Params, Result, tool
+from antiphon_kernel.registry import NoParams, Params, Result, described_schema, tool
 from antiphon_kernel.storage import Credential
-from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params

@@ -144,7 +144,18 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     async for batch in kernel.search.texts(wanted, after, changes):
         room = params.max_blocks - len(results)
         hits = await asyncio.to_thread(_search_batch, batch, query, params, room + 1, left)
-        results += [_block_matches(call, *hit) for hit in hits[:room]]
+        results += [
+            BlockMatches(
+                block_id=one.block,
+                name=kernel.block_name(one.block),
+                kind=one.kind,
+                path=one.path,
+                version=one.version,
+                matches=list(found.matches),
+                truncated=found.truncated,
+            )
+            for one, found in hits[:room]
+        ]
         left -= sum(found.size for _, found in hits)
         truncated = len(hits) > room or left <= 0
         if truncated:
@@ -190,15 +201,3 @@ def _search_batch(
         if len(hits) == blocks or size <= 0:
             break
     return hits
-
-
-def _block_matches(call: Call, candidate: Candidate, found: Found) -> BlockMatches:
-    return BlockMatches(
-        block_id=candidate.block,
-        name=call.kernel.block_name(candidate.block),
-        kind=candidate.kind,
-        path=candidate.path,
-        version=candidate.version,
-        matches=list(found.matches),
-        truncated=found.truncated,
-    )

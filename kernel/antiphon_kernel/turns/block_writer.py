@@ -1,14 +1,23 @@
-"""Writing blocks through the kernel's tools so that none is ever left open."""
+"""Writing blocks through the kernel's tools so that none is ever left open.
+
+A call is two blocks: the call, and the result that answers it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.layout import ROUND
 from antiphon_kernel.tools.edit import append, append_streamed
-from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.turns.shell import run_shell, wants_terminal
+from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
@@ -127,3 +136,196 @@ class BlockWriter:
                 raise
             _log.info("block %s was ended by somebody else: %s", block, error)
         self._open.remove(block)
+
+
+_log = logging.getLogger(__name__)
+
+SHELL = "shell"
+"""The tool's name in blocks and for models."""
+
+NO_TERMINAL = "[The command asked for a terminal; commands here run without one.]"
+"""Stands below the output of a command that has failed for want of one."""
+
+
+OUTPUT_LIMIT = 200_000
+"""Code points of one result that are kept, half of them of its beginning."""
+
+
+class KeptOutput:
+    """The beginning and the end of an output that comes in pieces.
+
+    The beginning is handed on as it comes; the end is held back until it is known. No more is held
+    than the end and one piece.
+    """
+
+    def __init__(self, limit: int = OUTPUT_LIMIT) -> None:
+        """`limit` is the number of code points that are kept."""
+        self._head_room = limit // 2
+        self._tail_limit = limit - limit // 2
+        self._tail: deque[str] = deque()
+        self._tail_length = 0
+        self._last = "\n"
+        self.left_out = 0
+        """Code points of which nothing is kept; complete once the rest has been taken."""
+
+    @property
+    def is_holding_back(self) -> bool:
+        """Whether there is output that has not been handed on."""
+        return self._tail_length > 0
+
+    def add(self, text: str) -> str:
+        """Take the next piece; return what of it belongs to the beginning."""
+        head, rest = text[: self._head_room], text[self._head_room :]
+        self._head_room -= len(head)
+        self._last = head[-1:] or self._last
+        if rest:
+            self._tail.append(rest)
+            self._tail_length += len(rest)
+            while self._tail_length - len(self._tail[0]) >= self._tail_limit:
+                dropped = len(self._tail.popleft())
+                self._tail_length -= dropped
+                self.left_out += dropped
+        return head
+
+    def take_rest(self) -> str:
+        """Return what follows the beginning: the end, behind a line that says what is missing."""
+        text = "".join(self._tail)
+        self._tail.clear()
+        self._tail_length = 0
+        start = max(len(text) - self._tail_limit, 0)
+        if not self.left_out and not start:
+            return text
+        # It begins with a whole line, unless too much would be lost by that.
+        most = start + self._tail_limit // 100
+        start = text.find("\n", max(start - 1, 0), most) + 1 or start
+        self.left_out += start
+        before = "" if self._last == "\n" else "\n"
+        return f"{before}[{self.left_out:,} characters left out]\n{text[start:]}"
+
+
+@dataclass(eq=False, slots=True)
+class CallBlocks:
+    """A call and the block that its result goes to, both of which run."""
+
+    writer: BlockWriter
+    call: str
+    result: str
+    began: float
+    """Reading of the monotonic clock when it began to run."""
+    output: list[str] = field(default_factory=list)
+    """Output of the command that has been written."""
+    kept: KeptOutput = field(default_factory=KeptOutput)
+    """Output of the command so far."""
+
+    async def run_command(
+        self, command: str, on_start: Callable[[str], None] = lambda result: None
+    ) -> None:
+        """Run a shell command into its blocks; `on_start` is told where the output goes.
+
+        While output is held back, the result is marked as truncated.
+
+        When cancelled, the processes are gone and the blocks are still open: the canceller knows
+        why.
+        """
+        writer, kept = self.writer, self.kept
+
+        async def show(text: str) -> None:
+            was_holding_back = kept.is_holding_back
+            await self._write(kept.add(text))
+            if kept.is_holding_back and not was_holding_back:
+                writer.describe(self.result, truncated=True)
+
+        on_start(self.result)
+        try:
+            exit_code = await run_shell(command, writer.kernel.project, show)
+        except (OSError, ValueError) as error:
+            await self.fail(f"The command could not be started: {error}")
+            return
+        except asyncio.CancelledError:
+            if writer.kernel.sessions.dismissal(writer.actor) is None:
+                try:
+                    await run_uninterrupted(self._write_rest())
+                except AntiphonError as error:  # the block was ended by somebody else
+                    _log.warning("the end of the output of %s is not kept: %s", self.call, error)
+            raise
+        await self._write_rest()
+        failed = exit_code != 0
+        if failed and wants_terminal("".join(self.output)):
+            await self._write(self._on_a_line(f"{NO_TERMINAL}\n"))
+        await writer.finish(self.result, Status.DONE, exit_code=exit_code, is_error=failed)
+        await self.end(Status.ERROR if failed else Status.DONE, exit_code=exit_code)
+
+    async def end(self, status: Status, **fields: object) -> None:
+        """End the block of the call and say how long it ran."""
+        seconds = self.writer.kernel.clock.monotonic() - self.began
+        await self.writer.finish(self.call, status, duration_ms=round(seconds * 1000), **fields)
+
+    async def fail(self, message: str, **fields: object) -> None:
+        """Answer the call, which could not be carried out, or not to its end."""
+        await self._write_rest()
+        await self.writer.append(self.result, self._on_a_line(message))
+        await self.writer.finish(self.result, Status.ERROR, is_error=True, **fields)
+        await self.end(Status.ERROR, is_error=True, **fields)
+
+    def _on_a_line(self, text: str) -> str:
+        """Return a text as it stands on a line of its own below the output."""
+        output = "".join(self.output[-1:])
+        return text if not output or output.endswith("\n") else f"\n{text}"
+
+    async def _write(self, text: str) -> None:
+        if text:
+            self.output.append(text)
+            await self.writer.append(self.result, text)
+
+    async def _write_rest(self) -> None:
+        """Write the output that was held back, and whether that is all of it."""
+        if self.kept.is_holding_back:
+            await self._write(self.kept.take_rest())
+            self.writer.describe(self.result, truncated=self.kept.left_out > 0)
+
+
+async def open_call(writer: BlockWriter, command: str, call_id: str) -> CallBlocks:
+    """Create the blocks of a person's command that is about to run; both, even if cancelled."""
+
+    async def create() -> CallBlocks:
+        fields = {"input": {"command": command}, **_call_fields(SHELL, call_id)}
+        call = await writer.create(BlockKind.TOOL_CALL, None, command, **fields)
+        return await open_result(writer, call)
+
+    return await run_uninterrupted(create())
+
+
+async def begin_call(
+    writer: BlockWriter, parent: str, call_id: str, name: str, content: str, made_in: int
+) -> str:
+    """Create the block of a model's call, which is pending until it runs.
+
+    Args:
+        name: of the tool.
+        content: the arguments, as far as they are known.
+        made_in: the round of the turn that the model makes it in.
+    """
+    fields = {**_call_fields(name, call_id), ROUND: made_in}
+    return await writer.create(BlockKind.TOOL_CALL, parent, content, status="pending", **fields)
+
+
+async def open_result(writer: BlockWriter, call: str) -> CallBlocks:
+    """Create the block of a call's result; both run from now on, even if this is cancelled."""
+
+    async def create() -> CallBlocks:
+        await writer.begin(call)
+        header = writer.context.document.header(call)
+        names = ("tool_kind", "tool_name", "tool_call_id")
+        fields = {name: getattr(header, name) for name in names}
+        # Behind its own call, also where the model has made several at once.
+        result = await writer.create(BlockKind.TOOL_RESULT, call, after=call, **fields)
+        # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
+        await writer.begin(result)
+        return CallBlocks(writer, call, result, writer.kernel.clock.monotonic())
+
+    return await run_uninterrupted(create())
+
+
+def _call_fields(name: str, call_id: str) -> dict[str, Any]:
+    kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
+    return {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}

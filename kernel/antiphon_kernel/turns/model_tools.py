@@ -14,10 +14,9 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.providers import ModelConfig
 from antiphon_kernel.providers.provider import ToolDefinition
-from antiphon_kernel.registry import Tool
+from antiphon_kernel.registry import Tool, described_schema
 from antiphon_kernel.text.lines import number_lines
-from antiphon_kernel.tools.json_schema import described_schema
-from antiphon_kernel.turns.shell_call import SHELL
+from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.quoting import quote

@@ -14,7 +14,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import PermissionPolicy, ToolPermit
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
-from antiphon_kernel.turns.shell_call import SHELL
+from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
 from antiphon_kernel.types.enums import CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
@@ -24,7 +24,7 @@ from antiphon_kernel.types.signal import News
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class PermissionRequest:
     """A call that a model wants to be run, whose block is there and pending."""
 
@@ -38,21 +38,14 @@ class PermissionRequest:
     """Arguments, valid for the tool's schema."""
     asker: Asker
     """Author of the message that is answered: the call has their rights, and they may decide."""
+    decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
+    """The reason of a refusal; None if it may run."""
+    withdrawn: ToolPermission | None = None
+    """The request as it was stored, once nobody may decide about it any more."""
 
 
 _CHANGED: Final = "It was changed or hidden while it waited for a person's decision."
 _NOT_STORED: Final = "A person's decision about it could not be stored."
-
-
-@dataclass(eq=False, slots=True)
-class _Waiting:
-    """A turn that waits for the decision about one call."""
-
-    request: PermissionRequest
-    decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
-    """The reason of a refusal; None if it may run."""
-    withdrawn: ToolPermission | None = None
-    """The stored request, once nobody may decide about it any more."""
 
 
 class PermissionDesk:
@@ -63,8 +56,8 @@ class PermissionDesk:
         self._kernel = kernel
         self._stored = kernel.tool_permissions
         self._policy_of = policy_of
-        self._waiting: dict[str, _Waiting] = {}
-        """By block of the call."""
+        self._waiting: dict[str, PermissionRequest] = {}
+        """Calls that turns wait for, by block."""
         self._is_closing = False
         self._changed = News()
         """Announced when a turn begins to wait, or a call waits no longer."""
@@ -77,8 +70,7 @@ class PermissionDesk:
     def is_waited_for(self, context: str, username: str) -> bool:
         """Return whether a model's turn in a context waits for a person's decision."""
         return any(
-            one.request.context.id == context
-            and self._kernel.members.find(one.request.model).username == username
+            one.context.id == context and self._kernel.members.find(one.model).username == username
             for one in self._waiting.values()
         )
 
@@ -146,26 +138,25 @@ class PermissionDesk:
 
     async def _wait(self, request: PermissionRequest) -> str | None:
         """Wait for a person's decision, as long as the call could run for whoever prompted it."""
-        asker, needs = request.asker, self.needs(request.tool)
-        waiting, context = _Waiting(request), request.context
-        unlisten = context.applied.listen(partial(self._look, waiting))
+        context, needs = request.context, self.needs(request.tool)
+        unlisten = context.applied.listen(partial(self._look, request))
         try:
-            return await asker.run(needs, partial(self._ask, waiting))
+            return await request.asker.run(needs, partial(self._ask, request))
         except AskerDismissed as error:
-            self._withdraw(waiting)
+            self._withdraw(request)
             return (
                 f"This turn answers a message of {error.asker}, and the call takes the right to"
                 f" {needs}."
             )
         except asyncio.CancelledError:
             if not self._is_closing:
-                self._withdraw(waiting)
+                self._withdraw(request)
             raise
         finally:
             unlisten()
             self._waiting.pop(request.call_block, None)
-            if waiting.withdrawn is not None:
-                await run_uninterrupted(self._forget(context, waiting.withdrawn))
+            if request.withdrawn is not None:
+                await run_uninterrupted(self._forget(context, request.withdrawn))
 
     async def prompt_of(self, stored: ToolPermission) -> str | None:
         """Return the block that is answered by a call that waits; None if it cannot go on.
@@ -198,10 +189,9 @@ class PermissionDesk:
             fields = {"block_id": stored.call, "status": Status.ERROR, "stop_reason": INTERRUPTED}
             await self._kernel.call(self._kernel.system, "block.status", fields)
 
-    async def _ask(self, waiting: _Waiting) -> str | None:
+    async def _ask(self, request: PermissionRequest) -> str | None:
         """Ask for a decision, where everybody sees it, and return it."""
-        request, asker = waiting.request, waiting.request.asker.session
-        context = request.context
+        context, asker = request.context, request.asker.session
         if not self._stored.is_undecided(request.call_block):
             await run_uninterrupted(
                 self._stored.ask(
@@ -213,7 +203,7 @@ class PermissionDesk:
                     asker,
                 )
             )
-        self._waiting[request.call_block] = waiting
+        self._waiting[request.call_block] = request
         self._changed.announce()
         if context.document.header(request.call_block).permission != CallPermission.ASKED:
             self._note(
@@ -223,23 +213,23 @@ class PermissionDesk:
                 permission=CallPermission.ASKED,
                 runs_for=asker.principal.username,
             )
-        return await waiting.decided
+        return await request.decided
 
-    def _look(self, waiting: _Waiting, applied: Applied) -> None:
+    def _look(self, request: PermissionRequest, applied: Applied) -> None:
         """Withdraw a call that is no longer what people were shown."""
-        call = waiting.request.call_block
+        call = request.call_block
         if call not in self._waiting or call not in applied.versions:
             return
-        header = waiting.request.context.document.header(call)
+        header = request.context.document.header(call)
         changes = (one.block for change in applied.changes for one in change.texts)
         if call in changes or header.excluded or header.status != Status.PENDING:
-            self._withdraw(waiting)
-            if not waiting.decided.done():
-                waiting.decided.set_result(_CHANGED)
+            self._withdraw(request)
+            if not request.decided.done():
+                request.decided.set_result(_CHANGED)
 
-    def _withdraw(self, waiting: _Waiting) -> None:
+    def _withdraw(self, request: PermissionRequest) -> None:
         """Let nobody decide any more, from this moment on."""
-        waiting.withdrawn = self._stored.take(waiting.request.call_block) or waiting.withdrawn
+        request.withdrawn = self._stored.take(request.call_block) or request.withdrawn
 
     async def _forget(self, context: Context, withdrawn: ToolPermission) -> None:
         await self._stored.forget(withdrawn)

@@ -19,17 +19,15 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
-from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
 from antiphon_kernel.turns.brief import system_text
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
-from antiphon_kernel.turns.shell_call import CallBlocks, open_call
-from antiphon_kernel.turns.tool_calls import resumed_calls
-from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings, report_failure
-from antiphon_kernel.turns.turn_limits import TurnLimits
-from antiphon_kernel.types.block_metadata import MAX_ROUNDS
+from antiphon_kernel.turns.round_blocks import MAX_ROUNDS, TurnSettings, resumed_calls
+from antiphon_kernel.turns.turn import Turn, TurnFailed, report_failure
+from antiphon_kernel.types import block_metadata
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -100,7 +98,11 @@ class TurnRunner:
         self.models = models
         self._sleep = sleep
         self._settings = settings or TurnSettings(
-            limits=TurnLimits.of(models.config),
+            max_rounds=models.config.max_rounds or MAX_ROUNDS,
+            request_tokens=models.config.budget,
+            tokens=models.config.max_turn_tokens,
+            money=models.config.max_turn_dollars,
+            seconds=models.config.max_turn_seconds,
             instructions=partial(read_project_instructions, kernel.project),
         )
         self._closed = False
@@ -189,10 +191,8 @@ class TurnRunner:
             work.turn = turn = Turn(
                 answering, writer, presence, prompt, asker, desk, settings, reader
             )
-            if undecided:
-                await turn.resume(*resumed_calls(writer, undecided))
-            else:
-                await turn.play()
+            first, calls = resumed_calls(writer, undecided)
+            await turn.play(calls, first)
         except TurnFailed as error:
             said, kind = str(error), error.kind
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
@@ -204,8 +204,8 @@ class TurnRunner:
         principal = writer.actor.principal
         role = self._kernel.members.role_of(principal)
         if role.may(Permission.WRITE):
-            if work.turn is not None:
-                await work.turn.close_calls()
+            if work.turn is not None and work.turn.blocks is not None:
+                await work.turn.blocks.close_calls()
             await report_failure(writer, prompt, said, kind)
         else:  # it has been made a viewer meanwhile
             await self._refuse(writer.context, prompt, principal, role)
@@ -235,7 +235,7 @@ class TurnRunner:
             prompt: the block that is answered; the last message if None.
         """
         system, tools = await self._instructions(context, model.config, prompt)
-        most = self._settings.limits.request_tokens
+        most = self._settings.request_tokens
         return PromptReader(self._kernel, context, model, principal, prompt, system, tools, most)
 
     async def instruction_tokens(self, context: Context, model: str) -> int:
@@ -369,11 +369,10 @@ class TurnRunner:
 
     def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
         """Return the settings of a turn; its message may ask for fewer rounds than are allowed."""
-        asked = context.document.header(prompt).metadata.get(MAX_ROUNDS)
-        limits = self._settings.limits
-        if type(asked) is not int or not 1 <= asked < limits.max_rounds:
+        asked = context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
+        if type(asked) is not int or not 1 <= asked < self._settings.max_rounds:
             return self._settings
-        return replace(self._settings, limits=replace(limits, max_rounds=asked))
+        return replace(self._settings, max_rounds=asked)
 
     async def start_command(
         self, context: Context, caller: Actor, command: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.conversation import layout_of
-from antiphon_kernel.layout import Announcement, BudgetShare
+from antiphon_kernel.layout import Announcement, budget_text
 from antiphon_kernel.providers.events import (
     End,
     ErrorKind,
@@ -33,11 +32,14 @@ from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
-from antiphon_kernel.turns.round_blocks import RoundBlocks, one_line
-from antiphon_kernel.turns.tool_calls import RoundCall, ToolCalls
-from antiphon_kernel.turns.turn_limits import TurnLimits
-from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, RETRY, USAGE
-from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.turns.round_blocks import (
+    ATTEMPTS,
+    RoundBlocks,
+    RoundCall,
+    TurnSettings,
+    one_line,
+)
+from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, USAGE
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -50,9 +52,6 @@ _COMPACTIONS = 2
 _ERROR_CODE_POINTS: Final = 4_096
 """Code points of an error's message that people are shown."""
 
-
-ATTEMPTS: Final = 4
-"""How often a request is sent again at most."""
 
 LONGEST_DELAY: Final = 300.0
 """Seconds; if a provider asks for more, the turn ends instead."""
@@ -73,50 +72,6 @@ def delay_before(attempt: int, error: ProviderError) -> float | None:
     return max(0.0, delay) if delay <= LONGEST_DELAY else None
 
 
-@dataclass(eq=False, slots=True)
-class RetryNotice:
-    """The block that says that a request is sent again; models are not given it."""
-
-    writer: BlockWriter
-    prompt: str
-    sleep: Callable[[float], Awaitable[None]]
-    _block: str | None = None
-    _reason: str = ""
-    """Message of the error that the last attempt ended with."""
-
-    async def wait(self, attempt: int, error: ProviderError, seconds: float) -> None:
-        """Say why and when the request is sent again, and wait until then."""
-        writer = self.writer
-        if self._block is None:
-            self._block = await writer.create(BlockKind.ERROR, self.prompt)
-        said = {
-            "attempt": attempt,
-            "attempts": ATTEMPTS,
-            "kind": str(error.kind),
-            "seconds": seconds,
-            "until": iso_time(writer.kernel.clock.now_ms() + round(seconds * 1000)),
-        }
-        reason = error.message.rstrip()
-        if not reason.endswith((".", "!", "?")):
-            reason += "."
-        before = writer.context.document.text(self._block)
-        if reason == self._reason:
-            before, begin = before.removesuffix("\n"), " "
-        else:
-            begin = f"{reason} "
-        self._reason = reason
-        text = f"{before}{begin}Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
-        writer.describe(self._block, text=text, excluded=True, metadata={RETRY: said})
-        await self.sleep(seconds)
-
-    async def end(self) -> None:
-        """The provider has answered."""
-        if self._block is not None:
-            await self.writer.finish(self._block, Status.DONE)
-            self._block = None
-            self._reason = ""
-
-
 class TurnFailed(Exception):
     """The provider gave up, or the turn did not come to an end."""
 
@@ -124,17 +79,6 @@ class TurnFailed(Exception):
         """`kind` is that of the provider's error, or `limit`."""
         super().__init__(message)
         self.kind = kind
-
-
-@dataclass(frozen=True, slots=True)
-class TurnSettings:
-    """Things that all turns of a kernel share."""
-
-    limits: TurnLimits = field(default_factory=TurnLimits)
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits before a request is sent again."""
-    instructions: Callable[[], str] = lambda: ""
-    """Returns the project's instructions."""
 
 
 async def report_failure(
@@ -176,10 +120,31 @@ def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
 class _Answer:
     """The answer of one request, as far as it came."""
 
-    blocks: RoundBlocks
     error: ProviderError | None = None
     reason: str | None = None
     usage: Usage | None = None
+
+
+async def _take(event: TurnEvent, answer: _Answer, blocks: RoundBlocks) -> None:
+    match event:
+        case ThinkingDelta(text):
+            await blocks.think(text)
+        case ThinkingEnd(signature):
+            await blocks.end_thinking(signature)
+        case TextDelta(text):
+            await blocks.say(text)
+        case ToolCallStart(call_id, name):
+            await blocks.begin_call(call_id, name)
+        case ToolCallDelta(call_id, text):
+            await blocks.write_arguments(call_id, text)
+        case ToolCallEvent():
+            await blocks.end_call(event)
+        case Usage():
+            answer.usage = event
+        case End(reason):
+            answer.reason = one_line(reason)
+        case ProviderError():
+            answer.error = replace(event, message=_readable(event.message))
 
 
 @dataclass(eq=False)
@@ -201,74 +166,79 @@ class Turn:
     """Number of the round that is played, from 0."""
     is_retrying: bool = False
     """Whether it waits until its request is sent again."""
+    blocks: RoundBlocks | None = None
+    """Those of the round that is played."""
     _reader: PromptReader | None = None
     _taken: set[str] | None = None
     _used: TokenUsage = field(default_factory=TokenUsage)
-    _open_calls: list[RoundCall] = field(default_factory=list)
     _refused: ReadPrompt | None = None
     _overflowed: bool = False
     _read_last: ReadPrompt | None = None
     _failure: AntiphonError | None = None
 
     def __post_init__(self) -> None:
-        writer, limits = self.writer, self.settings.limits
-        tools = ModelTools(writer.kernel, writer.context, self.prompt, tools_of(self.model.config))
-        self._calls = ToolCalls(writer, self.presence, self.asker, tools, self.desk, limits)
-        self._limits = limits
+        writer = self.writer
+        self._tools = ModelTools(
+            writer.kernel, writer.context, self.prompt, tools_of(self.model.config)
+        )
         self._began = writer.kernel.clock.now_ms()
 
-    async def play(self) -> None:
+    async def play(self, resumed: Sequence[RoundCall] = (), first: int = 0) -> None:
         """Play the turn to its end.
+
+        Args:
+            resumed: calls of the round `first` with which it goes on, since they have no result.
 
         Raises:
             TurnFailed: if the provider gave up. Open blocks are the caller's to finish then, as
                 after any other error and after a cancellation.
         """
-        await self._play_rounds(0)
-
-    async def resume(self, number: int, calls: Sequence[RoundCall]) -> None:
-        """Go on with a turn in whose round `number` these calls have no result yet.
-
-        Raises:
-            TurnFailed: as `play`.
-        """
-        self.round, self._open_calls = number, list(calls)
-        await self._calls.answer_all(calls)
-        await self._play_rounds(number + 1)
-
-    async def _play_rounds(self, first: int) -> None:
-        for number in range(first, self._limits.max_rounds):
-            self.round = number
+        if resumed:
+            await self._begin_round(first, resumed).answer_calls()
+            first += 1
+        for number in range(first, self.settings.max_rounds):
+            blocks = self._begin_round(number)
             self._check_budget()
-            calls = await self._round(number)
-            if not calls:
+            await self._round(blocks)
+            if not blocks.calls:
                 return
-            await self._calls.answer_all(calls)
-        rounds = self._limits.max_rounds
+            await blocks.answer_calls()
+        rounds = self.settings.max_rounds
         raise TurnFailed(f"The turn was stopped after {rounds} rounds of tool calls.", "limit")
 
-    async def close_calls(self) -> None:
-        """Answer the calls that have no result yet, because the turn has failed."""
-        await self._calls.close(self._open_calls)
+    def _begin_round(self, number: int, calls: Sequence[RoundCall] = ()) -> RoundBlocks:
+        self.round = number
+        self.blocks = RoundBlocks(
+            self.writer,
+            self.presence,
+            self.asker,
+            self.prompt,
+            number,
+            self._tools,
+            self.desk,
+            self.settings,
+            self._call_ids,
+            list(calls),
+        )
+        return self.blocks
 
-    async def _round(self, number: int) -> list[RoundCall]:
-        """Play one round; return the calls that have to be answered."""
-        notice = RetryNotice(self.writer, self.prompt, self.settings.sleep)
+    async def _round(self, blocks: RoundBlocks) -> None:
+        """Play one round, without the results of its calls."""
         attempts = compactions = 0
         while True:
-            self._failure = None
-            request = RoundRequest(self.writer.context.id, number, self._read)
-            answer = await self._ask(request, notice)
-            await self._count(answer)
+            self._failure, blocks.last = None, None
+            request = RoundRequest(self.writer.context.id, blocks.number, self._read)
+            answer = await self._ask(request, blocks)
+            await self._count(answer, blocks)
             error = answer.error
             if error is None:
-                await notice.end()
+                await blocks.end_notice()
                 if self._read_last is not None:  # the model has read what it was given
                     self.model.looked[self.writer.context.id] = self._read_last.version
-                return answer.blocks.calls
-            if answer.blocks.has_shown:
+                return
+            if blocks.has_shown:
                 raise TurnFailed(error.message, error.kind)
-            await answer.blocks.end_block(error.kind)
+            await blocks.end_block(error.kind)
             if error.kind is ErrorKind.CONTEXT_TOO_LONG and self._read_last is not None:
                 compactions += 1
                 if compactions > _COMPACTIONS:
@@ -280,21 +250,19 @@ class Turn:
             if seconds is None:
                 raise TurnFailed(error.message, error.kind)
             self.is_retrying = True
-            await notice.wait(attempts, error, seconds)
+            await blocks.wait_to_retry(attempts, error, seconds)
             self.is_retrying = False
 
-    async def _ask(self, request: RoundRequest, notice: RetryNotice) -> _Answer:
+    async def _ask(self, request: RoundRequest, blocks: RoundBlocks) -> _Answer:
         """Send one request and write its events into blocks."""
         self.presence.write_in(None)
-        blocks = RoundBlocks(self.writer, self.presence, self.prompt, request.round, self._call_ids)
-        answer = _Answer(blocks)
-        self._open_calls = blocks.calls
+        answer = _Answer()
         try:
             async with aclosing(self.model.provider.stream(request)) as events:
                 async for event in events:
-                    await self._take(event, answer)
+                    await _take(event, answer, blocks)
                     if blocks.last is not None:
-                        await notice.end()
+                        await blocks.end_notice()
                     if answer.error is not None:
                         break
         except Exception:
@@ -308,28 +276,6 @@ class Turn:
             is_natural = answer.reason is None or answer.reason in _NATURAL_ENDS
             await blocks.end_block(None if is_natural else answer.reason)
         return answer
-
-    async def _take(self, event: TurnEvent, answer: _Answer) -> None:
-        blocks = answer.blocks
-        match event:
-            case ThinkingDelta(text):
-                await blocks.think(text)
-            case ThinkingEnd(signature):
-                await blocks.end_thinking(signature)
-            case TextDelta(text):
-                await blocks.say(text)
-            case ToolCallStart(call_id, name):
-                await blocks.begin_call(call_id, name)
-            case ToolCallDelta(call_id, text):
-                await blocks.write_arguments(call_id, text)
-            case ToolCallEvent():
-                await blocks.end_call(event)
-            case Usage():
-                answer.usage = event
-            case End(reason):
-                answer.reason = one_line(reason)
-            case ProviderError():
-                answer.error = replace(event, message=_readable(event.message))
 
     async def _read(self) -> ModelPrompt:
         """Return what the model reads now: all that was written, streams included."""
@@ -353,7 +299,7 @@ class Turn:
         return read.prompt
 
     def _announced(self, announcement: Announcement) -> Announcement:
-        used, limits = self._used, self._limits
+        used, limits = self._used, self.settings
         seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
         shares = (
             (used.tokens, limits.tokens, "tokens"),
@@ -364,12 +310,12 @@ class Turn:
             announcement,
             round=self.round + 1,
             max_rounds=limits.max_rounds,
-            budget=tuple(BudgetShare(one, most, unit) for one, most, unit in shares if most),
+            budget=tuple(budget_text(one, most, unit) for one, most, unit in shares if most),
         )
 
     def _check_budget(self) -> None:
         """Raise if the turn has used up what it may use."""
-        used, limits = self._used, self._limits
+        used, limits = self._used, self.settings
         seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
         if limits.tokens is not None and used.tokens >= limits.tokens:
             said = f"its budget of {limits.tokens:,} tokens"
@@ -381,7 +327,7 @@ class Turn:
             return
         raise TurnFailed(f"The turn was stopped because it has used up {said}.", "limit")
 
-    async def _count(self, answer: _Answer) -> None:
+    async def _count(self, answer: _Answer, blocks: RoundBlocks) -> None:
         """Take in what a request has used, as far as its provider says."""
         usage, read, model = answer.usage, self._read_last, self.model
         if usage is None:
@@ -395,8 +341,8 @@ class Turn:
             window = reader.window if reader is not None else None
             if window is not None and usage.input_tokens > window.input:
                 self._overflowed = True
-        if answer.blocks.last is not None:
-            self.writer.describe(answer.blocks.last, metadata={USAGE: used.as_json()})
+        if blocks.last is not None:
+            self.writer.describe(blocks.last, metadata={USAGE: used.as_json()})
         writer, asker = self.writer, self.asker.session.principal.id
         await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
 

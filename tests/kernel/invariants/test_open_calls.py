@@ -25,8 +25,7 @@ from antiphon_kernel.providers.events import (
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.turns.round_blocks import TurnSettings
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.cases import cases, run_cases
@@ -126,7 +125,7 @@ async def play(rng: random.Random) -> None:
         gate = Gate(0)
         models = scripted(gate, *(recording("aria", *random_turn(rng)) for _ in range(2)))
         # So few that the limit is one of the ends.
-        settings = TurnSettings(limits=TurnLimits(max_rounds=2))
+        settings = TurnSettings(max_rounds=2)
         runner = TurnRunner(kernel, models, sleep=gate, settings=settings)
         stage = Stage(kernel, await kernel.context(), runner)
         crashes: list[Path] = []

@@ -31,8 +31,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.turns.round_blocks import TurnSettings
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.invariants.cases import cases
 from tests.kernel.invariants.oracle import Violation
@@ -107,7 +106,7 @@ async def play(rng: random.Random) -> None:
         models = Models(
             {"aria": provider}, configs={"aria": config}, permissions={"aria": ALLOW_EVERYTHING}
         )
-        settings = TurnSettings(sleep=_no_wait, limits=TurnLimits(max_rounds=5))
+        settings = TurnSettings(sleep=_no_wait, max_rounds=5)
         runner = TurnRunner(kernel, models, settings=settings)
         stage = Stage(kernel, await kernel.context(), runner)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.subscriptions.block_events import attribution
+from antiphon_kernel.subscriptions import attribution
 from antiphon_kernel.types.enums import PrincipalKind
 
 

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from antiphon_kernel.layout import (
-    Announcement,
-    BudgetShare,
-    ChangedBlock,
-    ChangedLines,
-    PresentReader,
-)
-from antiphon_kernel.layout.announce import announcement_text
+from antiphon_kernel.layout import Announcement, budget_text, change_text, reader_text
+from antiphon_kernel.layout.tail import announcement_text
 
 NOW = 1_770_603_271_112
 WHOLE = Announcement(
     time=NOW,
     round=3,
     max_rounds=20,
-    budget=(BudgetShare(12_300, 200_000, "tokens"), BudgetShare(0.125, 1, "USD")),
+    budget=(budget_text(12_300, 200_000, "tokens"), budget_text(0.125, 1, "USD")),
     present=(
-        PresentReader("amy", "ar:turn_1_0a1b2c.user.prompt", "typing"),
-        PresentReader("bo", "default.amy.7"),
-        PresentReader("cy"),
+        reader_text("amy", "ar:turn_1_0a1b2c.user.prompt", "typing"),
+        reader_text("bo", "default.amy.7"),
+        reader_text("cy"),
     ),
     changes=(
-        ChangedBlock("default.amy.1", "amy", (ChangedLines(2, 4), ChangedLines(9, 9)), 12),
-        ChangedBlock("default.amy.1", "bo", (ChangedLines(0, 0),)),
-        ChangedBlock("default.amy.2", "bo"),
+        change_text("default.amy.1", "amy", [(2, 4), (9, 9)], 12),
+        change_text("default.amy.1", "bo", [(0, 0)]),
+        change_text("default.amy.2", "bo"),
     ),
     unlisted=3,
 )
@@ -52,6 +46,5 @@ def test_announcement_text_of_nothing_says_the_time_and_who_is_here() -> None:
 
 
 def test_announcement_text_of_many_places_is_bounded() -> None:
-    lines = tuple(ChangedLines(one * 2, one * 2) for one in range(1_000))
-    said = announcement_text(Announcement(NOW, changes=(ChangedBlock("b", "amy", lines),)))
+    said = change_text("b", "amy", [(one * 2, one * 2) for one in range(1_000)])
     assert said.endswith("lines 0, 2, 4, 6, 8, 10, 12, 14, 16, 18 and 990 more places")

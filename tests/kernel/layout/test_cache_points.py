@@ -10,7 +10,7 @@ from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import Writing, names, written
 
 SIX_ROUNDS = "H U " + " ".join(f"C{number} R{number}" for number in range(1, 7))
-INTERLEAVED = "H U C1 C2 R1 R2 C3 R3"
+INTERLEAVED = "H U C1 C2 R1 R2 C3 R3 C4 R4 C5 R5"
 
 
 def in_written_order(words: str) -> list[LayoutItem]:
@@ -27,17 +27,17 @@ def in_written_order(words: str) -> list[LayoutItem]:
 
 
 @pytest.mark.parametrize(
-    ("words", "offset", "points"),
+    ("words", "points"),
     [
-        ("", 4, CachePoints()),
-        ("H U", 4, CachePoints(None, 0, 1)),
-        ("H U C1 R1", 4, CachePoints(None, None, 3)),
-        ("H U C1 R1 C2 R2", 4, CachePoints(None, 3, 5)),
-        (SIX_ROUNDS, 4, CachePoints(None, 5, 13)),
-        ("H U A · H U C1 R1", 4, CachePoints(2, 2, 6)),
-        ("H U A · " * 5, 4, CachePoints(11, 2, 14)),
-        (INTERLEAVED, 1, CachePoints(None, 5, 7)),
-        (INTERLEAVED, 2, CachePoints(None, 4, 7)),
+        ("", CachePoints()),
+        ("H U", CachePoints(None, 0, 1)),
+        ("H U C1 R1", CachePoints(None, None, 3)),
+        ("H U C1 R1 C2 R2", CachePoints(None, 3, 5)),
+        (SIX_ROUNDS, CachePoints(None, 5, 13)),
+        ("H U A · H U C1 R1", CachePoints(2, 2, 6)),
+        ("H U A · " * 5, CachePoints(11, 2, 14)),
+        (INTERLEAVED, CachePoints(None, 4, 11)),
+        (f"{INTERLEAVED} C6 R6", CachePoints(None, 5, 13)),
     ],
     ids=[
         "empty",
@@ -47,17 +47,16 @@ def in_written_order(words: str) -> list[LayoutItem]:
         "H U + 6 rounds",
         "H U A · H U C1 R1",
         "five turns of H U A",
-        "H U C1 C2 R1 R2 C3 R3, offset 1",
-        "the same, offset 2",
+        "interleaved calls",
+        "interleaved calls and another one",
     ],
 )
-def test_cache_points_exact_of_worked_case(words: str, offset: int, points: CachePoints) -> None:
-    assert cache_points(in_written_order(words), exact=True, offset=offset) == points
+def test_cache_points_exact_of_worked_case(words: str, points: CachePoints) -> None:
+    assert cache_points(in_written_order(words), exact=True) == points
 
 
 def test_cache_point_inside_interleaved_calls_moves_before_both() -> None:
-    points = cache_points(in_written_order(INTERLEAVED), offset=2)
-    assert points == CachePoints(None, 1, 7)
+    assert cache_points(in_written_order(INTERLEAVED)) == CachePoints(None, 1, 11)
 
 
 def test_cache_points_of_equal_places_are_one_index() -> None:
@@ -106,25 +105,24 @@ def test_cache_points_of_a_filtered_layout_are_of_items_that_are_left() -> None:
 # Whether a model may hide a block
 
 ITEMS = visible(arrange(written(SIX_ROUNDS))).items
-POINTS = cache_points(ITEMS)
 
 
 def test_why_not_hidden_of_a_block_behind_the_pre_tail_point_is_nothing() -> None:
-    assert POINTS.pre_tail == 5
-    assert why_not_hidden(ITEMS, POINTS, ITEMS[6].block.id) is None
+    assert cache_points(ITEMS).pre_tail == 5
+    assert why_not_hidden(ITEMS, ITEMS[6].block.id) is None
 
 
 def test_why_not_hidden_of_a_block_up_to_the_pre_tail_point_says_why() -> None:
     for index in (1, 4, 5):
-        why = why_not_hidden(ITEMS, POINTS, ITEMS[index].block.id)
+        why = why_not_hidden(ITEMS, ITEMS[index].block.id)
         assert why is not None
         assert f"{ITEMS[index].path}" in why and f"{ITEMS[5].path}" in why
 
 
 def test_why_not_hidden_of_a_block_that_is_not_read_says_so() -> None:
-    assert "do not read" in (why_not_hidden(ITEMS, POINTS, "somewhere else") or "")
+    assert "do not read" in (why_not_hidden(ITEMS, "somewhere else") or "")
 
 
 def test_why_not_hidden_without_a_pre_tail_point_is_nothing() -> None:
     items = visible(arrange(written("U C1 R1"))).items
-    assert why_not_hidden(items, cache_points(items), items[1].block.id) is None
+    assert why_not_hidden(items, items[1].block.id) is None

@@ -28,7 +28,7 @@ from antiphon_kernel.messages import (
     tool_uses,
 )
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing
+from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing, marked
 
 
 def view_of(writing: Writing, model: BlockAuthor = OPUS) -> ModelView:
@@ -231,5 +231,5 @@ def test_marked_content_of_cache_points_is_never_thinking() -> None:
     writing.think(prompt, "Hm", metadata=signed)
     layout = arrange(writing.blocks)
     view = view_of(writing)
-    (tail,) = view.marked([cache_points(layout.items).tail or 0])
+    (tail,) = marked(view, [cache_points(layout.items).tail or 0])
     assert view.messages[tail.message].content[tail.block] == TextBlock("Well")

@@ -32,7 +32,7 @@ from antiphon_kernel.messages import (
     tool_uses,
 )
 from tests.kernel.layout.random_writing import MODELS, RandomWriting, noting, random_blocks
-from tests.kernel.layout.written import written
+from tests.kernel.layout.written import marked, written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
 
@@ -177,7 +177,7 @@ def assert_same_beginning(
     points: Sequence[int],
 ) -> None:
     old, new = model_view(before, reader), model_view(after, reader)
-    for mark in old.marked(points):
+    for mark in marked(old, points):
         length = mark.block + 1 + sum(len(one.content) for one in old.messages[: mark.message])
         assert contents(new.messages)[:length] == contents(old.messages)[:length]
 

@@ -24,7 +24,7 @@ from antiphon_kernel.layout.model_view import model_view
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import check_correlation, estimate_message, estimate_text
 from tests.kernel.layout.random_writing import MODELS, RandomWriting
-from tests.kernel.layout.written import BEN, LYRA, OPUS, Writing, written
+from tests.kernel.layout.written import BEN, LYRA, OPUS, Writing, marked, written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "120"))
 TOGETHER = 20
@@ -57,7 +57,7 @@ def assert_as_from_scratch(
     assert list(reading.items) == items
     assert reading.points == points
     assert reading.request().messages == view.messages
-    assert reading.request().marks == view.marked(points.indices)
+    assert reading.request().marks == marked(view, points.indices)
     assert reading.message_tokens() == list(map(estimate_message, view.messages))
     texts = [item_text(item, reader) for item in items]
     tokens = chain.from_iterable(part.text_tokens for part in reading.parts)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from antiphon_kernel.layout import (
-    BlockAuthor,
-    Layout,
-    LayoutBlock,
-    LayoutItem,
-)
+from antiphon_kernel.layout import BlockAuthor, BlockPosition, Layout, LayoutBlock, LayoutItem
+from antiphon_kernel.layout.model_view import ModelView
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
@@ -120,6 +117,12 @@ def written(words: str) -> list[LayoutBlock]:
             case _:
                 raise ValueError(word)
     return writing.blocks
+
+
+def marked(view: ModelView, points: Iterable[int]) -> tuple[BlockPosition, ...]:
+    """Return the content blocks at which these items end, each once."""
+    ends = (view.ends[point] for point in points)
+    return tuple(dict.fromkeys(end for end in ends if end is not None))
 
 
 def names(layout: Layout) -> str:

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from antiphon_kernel.limits import DEFAULT_LIMITS
-from antiphon_kernel.registry import EVERY_CALL, Registry, Tool
+from antiphon_kernel.registry import EVERY_CALL, Registry, Tool, own_field_docs
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
 from antiphon_kernel.server.rpc import HTTP_STATUS
-from antiphon_kernel.tools.json_schema import own_field_docs
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.messages.token_errors import tokens_page
 from tests.kernel.reference.error_catalogue import CATALOGUE

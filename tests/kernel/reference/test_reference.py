@@ -13,9 +13,8 @@ from typing import Any, get_args
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.registry import Result
+from antiphon_kernel.registry import Result, described_schema
 from antiphon_kernel.subscriptions import BlockEvent
-from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.reference.error_catalogue import CATALOGUE
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from antiphon_kernel.registry import EVERY_CALL, Tool
-from antiphon_kernel.tools.json_schema import described_schema
+from antiphon_kernel.registry import EVERY_CALL, Tool, described_schema
 from tests.kernel.reference.error_catalogue import CATALOGUE
 from tests.kernel.reference.examples import OWNER, Played, as_json
 

@@ -15,8 +15,7 @@ import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, Subscription
-from antiphon_kernel.subscriptions.block_events import Origin
+from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, Origin, Subscription
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

@@ -13,9 +13,9 @@ import pytest
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import RecordingError
+from antiphon_kernel.turns.block_writer import NO_TERMINAL, OUTPUT_LIMIT
 from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
-from antiphon_kernel.turns.shell_call import NO_TERMINAL, OUTPUT_LIMIT
 from antiphon_kernel.turns.turn import TurnFailed
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode

@@ -24,8 +24,7 @@ from antiphon_kernel.providers import (
     Usage,
 )
 from antiphon_kernel.turns.brief import BRIEF
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.turns.round_blocks import TurnSettings
 from antiphon_kernel.types.block_metadata import ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, Role
 from tests.kernel.tools.files import PNG, sent
@@ -69,7 +68,7 @@ async def test_request_that_is_larger_than_the_window_is_compacted_first(
 
 async def test_budget_of_the_owner_counts_as_a_smaller_window(open_stage: OpenStage) -> None:
     provider = Replying(DONE)
-    settings = TurnSettings(limits=TurnLimits(request_tokens=6_200))
+    settings = TurnSettings(request_tokens=6_200)
     stage = await open_stage(remote(provider), settings=settings)
     await talked(stage, provider, words=700)
     assert summaries(stage)
@@ -118,7 +117,7 @@ async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
     open_stage: OpenStage, window: ModelWindow | None, budget: int | None, said: str
 ) -> None:
     provider = Replying(DONE)
-    settings = TurnSettings(limits=TurnLimits(request_tokens=budget))
+    settings = TurnSettings(request_tokens=budget)
     stage = await open_stage(remote(provider, window=window), settings=settings)
     await stage.play("word " * 20_000)
     assert provider.prompts == []
@@ -207,8 +206,8 @@ async def test_prompt_has_instructions_tools_and_the_conversation(open_stage: Op
 
 async def test_announcement_says_round_budget_and_who_is_here(open_stage: OpenStage) -> None:
     provider = Replying([call("context_list")], DONE)
-    limits = TurnLimits(max_rounds=7, tokens=5_000)
-    stage = await open_stage(remote(provider), settings=TurnSettings(limits=limits))
+    settings = TurnSettings(max_rounds=7, tokens=5_000)
+    stage = await open_stage(remote(provider), settings=settings)
     await stage.play("Hello?")
     first, second = map(announcement, provider.prompts)
     assert "round: 1 of 7\nbudget: 0 of 5,000 tokens" in first

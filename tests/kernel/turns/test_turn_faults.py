@@ -21,8 +21,7 @@ from antiphon_kernel.providers import (
     ToolCallStart,
     TurnEvent,
 )
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.turns.round_blocks import TurnSettings
 from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, RETRY
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.turns.stage import DONE, Gate, OpenStage, Replying, Stage, call, remote
@@ -42,12 +41,10 @@ class Waits:
         self.seconds.append(seconds)
 
 
-async def opened(
-    open_stage: OpenStage, provider: Replying, *, limits: TurnLimits | None = None, **config: Any
-) -> tuple[Stage, Waits]:
+async def opened(open_stage: OpenStage, provider: Replying, **settings: Any) -> tuple[Stage, Waits]:
     waits = Waits()
-    settings = TurnSettings(sleep=waits, limits=limits or TurnLimits())
-    return await open_stage(remote(provider, **config), settings=settings), waits
+    stage = await open_stage(remote(provider), settings=TurnSettings(sleep=waits, **settings))
+    return stage, waits
 
 
 def error_of(stage: Stage) -> tuple[str, str]:
@@ -351,7 +348,7 @@ async def test_wrong_call_is_answered_with_what_is_wrong(
 
 async def test_command_that_hangs_is_stopped_at_its_limit(open_stage: OpenStage) -> None:
     provider = Replying([call("shell", command="echo begun; sleep 1000")], DONE)
-    stage, _ = await opened(open_stage, provider, limits=TurnLimits(shell_seconds=0.5))
+    stage, _ = await opened(open_stage, provider, shell_seconds=0.5)
     await stage.play("Go.")
     check_answered(stage, provider)
     assert "Stopped: it had not ended after 0.5 seconds." in stage.results()[0]
@@ -363,7 +360,7 @@ async def test_tool_that_hangs_is_stopped_at_its_limit(
     open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = Replying([call("context_list")], DONE)
-    stage, _ = await opened(open_stage, provider, limits=TurnLimits(tool_seconds=0.05))
+    stage, _ = await opened(open_stage, provider, tool_seconds=0.05)
     found = stage.kernel.call
 
     async def hang(actor: Any, tool: str, params: Any = None) -> dict[str, Any]:
@@ -381,7 +378,7 @@ async def test_long_result_of_a_tool_is_kept_by_its_beginning_and_end(
     open_stage: OpenStage,
 ) -> None:
     provider = Replying([call("context_list")], DONE)
-    stage, _ = await opened(open_stage, provider, limits=TurnLimits(output_code_points=40))
+    stage, _ = await opened(open_stage, provider, output_code_points=40)
     await stage.play("Go.")
     check_answered(stage, provider)
     (result,) = stage.of_kind(BlockKind.TOOL_RESULT)

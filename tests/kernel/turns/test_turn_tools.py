@@ -21,8 +21,7 @@ from antiphon_kernel.providers import (
     Usage,
 )
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.turns.round_blocks import TurnSettings
 from antiphon_kernel.types.block_metadata import ERROR_KIND, MAX_ROUNDS, USAGE
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
@@ -96,18 +95,17 @@ async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("settings", "said"),
     [
-        (TurnLimits(tokens=1_000), "its budget of 1,000 tokens"),
-        (TurnLimits(money=0.002), "its budget of $0.002"),
-        (TurnLimits(seconds=0), "its 0 seconds"),
+        (TurnSettings(tokens=1_000), "its budget of 1,000 tokens"),
+        (TurnSettings(money=0.002), "its budget of $0.002"),
+        (TurnSettings(seconds=0), "its 0 seconds"),
     ],
 )
 async def test_turn_whose_budget_is_used_up_is_stopped(
-    open_stage: OpenStage, limits: TurnLimits, said: str
+    open_stage: OpenStage, settings: TurnSettings, said: str
 ) -> None:
     provider = Replying([LIST, Usage(1_000, 50)])
-    settings = TurnSettings(limits=limits)
     stage = await open_stage(remote(provider, price=PRICE), settings=settings)
     await stage.play("Go.")
     assert len(provider.requests) <= 1
