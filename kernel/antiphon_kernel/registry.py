@@ -203,7 +203,7 @@ _COUNTED_IN: Final = {
     "literal_error": "expected",
     "union_tag_invalid": "expected_tags",
 }
-"""Where a complaint names the values that there are."""
+"""Part of a complaint that names the values that there are, by its kind."""
 
 
 def param_error(

@@ -22,6 +22,7 @@ from antiphon_kernel.contexts.ordering import order_after, order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.layout import (
+    NO_OUTPUT,
     SIGNATURE,
     SIGNED_TEXT,
     call_signature,
@@ -72,8 +73,6 @@ MESSAGE: Final = "message"
 """The key of a block's metadata that blocks of one message have in common."""
 CONTENT_BLOCK: Final = "content_block"
 """The key of a block's metadata that holds content that is no text."""
-NO_OUTPUT: Final = "(no output)"
-"""The content of a result that has none."""
 
 _MODEL_KINDS: Final = frozenset({BlockKind.THINKING, BlockKind.TOOL_CALL})
 _SPOKEN_KINDS: Final = frozenset({BlockKind.TEXT, BlockKind.FILE})
@@ -295,7 +294,14 @@ class MessagePath:
         name = header.tool_name
         if not name or name.isspace():
             name = header.tool_kind or "tool"
-        parameters = _parameters(header, _text(self.context.document, block))
+        text = _text(self.context.document, block)
+        if header.input is None:
+            parameters = JsonObject({"text": text}) if text.strip() else JsonObject()
+        else:
+            try:
+                parameters = parse_arguments("call", "tool", header.input)
+            except MessageError:
+                parameters = JsonObject({"input": header.input})
         return ToolUse(call_id, name, parameters, call_signature(header.metadata))
 
     def _finish(self, entries: Sequence[_Entry]) -> None:
@@ -408,27 +414,15 @@ def _text(document: Document, block: str) -> str:
     return text if text is not None else render(document, block)
 
 
-def _parameters(header: BlockHeader, text: str) -> JsonObject:
-    if header.input is None:
-        return JsonObject({"text": text}) if text.strip() else JsonObject()
-    try:
-        return parse_arguments("call", "tool", header.input)
-    except MessageError:
-        return JsonObject({"input": header.input})
-
-
 def _message(entry: _Entry) -> Message:
     content = tuple(entry.content)
     if entry.role is MessageRole.ASSISTANT:
         return AssistantMessage(content)
     if entry.role is MessageRole.USER:
         return UserMessage(content)  # type: ignore[arg-type]
-    kept = tuple(one for one in content if not _is_blank(one)) or (TextBlock(NO_OUTPUT),)
-    return ToolMessage(kept, entry.call_id, entry.is_error)  # type: ignore[arg-type]
-
-
-def _is_blank(block: ContentBlock) -> bool:
-    return isinstance(block, TextBlock) and not block.text.strip()
+    kept = [one for one in content if not isinstance(one, TextBlock) or one.text.strip()]
+    said = tuple(kept) or (TextBlock(NO_OUTPUT),)
+    return ToolMessage(said, entry.call_id, entry.is_error)  # type: ignore[arg-type]
 
 
 _ROLES: Final = {

@@ -5,6 +5,7 @@ from antiphon_kernel.layout.cache_points import cache_points, why_not_hidden
 from antiphon_kernel.layout.compaction import WHOLE_TURNS, CompactionError
 from antiphon_kernel.layout.items import BlockAuthor, ItemType, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.model_view import (
+    NO_OUTPUT,
     ROUND,
     SIGNATURE,
     SIGNED_TEXT,

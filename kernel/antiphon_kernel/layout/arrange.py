@@ -40,7 +40,11 @@ def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layo
     known = {turn.opening.id: turn for turn in earlier[len(turns) :]}
     for collected in behind:
         turn = known.get(collected.opening.id)
-        if turn is None or not _same(turn.blocks, collected.blocks):
+        if (
+            turn is None
+            or len(turn.blocks) != len(collected.blocks)
+            or not all(map(operator.is_, turn.blocks, collected.blocks))
+        ):
             turn = _arranged(collected)
         turns.append(turn)
     return Layout(tuple(turns))
@@ -59,10 +63,6 @@ def _beginning(stored: Sequence[LayoutBlock], earlier: Iterable[LayoutTurn]) -> 
             break
         found.append(turn)
     return found[:-1]
-
-
-def _same(one: Sequence[LayoutBlock], other: Sequence[LayoutBlock]) -> bool:
-    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,9 @@ _OPENING: Final = (
 )
 """Types of what stands before the progress of a turn."""
 
+_LEADING: Final = (ItemType.NOTES, ItemType.THINKING)
+"""Types of what leads to a call."""
+
 
 class CompactionError(ValueError):
     """Error of a compaction: the part that cannot be hidden is larger than the budget."""
@@ -123,7 +126,7 @@ def plan_last_turns(
     """
     stream = _Stream(items, weights, None)
     latest = stream.start_of_last(turns) or 0
-    starts = [at for at in stream.cuts() if at <= latest and _is_header(items[at])]
+    starts = [at for at in stream.cuts() if at <= latest and not items[at].is_block]
     cut = starts[-1] if starts else 0
     if not stream.covered(cut):
         return None
@@ -180,7 +183,7 @@ class _Stream:
         self.items = items
         self.weights = weights
         self.total = sum(weights)
-        headers = [index for index, item in enumerate(items) if _is_header(item)]
+        headers = [index for index, item in enumerate(items) if not item.is_block]
         self._turn_starts = headers
         ids = [items[index].turn for index in headers]
         self.live = live if live is not None else ids[-1] if ids else None
@@ -197,7 +200,7 @@ class _Stream:
 
     def _is_pinned(self, item: LayoutItem) -> bool:
         """Return whether it is read wherever the cut is."""
-        return item.turn == self.live and (_is_header(item) or item.type.is_said)
+        return item.turn == self.live and (not item.is_block or item.type.is_said)
 
     def kept(self, cut: int) -> int:
         """Return the tokens that remain of a stream that is cut there."""
@@ -259,13 +262,16 @@ class _Stream:
         if at == len(self.items):
             return False
         item = self.items[at]
-        if _is_header(item):
+        if not item.is_block:
             return True
         is_same_round = item.round is not None and item.round == before.round
         return (
             before.type not in _OPENING
             and item.type not in _OPENING
-            and not (is_same_round and (item.is_exchange or before.is_exchange or _leads(before)))
+            and not (
+                is_same_round
+                and (item.is_exchange or before.is_exchange or before.type in _LEADING)
+            )
         )
 
     def _parted(self) -> list[bool]:
@@ -299,11 +305,3 @@ def _is_open(items: Sequence[LayoutItem]) -> bool:
         not item.block.is_finished and not (item.type is ItemType.TOOL_CALL and has_results)
         for item in items
     )
-
-
-def _is_header(item: LayoutItem) -> bool:
-    return item.type is ItemType.TURN_HEADER
-
-
-def _leads(item: LayoutItem) -> bool:
-    return item.type in (ItemType.NOTES, ItemType.THINKING)

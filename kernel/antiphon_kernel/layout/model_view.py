@@ -88,8 +88,9 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
             case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION if reader.wrote(item.block):
                 building.say(TextBlock(item.block.text))
             case ItemType.THINKING if reader.wrote(item.block):
-                if (thinking := signed_thinking(item.block)) is not None:
-                    building.say(thinking)
+                text = item.block.text
+                if (signature := valid_signature(text, item.block.metadata)) is not None:
+                    building.say(Thinking(text, signature))
             case ItemType.THINKING if not item.block.text.strip():
                 pass
             case ItemType.TOOL_CALL if reader.wrote(item.block) and item.round is not None:
@@ -146,12 +147,6 @@ def _joined(pieces: Sequence[Message]) -> Message:
     if isinstance(pieces[0], AssistantMessage):
         return AssistantMessage(tuple(content))
     return UserMessage(tuple(block for block in content if isinstance(block, InputBlock)))
-
-
-def signed_thinking(block: LayoutBlock) -> Thinking | None:
-    """Return a thinking block as its provider takes it back; None if it is not what was signed."""
-    signature = valid_signature(block.text, block.metadata)
-    return Thinking(block.text, signature) if signature is not None else None
 
 
 def signature_metadata(thinking: Thinking) -> dict[str, object]:
@@ -233,9 +228,15 @@ class _Messages:
             self.close()
         self._append(use)
         self._round = made_in
-        content = tuple(chain.from_iterable(map(_result_content, results)))
+        content: list[InputBlock] = []
+        for one in results:
+            file = attached_file(one.block)
+            if file is None or one.block.text.strip():
+                content.append(TextBlock(result_text(one)))
+            if file is not None:
+                content.append(file)
         failed = call.is_error or any(one.block.is_error for one in results)
-        answer = content or (TextBlock(_without_output(call)),)
+        answer = tuple(content) or (TextBlock(_without_output(call)),)
         self._results.append(ToolMessage(answer, use.id, failed))
         index = len(self.messages) + len(self._results)
         self.answers[use.id] = _position(index, len(answer) - 1)
@@ -256,13 +257,6 @@ class _Messages:
         self._said.clear()
         self._heard.clear()
         self._results.clear()
-
-
-def _result_content(item: LayoutItem) -> list[InputBlock]:
-    file = attached_file(item.block)
-    if file is None:
-        return [TextBlock(result_text(item))]
-    return [TextBlock(result_text(item)), file] if item.block.text.strip() else [file]
 
 
 def result_text(item: LayoutItem) -> str:

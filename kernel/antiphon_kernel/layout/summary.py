@@ -252,7 +252,11 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     if not turns:
         return []
     newest, *others = reversed(turns.values())
-    first = _newest_section(newest, room * 2 // 3 if others else room)
+    # Of the newest turn calls are always listed, with as much detail as there is room for.
+    most, (_, short, long) = room * 2 // 3 if others else room, _DETAILS
+    first = _section(newest, long)
+    if estimate_text(first) > most:
+        first = head_and_tail(_section(newest, short), most)
     room -= estimate_text(first)
     sections: list[str] = []
     costs: list[int] = []
@@ -267,15 +271,6 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     if len(sections) < len(others):
         sections.append(f"[earlier turns that are left out here: {len(others) - len(sections)}]")
     return [*reversed(sections), first]
-
-
-def _newest_section(turn: Sequence[LayoutItem], room: int) -> str:
-    """Return the section with as much detail as there is room for; calls are always listed."""
-    _, short, long = _DETAILS
-    section = _section(turn, long)
-    if estimate_text(section) <= room:
-        return section
-    return head_and_tail(_section(turn, short), room)
 
 
 def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
@@ -407,7 +402,11 @@ def compact(
     shown = visible(layout, live=live)
     items, reader = shown.items, LayoutReader.of(layout)
     weights = [weigh(item, reader) for item in items]
-    frame = _SLACK + weigh(_blank_summary(items[-1]), reader) if items else 0
+    frame = 0
+    if items:  # a summary that says nothing, with as long a path as it may have
+        near = items[-1]
+        block, path = near.block._replace(text="", blob=None), SummaryPath(near.turn, "0" * 6)
+        frame = _SLACK + weigh(LayoutItem(ItemType.SUMMARY, near.turn, block, path), reader)
     if budget is None:
         plan = plan_last_turns(items, weights, keep_turns, frame=frame)
     else:
@@ -432,12 +431,6 @@ def compact(
 def weigh(item: LayoutItem, reader: LayoutReader) -> int:
     """Estimate the tokens of an item in a request, as a message of its own."""
     return MESSAGE_COST + estimate_text(item_text(item, reader)) + file_tokens(item)
-
-
-def _blank_summary(near: LayoutItem) -> LayoutItem:
-    """Return a summary that says nothing, with as long a path as it may have."""
-    block = near.block._replace(text="", blob=None)
-    return LayoutItem(ItemType.SUMMARY, near.turn, block, SummaryPath(near.turn, "0" * 6))
 
 
 def _place(

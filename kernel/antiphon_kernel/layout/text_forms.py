@@ -101,12 +101,8 @@ _MARK: Final = re.compile(
 
 def item_text(item: LayoutItem, reader: LayoutReader) -> str:
     """Return an item as it is read; empty of one that a plain reader is not given."""
-    if reader.is_plain:
-        return _plain_text(item, reader)
-    return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
-
-
-def _plain_text(item: LayoutItem, reader: LayoutReader) -> str:
+    if not reader.is_plain:
+        return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
     author = item.block.author
     if not item.is_block or not item.block.text.strip():
         return ""

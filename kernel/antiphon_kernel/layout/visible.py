@@ -51,7 +51,9 @@ def visible(
             turns are taken that are the same objects.
     """
     turns = layout.turns
-    last = live if live is not None else _last_read(turns, admitted)
+    read = (one.id for one in reversed(turns) if _without_unread(one.items, admitted))
+    # Of the last turn its prompt alone may be excluded.
+    last = live if live is not None else next(read, None)
     summary: LayoutItem | None = None
     for turn in reversed(turns):
         summary = turn.summary
@@ -91,13 +93,6 @@ def _cut(
             kept.append(item)
     items = _without_unread(kept, admitted)
     return LayoutTurn(turn.id, (turn.items[0], *items)) if items else None
-
-
-def _last_read(turns: Sequence[LayoutTurn], admitted: ContributionFilter) -> str | None:
-    """Return the last turn of which anything is read: its prompt may be excluded."""
-    return next(
-        (turn.id for turn in reversed(turns) if _without_unread(turn.items, admitted)), None
-    )
 
 
 def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -> list[LayoutItem]:
@@ -177,8 +172,10 @@ def first_break(
             continue
         if _key(was) == _key(is_now):
             if then != now and item_text(was, then) == item_text(is_now, then):
-                newcomers = _newcomers(before, after) or (is_now,)
-                return PrefixBreak(index, BreakReason.NAMED, newcomers)
+                known = {item.block.author.id for item in before.items}
+                # The first item of somebody who had not written before.
+                new_ones = (one for one in after.items if one.block.author.id not in known)
+                return PrefixBreak(index, BreakReason.NAMED, (next(new_ones, is_now),))
             return PrefixBreak(index, BreakReason.EDITED, (is_now,))
         if _key(is_now) not in {_key(item) for item in old}:
             return PrefixBreak(index, BreakReason.INSERTED, (is_now,))
@@ -198,9 +195,3 @@ def _with_round(item: LayoutItem, layout: Layout) -> tuple[LayoutItem, ...]:
         return (item,)
     others = (one for one in layout.items if one.is_exchange and one.round == item.round)
     return (item, *(one for one in others if one != item))
-
-
-def _newcomers(before: Layout, after: Layout) -> tuple[LayoutItem, ...]:
-    """Return the first item of somebody who had not written before."""
-    known = {item.block.author.id for item in before.items}
-    return tuple(item for item in after.items if item.block.author.id not in known)[:1]

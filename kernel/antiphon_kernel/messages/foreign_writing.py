@@ -82,7 +82,12 @@ def write_run(
         files: bytes of the images and documents; what is not among them is named by its hash.
     """
     if shape is MessageShape.ANTHROPIC and isinstance(run[0].message, ToolMessage):
-        results = [_write_result(one, files) for one in run]
+        written = [_write_anthropic(one, files) for one in run]
+        results = [
+            without(one, "role", "tool_call_id")
+            | {"type": "tool_result", "tool_use_id": one["tool_call_id"]}
+            for one in written
+        ]
         together: _Json = {"role": "user", "content": results}
         if _reads_as(together, run):
             return [together]
@@ -172,12 +177,6 @@ def _write_anthropic(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
         for block, more in zip(one.message.content, extras, strict=True)
     ]
     return {**rest, **_frame(one), "content": _content(parts)}
-
-
-def _write_result(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
-    fields = _write_anthropic(one, files)
-    result = {"type": "tool_result", "tool_use_id": fields.pop("tool_call_id")}
-    return {**without(fields, "role"), **result}
 
 
 def _content(parts: list[_Json]) -> object:

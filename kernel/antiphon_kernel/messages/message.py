@@ -292,7 +292,23 @@ class PathCorrelation:
                 with the id of another one.
         """
         if isinstance(message, ToolMessage):
-            self._answer(message.tool_call_id)
+            call_id = message.tool_call_id
+            if call_id not in self._uses:
+                raise CorrelationError(
+                    MessageProblem.NO_SUCH_CALL,
+                    f"no tool use before it has the id {quote(call_id)}; a result follows its call",
+                    path="tool_call_id",
+                    call_id=call_id,
+                )
+            if call_id in self._answered:
+                raise CorrelationError(
+                    MessageProblem.ALREADY_ANSWERED,
+                    f"an earlier message answers the tool use {quote(call_id)}; a call has one"
+                    " result",
+                    path="tool_call_id",
+                    call_id=call_id,
+                )
+            self._answered.add(call_id)
             return
         added: dict[str, ToolUse] = {}
         for at, block in enumerate(message.content):
@@ -314,23 +330,6 @@ class PathCorrelation:
             self._answered.remove(message.tool_call_id)
         for use in tool_uses(message):
             del self._uses[use.id]
-
-    def _answer(self, call_id: str) -> None:
-        if call_id not in self._uses:
-            raise CorrelationError(
-                MessageProblem.NO_SUCH_CALL,
-                f"no tool use before it has the id {quote(call_id)}; a result follows its call",
-                path="tool_call_id",
-                call_id=call_id,
-            )
-        if call_id in self._answered:
-            raise CorrelationError(
-                MessageProblem.ALREADY_ANSWERED,
-                f"an earlier message answers the tool use {quote(call_id)}; a call has one result",
-                path="tool_call_id",
-                call_id=call_id,
-            )
-        self._answered.add(call_id)
 
 
 def open_tool_uses(path: Sequence[Message]) -> tuple[ToolUse, ...]:

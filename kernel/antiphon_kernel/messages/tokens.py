@@ -191,18 +191,16 @@ def estimate_block(block: ContentBlock, sizes: Mapping[str, FileSize]) -> int:
         case ToolUse(_, name, parameters):
             return _CALL_COST + estimate_text(name) + estimate_json(parameters)
         case ImageBlock(_, digest):
-            return _estimate_image(sizes.get(digest, FileSize()))
+            size = sizes.get(digest, FileSize())
+            if size.width is None or size.height is None:
+                return _LARGEST_IMAGE
+            pixels = size.width * size.height
+            return min(_LARGEST_IMAGE, max(1, math.ceil(pixels / _IMAGE_PIXELS)))
         case DocumentBlock(_, digest):
             pages = sizes.get(digest, FileSize()).pages
             return _PAGE_COST * (_UNKNOWN_PAGES if pages is None else max(1, pages))
         case UnknownBlock(raw):
             return estimate_json(raw)
-
-
-def _estimate_image(size: FileSize) -> int:
-    if size.width is None or size.height is None:
-        return _LARGEST_IMAGE
-    return min(_LARGEST_IMAGE, max(1, math.ceil(size.width * size.height / _IMAGE_PIXELS)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import accumulate
 
 from pydantic import Field
@@ -381,16 +382,7 @@ async def timeline(call: Call, params: TextParams) -> TimelineResult:
     names = {one: call.kernel.members.find(one).username for one in {t.principal for t in found}}
     await context.wait_persisted()
     return TimelineResult(
-        texts=[
-            TimelineEntry(
-                text=one.text,
-                principal=one.principal,
-                username=names[one.principal],
-                since=one.since,
-                until=one.until,
-            )
-            for one in found
-        ],
+        texts=[TimelineEntry(**asdict(one), username=names[one.principal]) for one in found],
         version=version,
     )
 

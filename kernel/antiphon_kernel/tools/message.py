@@ -66,8 +66,6 @@ from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
-_APPEND: Final = "append_messages"
-_EDIT: Final = "edit_message"
 _ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE)
 
 
@@ -217,10 +215,11 @@ async def _append_below(
         prompt = _block_in(writer, end.prompt) if end.prompt is not None else None
         writer.append(map(NewMessage, rest), ConversationEnd(prompt, calls))
 
+    change = _change(call, "append_messages", append, files)
     if ending is not None:
-        await _write(call, ending, _APPEND, append, files)
+        await _write(call, ending, change)
         return _place(ending, node.depth, reused, len(rest))
-    forked = await fork_branch(call, branch, node.depth, _in_fork(call, _APPEND, append, files))
+    forked = await fork_branch(call, branch, node.depth, change)
     return _place(forked, node.depth, reused, len(rest), forked=True)
 
 
@@ -267,44 +266,32 @@ def _ending(node: TreeNode, preferred: Branch) -> Branch | None:
     return next((one for one in ends if one.nodes[-1] is node and not one.path.is_followed()), None)
 
 
-Change = Callable[[MessageWriter], object]
+def _change(
+    call: Call,
+    operation: str,
+    change: Callable[[MessageWriter], object],
+    files: Mapping[str, NewFile],
+) -> InitialChange:
+    """Return a change of the messages of a branch, or of its fork, there from the start."""
 
+    def apply(document: Document, next_id: Callable[[], str]) -> None:
+        created = iso_time(call.kernel.clock.now_ms())
+        change(MessageWriter(document, next_id, call.actor.principal.id, created, files))
 
-def _writer(
-    call: Call, document: Document, next_id: Callable[[], str], files: Mapping[str, NewFile]
-) -> MessageWriter:
-    created = iso_time(call.kernel.clock.now_ms())
-    return MessageWriter(document, next_id, call.actor.principal.id, created, files)
+    return InitialChange(operation, apply)
 
 
 async def _write(
-    call: Call,
-    branch: Branch,
-    operation: str,
-    change: Change,
-    files: Mapping[str, NewFile],
-    blocks: Sequence[str] = (),
+    call: Call, branch: Branch, change: InitialChange, blocks: Sequence[str] = ()
 ) -> None:
     """Change the messages of a branch where they are; they are up to date when this returns."""
     context, author = branch.context, call.actor.principal.id
-    writer = _writer(call, context.document, lambda: str(context.next_block_id(author)), files)
 
     def write() -> None:
-        change(writer)
+        change.apply(context.document, lambda: str(context.next_block_id(author)))
 
-    await context.write(call.actor, operation, write, blocks=blocks).saved()
+    await context.write(call.actor, change.operation, write, blocks=blocks).saved()
     await call.kernel.trees.branch(context)
-
-
-def _in_fork(
-    call: Call, operation: str, change: Change, files: Mapping[str, NewFile]
-) -> InitialChange:
-    """Return a change of the messages of a fork, which is there from the start."""
-
-    def apply(document: Document, next_id: Callable[[], str]) -> None:
-        change(_writer(call, document, next_id, files))
-
-    return InitialChange(operation, apply)
 
 
 def _block_in(writer: MessageWriter, block: str) -> str:
@@ -410,6 +397,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         def edit(writer: MessageWriter) -> None:
             writer.change([_block_in(writer, block) for block in old.blocks], new)
 
+        change = _change(call, "edit_message", edit, files)
         alone = not node.children and branch.nodes[-1] is node and not branch.path.is_followed()
         if params.in_place or alone:
             path = [one.message for one in branch.messages]
@@ -419,7 +407,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             for block in _replaced(call, branch.context, old, new, files):
                 header = branch.context.document.header(block)
                 check_arrange(header, call.actor.principal, call.role)
-            await _write(call, branch, _EDIT, edit, files, old.blocks)
+            await _write(call, branch, change, old.blocks)
             return _place(branch, index + 1, 0)
         there = before.children.get(_digest(new))
         if there is not None:
@@ -429,7 +417,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         _check_calls(branch.path, index, [new])
         _require_text_blocks(branch.context, old)
         _replaced(call, branch.context, old, new, files)
-        made = await fork_branch(call, branch, index + 1, _in_fork(call, _EDIT, edit, files))
+        made = await fork_branch(call, branch, index + 1, change)
         return _place(made, index, 0, 1, forked=True)
 
 
@@ -847,7 +835,8 @@ async def search_messages(call: Call, params: MessageSearchParams) -> MessageLis
     for number, one in enumerate(family):
         for index, message in enumerate(one.messages):
             node, is_behind = one.nodes[index + 1], (number, index) >= first
-            if node not in seen and is_behind and wanted in _said(message.message).casefold():
+            texts = (part.text for part in message.message.content if isinstance(part, TextBlock))
+            if node not in seen and is_behind and wanted in "\n".join(texts).casefold():
                 found.append((one, index))
             seen.add(node)
     return _page(call, iter(found), params.limit)
@@ -857,10 +846,6 @@ def _start(branch: Branch, block: str) -> int:
     """The number of the first message behind a block."""
     place = branch.context.document.order.index(block)
     return bisect_right(branch.messages, place, key=lambda one: one.start)
-
-
-def _said(message: Message) -> str:
-    return "\n".join(one.text for one in message.content if isinstance(one, TextBlock))
 
 
 def _children(node: TreeNode) -> list[tuple[Branch, int]]:

@@ -36,12 +36,6 @@ _LEFT_OUT: Final = frozenset(
 )
 """Keywords of schemas that a call is checked by, of which models are not told."""
 
-_SHELL_SCHEMA: Final = {
-    "type": "object",
-    "properties": {"command": {"type": "string"}},
-    "required": ["command"],
-}
-
 _RANGE_OF_LINES: Final = {
     "type": "object",
     "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}},
@@ -257,7 +251,10 @@ class ModelTools:
                 " with a whole one.",
             )
         if offer is None:
-            return _prepare_shell(arguments)
+            command = arguments.get("command")
+            if not isinstance(command, str) or not command.strip():
+                raise invalid_params(f"{SHELL!r} takes `command`, a string that is not empty.")
+            return PreparedCall(SHELL, {"command": command}, Permission.OWN)
         tool = self.kernel.registry[offer.tool]
         return self._prepare(offer, tool, arguments)
 
@@ -292,24 +289,19 @@ class ModelTools:
         """
         assert call.tool is not None
         result = await self.kernel.call(actor, call.tool.name, call.arguments)
-        if call.tool.name == "block.read":
-            return await self._numbered_text(result)
-        return json.dumps(result, ensure_ascii=False, indent=1)
-
-    async def _numbered_text(self, read: Mapping[str, Any]) -> str:
-        """Return lines of a block behind its path and version."""
-        context, block = await self.kernel.find_block(read["block_id"])
-        await layout_of(context).load()
-        items = layout_of(context).arranged().items
+        if call.tool.name != "block.read":
+            return json.dumps(result, ensure_ascii=False, indent=1)
+        context, block = await self.kernel.find_block(result["block_id"])
+        items = (await layout_of(context).load()).items
         paths = (one.path for one in items if one.path is not None and one.block.id == block)
         path = next(paths, None)
         prefix = "" if context is self.context else f"{context.label}/"
         head = [
             f"path: {prefix}{path}" if path is not None else f"block_id: {block}",
-            f"version: {read['version']}",
-            f"lines: {read['line_count']}",
+            f"version: {result['version']}",
+            f"lines: {result['line_count']}",
         ]
-        return "\n".join([*head, "", read["content"]])
+        return "\n".join([*head, "", result["content"]])
 
 
 def error_text(error: AntiphonError) -> str:
@@ -329,18 +321,17 @@ def error_text(error: AntiphonError) -> str:
     return "\n".join(said)
 
 
-def _prepare_shell(arguments: Mapping[str, Any]) -> PreparedCall:
-    command = arguments.get("command")
-    if not isinstance(command, str) or not command.strip():
-        raise invalid_params(f"{SHELL!r} takes `command`, a string that is not empty.")
-    return PreparedCall(SHELL, {"command": command}, Permission.OWN)
-
-
 _SHELL_DEFINITION: Final = ToolDefinition(
     SHELL,
     "Run a command in the project's root and return what it prints. The owner may have to allow it"
     " first.",
-    JsonObject(_SHELL_SCHEMA),
+    JsonObject(
+        {
+            "type": "object",
+            "properties": {"command": {"type": "string"}},
+            "required": ["command"],
+        }
+    ),
 )
 
 

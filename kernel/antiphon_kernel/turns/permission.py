@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -392,21 +393,11 @@ async def is_harmless(
     if _CONTEXT not in takes and not references:
         return False
     if _CONTEXT in takes and (stated is not None or not references):
-        if not await _is_context(kernel, context_id, stated or DEFAULT_CONTEXT):
-            return False
+        with suppress(AntiphonError):  # the tool says so
+            if (await kernel.context(str(stated or DEFAULT_CONTEXT))).id != context_id:
+                return False
     for reference in references:
-        try:
-            context, _ = await kernel.find_block(reference)
-        except AntiphonError:
-            continue  # the tool says so
-        if context.id != context_id:
-            return False
+        with suppress(AntiphonError):  # the tool says so
+            if (await kernel.find_block(reference))[0].id != context_id:
+                return False
     return True
-
-
-async def _is_context(kernel: Kernel, context_id: str, reference: object) -> bool:
-    try:
-        context = await kernel.context(str(reference))
-    except AntiphonError:
-        return True  # the tool says so
-    return context.id == context_id

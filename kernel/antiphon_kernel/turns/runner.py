@@ -187,7 +187,10 @@ class TurnRunner:
             reader = partial(
                 self.reader, writer.context, answering, writer.actor.principal.id, prompt
             )
-            desk, settings = self.permissions, self._settings_for(writer.context, prompt)
+            desk, settings = self.permissions, self._settings
+            asked = writer.context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
+            if type(asked) is int and 1 <= asked < settings.max_rounds:
+                settings = replace(settings, max_rounds=asked)
             work.turn = turn = Turn(
                 answering, writer, presence, prompt, asker, desk, settings, reader
             )
@@ -367,13 +370,6 @@ class TurnRunner:
         # Nobody else would end the block: the kernel's own session lasts.
         await run_uninterrupted(report_failure(writer, prompt, message))
 
-    def _settings_for(self, context: Context, prompt: str) -> TurnSettings:
-        """Return the settings of a turn; its message may ask for fewer rounds than are allowed."""
-        asked = context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
-        if type(asked) is not int or not 1 <= asked < self._settings.max_rounds:
-            return self._settings
-        return replace(self._settings, max_rounds=asked)
-
     async def start_command(
         self, context: Context, caller: Actor, command: str
     ) -> tuple[Job, CallBlocks]:
@@ -496,19 +492,16 @@ class TurnRunner:
         due = [model for model in self.models if (context.id, model) not in self._latest]
         if not due:
             return
-        prompt = await self._autostart_prompt(context)
+        system = self._kernel.system
+        ids = document.block_ids()
+        by_kernel = (one for one in ids if document.header(one).author == system.principal.id)
+        prompt = next(by_kernel, None)
+        if prompt is None:
+            said = {"kind": BlockKind.TEXT, "content": self.models.opening, "status": "done"}
+            made = await self._kernel.call(system, "block.create", {"context": context.id, **said})
+            prompt = str(made["block_id"])
         for model in due:
-            self.start_turn(context, model, prompt, self._kernel.system)
-
-    async def _autostart_prompt(self, context: Context) -> str:
-        """Return the block that models answer that begin by themselves; the kernel writes it."""
-        document, system = context.document, self._kernel.system
-        for block in document.block_ids():
-            if document.header(block).author == system.principal.id:
-                return block
-        said = {"kind": BlockKind.TEXT, "content": self.models.opening, "status": "done"}
-        made = await self._kernel.call(system, "block.create", {"context": context.id, **said})
-        return str(made["block_id"])
+            self.start_turn(context, model, prompt, system)
 
     # Stopping
 
