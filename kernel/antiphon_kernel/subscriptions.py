@@ -17,7 +17,6 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import Applied, BlockInfo, Broadcast, Context, header_values
 from antiphon_kernel.document.content import read_value
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
@@ -441,7 +440,13 @@ class Subscriptions:
         by_id: Mapping[str, Context] = {context.id: context for context in contexts}
         made = Subscription(self._ids.uuid7(), actor, by_id, blocks, section, self._limits)
         for context in contexts:
-            await _read_once(context.document, blocks)
+            document = context.document
+            # A text that has been read once says what changes in it, not just what it is then.
+            for count, block in enumerate(document.block_ids() if blocks is None else blocks, 1):
+                if block in document:
+                    read_value(document, block)
+                if count % _READ_A_TURN == 0:
+                    await asyncio.sleep(0)
             await context.wait_persisted()  # one that has failed meanwhile says nothing any more
         for context in contexts:
             feed = self._feeds.get(context.id)
@@ -490,12 +495,3 @@ class Subscriptions:
         """End everything."""
         for one in list(self._all.values()):
             self.end(one, error)
-
-
-async def _read_once(document: Document, blocks: frozenset[str] | None) -> None:
-    """A text that has been read once says what changes in it, not just what it is then."""
-    for count, block in enumerate(document.block_ids() if blocks is None else blocks):
-        if block in document:
-            read_value(document, block)
-        if count % _READ_A_TURN == _READ_A_TURN - 1:
-            await asyncio.sleep(0)

@@ -29,6 +29,7 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
 from tests.bench import model_streams
 from tests.bench.figures import Figure, arguments, figure, print_figures
+from tests.kernel.turns.stage import wait_read
 from tests.wire.answering import Said, answer
 from tests.wire.asking import config_at
 from tests.wire.server import FORMATS, WireServer
@@ -114,7 +115,7 @@ async def measure_turns(folder: Path, size: int, runs: int) -> dict[str, list[fl
         await kernel.context()
         opening = (time.process_time() - began) * 1e3
         if waits:
-            await runner.wait_read()
+            await wait_read()
         first = await submit(kernel, me, runner, provider)
         took[FIRST if waits else OPENING].append(first if waits else opening + first)
         if len(took[LATER]) < runs:

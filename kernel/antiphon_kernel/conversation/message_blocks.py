@@ -246,7 +246,13 @@ class MessagePath:
                 number = self.answers.get(call_id, first + len(entries))
                 content = self._content(block, header) if call_id else None
             else:
-                content = None if self._belongs_to_draft(header) else self._content(block, header)
+                is_of_draft = (
+                    is_attached_file(header)
+                    and header.parent is not None
+                    and header.parent in document
+                    and not _is_finished(document.header(header.parent))
+                )
+                content = None if is_of_draft else self._content(block, header)
                 if not entries or not _continues(entries[-1], role, header):
                     number += 1
             if content is None:
@@ -276,12 +282,6 @@ class MessagePath:
             signature = valid_signature(text, header.metadata)
             return Thinking(text, signature) if text.strip() or signature is not None else None
         return TextBlock(text) if text.strip() else None
-
-    def _belongs_to_draft(self, header: BlockHeader) -> bool:
-        document, parent = self.context.document, header.parent
-        if not is_attached_file(header) or parent is None or parent not in document:
-            return False
-        return not _is_finished(document.header(parent))
 
     def _call(self, block: str, header: BlockHeader) -> ToolUse:
         call_id = header.tool_call_id

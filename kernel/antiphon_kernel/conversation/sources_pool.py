@@ -139,7 +139,10 @@ def add_sources(
     check_limit(len(sources), context.limits, "sources", what, "use another context")
     if block is None:
         block = _create_pool(context, system, time)
-    writes = [*_replacing(document, block, sources, changed, count)]
+    writes: list[Write] = []
+    for at in sorted(one for one in changed if one < count):
+        writes.append(plan_delete(document, block, _SECTION, at))
+        writes.append(plan_insert(document, block, _SECTION, at, _item(sources[at])))
     writes += [plan_push(document, block, _SECTION, _item(one)) for one in sources[count:]]
     if writes:
 
@@ -171,13 +174,3 @@ def _create_pool(context: Context, system: Actor, time: int) -> str:
 
     context.write(system, "create", create, blocks=(), undo=None)
     return block
-
-
-def _replacing(
-    document: Document, block: str, sources: Sequence[PoolSource], changed: set[int], count: int
-) -> list[Write]:
-    writes: list[Write] = []
-    for at in sorted(one for one in changed if one < count):
-        writes.append(plan_delete(document, block, _SECTION, at))
-        writes.append(plan_insert(document, block, _SECTION, at, _item(sources[at])))
-    return writes

@@ -133,32 +133,20 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
         if block is prompt:
             path = ArtifactPath(turn, "user.prompt")
             first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
-        elif _is_attachment(block, prompt):
+        elif (
+            prompt is not None
+            and block.kind == BlockKind.FILE
+            and block.role == Role.USER
+            and block.parent == prompt.id
+        ):
             name = basename(block.file or "") or block_hash(block.id)
             path_of_file = FilePath(turn, "user.attachments", name)
             first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path_of_file))
-        elif (call := answered_call(block, by_id)) is not None:
+        elif block.is_result and (call := by_id.get(block.parent or "")) and call.is_call:
             results.setdefault(call.id, []).append(block)
         else:
             progress.append(block)
     return first + _in_rounds(turn, progress, results)
-
-
-def answered_call(block: LayoutBlock, by_id: Mapping[str, LayoutBlock]) -> LayoutBlock | None:
-    """Return the call that a block is a result of; None if it is none, or its call is not there."""
-    if not block.is_result or block.parent is None:
-        return None
-    call = by_id.get(block.parent)
-    return call if call is not None and call.is_call else None
-
-
-def _is_attachment(block: LayoutBlock, prompt: LayoutBlock | None) -> bool:
-    return (
-        prompt is not None
-        and block.kind == BlockKind.FILE
-        and block.role == Role.USER
-        and block.parent == prompt.id
-    )
 
 
 def _in_rounds(

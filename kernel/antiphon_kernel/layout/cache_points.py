@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from antiphon_kernel.layout.items import ItemType, LayoutItem, rounds_of
+from antiphon_kernel.layout.items import LayoutItem, rounds_of
 
 OFFSET_ROUNDS = 4
 """The pre-tail point stands so many rounds before the last one."""
@@ -52,20 +52,15 @@ def cache_points(
     rounds = list(rounds_of(items).values())
     ends = [indices[-1] for indices in rounds] or list(range(len(items)))
     pre_tail = ends[max(0, len(ends) - 1 - OFFSET_ROUNDS)] if len(ends) >= MIN_ROUNDS else None
-    points = (_previous_turn(items, live), pre_tail, len(items) - 1)
+    headers = [
+        index for index, item in enumerate(items) if not item.is_block and live in (None, item.turn)
+    ]
+    previous_turn = headers[-1] - 1 if headers and headers[-1] > 0 else None
+    points = (previous_turn, pre_tail, len(items) - 1)
     if exact:
         return CachePoints(*points)
     spans = sorted(filter(None, (_span(items, indices) for indices in rounds)), reverse=True)
     return CachePoints(*(_outside(point, spans) for point in points))
-
-
-def _previous_turn(items: Sequence[LayoutItem], live: str | None) -> int | None:
-    headers = [
-        index
-        for index, item in enumerate(items)
-        if item.type is ItemType.TURN_HEADER and live in (None, item.turn)
-    ]
-    return headers[-1] - 1 if headers and headers[-1] > 0 else None
 
 
 def _outside(point: int | None, spans: Iterable[tuple[int, int]]) -> int | None:

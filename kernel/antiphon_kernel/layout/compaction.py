@@ -290,18 +290,13 @@ class _Stream:
         rounds = group_indices(
             item.round or item.block.id if item.is_block else None for item in self.items
         )
-        return frozenset(
-            index
-            for indices in rounds.values()
-            if _is_open([self.items[index] for index in indices])
-            for index in indices
-        )
-
-
-def _is_open(items: Sequence[LayoutItem]) -> bool:
-    """Return whether something of a round is not finished; a call is if its results are."""
-    has_results = any(item.type is ItemType.TOOL_RESULT for item in items)
-    return any(
-        not item.block.is_finished and not (item.type is ItemType.TOOL_CALL and has_results)
-        for item in items
-    )
+        found: list[int] = []
+        for indices in rounds.values():
+            items = [self.items[index] for index in indices]
+            has_results = any(item.type is ItemType.TOOL_RESULT for item in items)
+            if any(  # a call is finished if its results are
+                not item.block.is_finished and not (item.type is ItemType.TOOL_CALL and has_results)
+                for item in items
+            ):
+                found += indices
+        return frozenset(found)

@@ -96,11 +96,13 @@ class SummaryRecord:
             turns: the id of each turn there, as `copied_ids` gives it; the others are not known
                 there.
         """
-        return replace(
-            self,
-            turns=tuple(turns[turn] for turn in self.turns if turn in turns),
-            previous=_moved_path(self.previous, turns),
-        )
+        previous = self.previous or ""
+        splices = rename_derived(previous, turns)
+        for one in splices:
+            end = one.offset + one.deleted
+            previous = previous[: one.offset] + one.inserted + previous[end:]
+        there = tuple(turns[turn] for turn in self.turns if turn in turns)
+        return replace(self, turns=there, previous=previous if splices else None)
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the metadata of the block."""
@@ -141,15 +143,6 @@ def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dic
     """
     record = read_record(metadata)
     return dict(metadata) if record is None else record.moved(turns).as_metadata()
-
-
-def _moved_path(path: str | None, turns: Mapping[str, str]) -> str | None:
-    if path is None:
-        return None
-    splices = rename_derived(path, turns)
-    for one in splices:
-        path = path[: one.offset] + one.inserted + path[one.offset + one.deleted :]
-    return path if splices else None
 
 
 def _files(items: Iterable[LayoutItem]) -> Iterator[str]:
@@ -285,7 +278,12 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
         tool = item.block.tool_name or "tool"
         match item.type:
             case ItemType.TOOL_CALL if detail.arguments is not None:
-                lines.append(_ledger_line(item, results.get(item.round or "", ()), detail))
+                arguments = json.dumps(thaw(item.block.parameters), ensure_ascii=False)
+                said = arguments if item.block.parameters else item.block.text
+                found = results.get(item.round or "", ())
+                came = "; ".join(f"{_size(result)}, {result.path}" for result in found)
+                shown = f"{excerpt(said, detail.arguments)}: {came or f'no result, {item.path}'}"
+                lines.append(f"- {tool} {shown}")
             case ItemType.TOOL_CALL:
                 counts[tool] = counts.get(tool, 0) + 1
             case ItemType.TURN_HEADER | ItemType.TOOL_RESULT | ItemType.THINKING:
@@ -303,14 +301,6 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
         called = (f"{tool} x{count}" for tool, count in counts.items())
         lines.append(f"- calls: {', '.join(called)}")
     return "\n".join(lines)
-
-
-def _ledger_line(call: LayoutItem, results: Iterable[LayoutItem], detail: _Detail) -> str:
-    block = call.block
-    arguments = json.dumps(thaw(block.parameters), ensure_ascii=False)
-    shown = excerpt(arguments if block.parameters else block.text, detail.arguments or 0)
-    came = "; ".join(f"{_size(result)}, {result.path}" for result in results)
-    return f"- {block.tool_name or 'tool'} {shown}: {came or f'no result, {call.path}'}"
 
 
 def _size(item: LayoutItem) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -192,7 +193,10 @@ def tool_name(item: LayoutItem) -> str:
 
 def _result_parts(item: LayoutItem, text: str) -> list[str]:
     block = item.block
-    value = _small_json(block.text)
+    value: Any = None
+    if len(block.text) <= _MAX_INLINE_JSON and block.text.lstrip().startswith(("{", "[")):
+        with suppress(ValueError):
+            value = read_json(block.text)
     parts = []
     if block.file is None:
         status = _status(item)
@@ -210,16 +214,6 @@ def _result_parts(item: LayoutItem, text: str) -> list[str]:
         path = block.file if block.file is not None and is_path(block.file) else item.path
         parts.append(f"[{item.type}] (artifact block)\n[path: {path}]\n{text}")
     return parts
-
-
-def _small_json(text: str) -> Any:
-    """Return the object or list that a text is the JSON of; None of another, or a long one."""
-    if len(text) > _MAX_INLINE_JSON or not text.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        return read_json(text)
-    except ValueError:
-        return None
 
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False).encode

@@ -116,7 +116,13 @@ def read_conversations(text: str) -> tuple[ImportedConversation, ...]:
     conversations: list[ImportedConversation] = []
     for number, value in enumerate(found):
         with MessageError.located(path=f"conversations[{number}]" if len(found) > 1 else ""):
-            conversations.append(_read_conversation(value))
+            if isinstance(value, list):
+                conversations.append(_read_list(value, JsonObject(), None))
+                continue
+            fields = require_fields(value, "")
+            messages = require_list(fields.get("messages"), "messages")
+            extra = freeze_object(without(fields, "messages", "system"), "")
+            conversations.append(_read_list(messages, extra, fields.get("system")))
     return tuple(conversations)
 
 
@@ -149,15 +155,6 @@ def _no_json(path: str, error: ValueError) -> MessageError:
         f"this is not JSON: {error}. Give a JSON document, or one a line.",
         path=path,
     )
-
-
-def _read_conversation(value: object) -> ImportedConversation:
-    if isinstance(value, list):
-        return _read_list(value, JsonObject(), None)
-    fields = require_fields(value, "")
-    messages = require_list(fields.get("messages"), "messages")
-    extra = freeze_object(without(fields, "messages", "system"), "")
-    return _read_list(messages, extra, fields.get("system"))
 
 
 def _read_list(values: Sequence[object], extra: JsonObject, system: object) -> ImportedConversation:
@@ -478,7 +475,13 @@ def read_loom(files: Mapping[str, str]) -> tuple[ImportedConversation, ...]:
                 _add_by_id(require_fields(value, ""), roots)
     folder = _Folder({path: text for path, text in files.items() if path != ROOTS_FILE})
     conversations = tuple(folder.read_tree(root) for root in roots.values())
-    folder.refuse_rest()
+    if folder.rest:
+        path, _ = next(iter(folder.rest.values()))
+        raise _invalid(
+            f"expected nodes that descend from a root, found {join_names(folder.rest)}, which do"
+            " not; give the whole folder",
+            path,
+        )
     return conversations
 
 
@@ -487,47 +490,47 @@ class _Folder:
 
     def __init__(self, files: Mapping[str, str]) -> None:
         nodes: dict[str, Fields] = {}
-        self._rest: dict[str, tuple[str, Fields]] = {}
+        self.rest: dict[str, tuple[str, Fields]] = {}
         """The path of each node's file, and what it holds."""
         self._children: dict[str, list[str]] = {}
         for path, text in files.items():
             with MessageError.located(path=path):
                 fields = require_fields(_parse(text), "")
                 node_id = _add_by_id(fields, nodes)
-                self._rest[node_id] = path, fields
+                self.rest[node_id] = path, fields
                 self._children.setdefault(_read_id(fields, "parent_id"), []).append(node_id)
 
     def read_tree(self, root: Fields) -> ImportedConversation:
         """Read the messages below a root, each one behind its parent."""
         reader = ForeignMessageReader()
         correlation = PathCorrelation()
-        read = _read_prompt(root, reader)
+        read: list[ImportedMessage] = []
+        told, config = without(root, *_STRUCTURE, "config"), root.get("config")
+        if isinstance(config, Mapping) and config.get("systemPrompt"):
+            with MessageError.located(path=f"{ROOTS_FILE}.{root['id']}.config.systemPrompt"):
+                prompt = {"role": "system", "content": config["systemPrompt"]}
+                read = chain_messages(reader.read(prompt), None, 0)
+            config = without(config, "systemPrompt")
         path: list[int] = []
         """Indices of the messages from the root to the last one that was read."""
         waiting = self._below(root, len(read) - 1 if read else None)
         while waiting:
             node_id, parent = waiting.pop()
-            file, node = self._rest.pop(node_id)
+            file, node = self.rest.pop(node_id)
             while path and path[-1] != parent:
                 _correlate(correlation.remove_last, read[path.pop()])
             with MessageError.located(path=file):
-                found = _read_node(reader, node, parent, len(read))
+                with MessageError.located(path="message"):
+                    (message, extra), *rest = reader.read(node.get("message"))
+                own = freeze_object({**extra, **without(node, *_STRUCTURE, "message")}, "")
+                found = chain_messages([(message, own), *rest], parent, len(read))
                 for one in found:
                     _correlate(correlation.add, one)
             path += range(len(read), len(read) + len(found))
             read += found
             waiting += self._below(node, path[-1])
-        return ImportedConversation(tuple(read), reader.files, _told_of(root))
-
-    def refuse_rest(self) -> None:
-        """Refuse nodes that belong to no tree."""
-        if self._rest:
-            path, _ = next(iter(self._rest.values()))
-            raise _invalid(
-                f"expected nodes that descend from a root, found {join_names(self._rest)}, which do"
-                " not; give the whole folder",
-                path,
-            )
+        told |= {"config": config} if config else {}
+        return ImportedConversation(tuple(read), reader.files, freeze_object(told, ROOTS_FILE))
 
     def _below(self, parent: Fields, index: int | None) -> list[tuple[str, int | None]]:
         """The children in reverse of the order in which their parent lists them."""
@@ -536,32 +539,6 @@ class _Folder:
         found = self._children.get(parent["id"], [])
         found = sorted(found, key=lambda one: (places.get(one, len(places)), one), reverse=True)
         return [(one, index) for one in found]
-
-
-def _read_prompt(root: Fields, reader: ForeignMessageReader) -> list[ImportedMessage]:
-    config = root.get("config")
-    if not isinstance(config, Mapping) or not config.get("systemPrompt"):
-        return []
-    with MessageError.located(path=f"{ROOTS_FILE}.{root['id']}.config.systemPrompt"):
-        prompt = {"role": "system", "content": config["systemPrompt"]}
-        return chain_messages(reader.read(prompt), None, 0)
-
-
-def _told_of(root: Fields) -> JsonObject:
-    config = root.get("config")
-    told = without(root, *_STRUCTURE, "config")
-    if isinstance(config, Mapping):
-        config = without(config, "systemPrompt") if config.get("systemPrompt") else config
-    return freeze_object(told | ({"config": config} if config else {}), ROOTS_FILE)
-
-
-def _read_node(
-    reader: ForeignMessageReader, node: Fields, parent: int | None, first: int
-) -> list[ImportedMessage]:
-    with MessageError.located(path="message"):
-        (message, extra), *rest = reader.read(node.get("message"))
-    told = freeze_object({**extra, **without(node, *_STRUCTURE, "message")}, "")
-    return chain_messages([(message, told), *rest], parent, first)
 
 
 def _correlate(change: Callable[[Message], None], read: ImportedMessage) -> None:

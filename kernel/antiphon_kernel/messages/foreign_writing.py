@@ -164,7 +164,19 @@ def _write_openai(one: ImportedMessage, files: Mapping[str, bytes]) -> _Json:
         fields["reasoning_content"] = blocks.pop(0)[0].text  # type: ignore[union-attr]
     said = [pair for pair in blocks if not isinstance(pair[0], ToolUse)]
     fields["content"] = _content([_part(block, more, files, _openai_file) for block, more in said])
-    calls = [_openai_call(block, more) for block, more in blocks if isinstance(block, ToolUse)]
+    calls: list[_Json] = []
+    for use, more in blocks:
+        if not isinstance(use, ToolUse):
+            continue
+        parameters = thaw(use.parameters)
+        if more.get("type") == "custom":
+            called = {"name": use.name, _INPUT: parameters.get(_INPUT)}
+            call: _Json = {"id": use.id, "custom": called}
+        else:
+            arguments = json.dumps(parameters, ensure_ascii=False)
+            called = {"name": use.name, "arguments": arguments}
+            call = {"id": use.id, "type": "function", "function": called}
+        calls.append(_merge(call, more))
     if calls:
         fields["tool_calls"] = calls
     return fields
@@ -190,20 +202,6 @@ def _openai_file(block: ImageBlock | DocumentBlock, stated: str, data: bytes) ->
     kind = "image_url" if isinstance(block, ImageBlock) else "file"
     url = f"data:{stated};base64,{base64.b64encode(data).decode()}"
     return {"type": kind, kind: {DATA_URLS[kind]: url}}
-
-
-def _openai_call(use: ToolUse, extra: _Json) -> _Json:
-    parameters = thaw(use.parameters)
-    if extra.get("type") == "custom":
-        called = {"name": use.name, _INPUT: parameters.get(_INPUT)}
-        return _merge({"id": use.id, "custom": called}, extra)
-    arguments = json.dumps(parameters, ensure_ascii=False)
-    call = {
-        "id": use.id,
-        "type": "function",
-        "function": {"name": use.name, "arguments": arguments},
-    }
-    return _merge(call, extra)
 
 
 def _anthropic_file(block: ImageBlock | DocumentBlock, stated: str, data: bytes) -> _Json:

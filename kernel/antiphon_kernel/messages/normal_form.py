@@ -77,7 +77,16 @@ def normalize_message(value: object) -> Message:
         is_whole = len(kept) == len(value.content)
         return value if is_whole else replace(value, content=kept)  # type: ignore[arg-type]
     fields = require_fields(value, "")
-    role = _read_role(fields.get("role"))
+    said = fields.get("role")
+    role = _ROLES.get(said) if isinstance(said, str) else None
+    if role is None:
+        raise MessageError(
+            MessageProblem.UNKNOWN_ROLE,
+            f"expected a role of {join_names(MessageRole)}, found {quote(said)}."
+            " Instructions of the system are no message of the conversation: send them apart.",
+            path="role",
+            allowed=[str(role) for role in MessageRole],
+        )
     allowed = _TOOL_MESSAGE_FIELDS if role is MessageRole.TOOL else _MESSAGE_FIELDS
     _refuse_other_fields(fields, allowed, f"a message of role {role}")
     call_id: Any = fields.get("tool_call_id")
@@ -215,18 +224,6 @@ def require_fields(value: object, path: str) -> _Fields:
 
 def _is_blank_text(block: ContentBlock) -> bool:
     return isinstance(block, TextBlock) and is_blank(block.text)
-
-
-def _read_role(value: object) -> MessageRole:
-    if isinstance(value, str) and (role := _ROLES.get(value)):
-        return role
-    raise MessageError(
-        MessageProblem.UNKNOWN_ROLE,
-        f"expected a role of {join_names(MessageRole)}, found {quote(value)}."
-        " Instructions of the system are no message of the conversation: send them apart.",
-        path="role",
-        allowed=[str(role) for role in MessageRole],
-    )
 
 
 def _read_content(fields: _Fields, role: MessageRole) -> list[ContentBlock]:

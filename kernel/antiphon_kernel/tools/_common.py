@@ -134,12 +134,6 @@ def check_content_size(context: Context, value: Any, added: int = 0) -> None:
     reject_long_text(context.limits, size + added)
 
 
-def check_items(context: Context, count: int) -> None:
-    """Raises AntiphonError too_large if a list or log would become longer than allowed."""
-    what = f"The list would have {count} items"
-    check_limit(count, context.limits, "list_items", what, "use several blocks")
-
-
 def check_schema_size(context: Context, schema: Schema) -> None:
     """Raises AntiphonError too_large if a schema is longer or deeper than allowed."""
     if isinstance(schema, TextSchema):

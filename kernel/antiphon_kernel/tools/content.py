@@ -41,7 +41,6 @@ from antiphon_kernel.tools._common import (
     WRITING,
     WriteResult,
     check_content_size,
-    check_items,
     check_value_size,
     check_version,
     write,
@@ -50,7 +49,7 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.frozen_json import canonical_json
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation import reject_read_only
+from antiphon_kernel.validation import check_limit, reject_read_only
 
 _READING: Final = (*REFERENCES, ErrorCode.SCHEMA_VIOLATION)
 """Errors of a tool that reads content."""
@@ -95,7 +94,9 @@ async def _write_content(
     writes = plan(context, block)
     for one in writes:
         reject_read_only(call.actor, block, schema, names_of(one.path))
-        check_items(context, one.items or 0)
+        count = one.items or 0
+        what = f"The list would have {count} items"
+        check_limit(count, context.limits, "list_items", what, "use several blocks")
     header = document.header(block)
     if header.is_written_by_program and header.status == Status.PENDING:
         call.kernel.writers.writes(call.actor, block)

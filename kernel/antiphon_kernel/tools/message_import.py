@@ -295,7 +295,9 @@ class NewConversation:
                 end = _move(branch, source, depth)
                 copied = tuple(block for each in source.blocks[:depth] for block in each)
                 changes = self._changes(branch, chain, end, actor, time)
-                document = _document_of(source, client)
+                snapshot = source.content.commits[-1].snapshot
+                assert snapshot is not None, "a new branch comes with its whole state"
+                document = load(snapshot.state, client, ())
                 try:
                     at = source.content.commits[-1].seq
                     fork = Fork(source.row, at, document, copied, changes)
@@ -340,9 +342,3 @@ def _move(branch: _NewBranch, source: _NewBranch, depth: int) -> ConversationEnd
         branch.blocks.append([moved_block(block, here) for block in blocks])
         end.pass_on(message.message, branch.blocks[-1])
     return end
-
-
-def _document_of(branch: _NewBranch, client_id: int) -> Document:
-    snapshot = branch.content.commits[-1].snapshot
-    assert snapshot is not None, "a new branch comes with its whole state"
-    return load(snapshot.state, client_id, ())

@@ -57,16 +57,13 @@ class BlockWriter:
         """
         params = {
             "context": self.context.id,
+            "parent_id": parent,
             "kind": kind,
             "content": content,
+            "after": after,
+            "status": status,
             "metadata": fields,
         }
-        if status is not None:
-            params["status"] = status
-        if after is not None:
-            params["after"] = after
-        if parent is not None:
-            params["parent_id"] = parent
         return await run_uninterrupted(self._create(params))
 
     def adopt(self, block: str) -> None:

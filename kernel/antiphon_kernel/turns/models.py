@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
@@ -31,8 +31,6 @@ OPENING: Final = (
 )
 """Message of the kernel that the demo's model answers; its reader is the person who has come."""
 
-OpenProvider = Callable[[ModelConfig], Provider]
-
 
 @runtime_checkable
 class _Closing(Protocol):
@@ -51,7 +49,6 @@ class Models:
         opening: str = OPENING,
         permissions: Mapping[str, PermissionPolicy] | None = None,
         config: KernelConfig | None = None,
-        open_provider: OpenProvider | None = None,
     ) -> None:
         """
         Args:
@@ -59,7 +56,6 @@ class Models:
             configs: configurations of these, where they have one.
             opening: message of the kernel that they answer if they begin by themselves.
             permissions: policies for the tool calls of models, by name.
-            open_provider: opens a model of the configuration when it is first asked.
         """
         self.config = config or KernelConfig()
         """Settings that its models share."""
@@ -72,7 +68,6 @@ class Models:
         # Names in order; None of a model that was not configured.
         self._configs = {name: (configs or {}).get(name) for name in providers or ()}
         self._providers = dict(providers or {})
-        self._open_provider = open_provider or open_model
         self._looked = asyncio.Event()
         if not self.config.discovery.local_ports:
             self._looked.set()
@@ -115,7 +110,7 @@ class Models:
         """
         config = self._configs[name]
         if name not in self._providers and config is not None:
-            self._providers[name] = self._open_provider(config)
+            self._providers[name] = open_model(config)
         return self._providers[name]
 
     def check_known(self, name: str) -> None:

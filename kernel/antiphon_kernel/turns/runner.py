@@ -119,7 +119,6 @@ class TurnRunner:
         kernel.submissions.listen(self._submitted)
         kernel.opened.listen(self._opened)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._reading: set[asyncio.Task[None]] = set()
         self._begin(self._register(), "models' principals")
         self._begin(self._resume(), "turns that go on")
         if models.autostart:
@@ -135,11 +134,6 @@ class TurnRunner:
         """Wait until nothing runs or waits any more."""
         while self._works:
             await asyncio.wait({work.task for work in self._works})
-
-    async def wait_read(self) -> None:
-        """Wait until the contexts that have been opened are read for the first turn in each."""
-        while self._reading:
-            await asyncio.wait(tuple(self._reading))
 
     async def wait_answered(self, context: Context, prompt: str) -> list[Job]:
         """Wait until no turn answers a block any more; return the last one of each model.
@@ -449,9 +443,8 @@ class TurnRunner:
             return
         if (model := self.default_model(context)) is not None:
             name = f"reading {context.label} for {model}"
-            self._reading.add(task := self._begin(self._read_ahead(context, model), name))
+            task = self._begin(self._read_ahead(context, model), name)
             stop_using = context.users.add()
-            task.add_done_callback(self._reading.discard)
             task.add_done_callback(lambda _: stop_using())
 
     async def _read_ahead(self, context: Context, model: str) -> None:

@@ -47,6 +47,12 @@ async def open_kernel(folder: Path, **options: Any) -> Kernel:
     return await Kernel.open(folder / "data", folder, registry=tools, owner="amy", **options)
 
 
+async def wait_read() -> None:
+    """Wait until the contexts that have been opened are read for the first turn in each."""
+    while reading := [one for one in asyncio.all_tasks() if one.get_name().startswith("reading ")]:
+        await asyncio.wait(reading)
+
+
 class Gate:
     """A sleep for scripted models: lets so many events through, and says when it holds one."""
 

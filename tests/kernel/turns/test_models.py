@@ -61,11 +61,13 @@ class Opened:
             raise OSError("it does not end")
 
 
-def models(config: KernelConfig, **providers: Opened) -> Models:
-    return Models(config=config, open_provider=lambda one: providers[one.name])
+def models(config: KernelConfig) -> Models:
+    return Models(config=config)
 
 
-async def test_providers_are_opened_once_when_asked_and_all_closed() -> None:
+async def test_providers_are_opened_once_when_asked_and_all_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     opened: list[str] = []
     providers = {"claude": Opened(fails=True), "mine": Opened(), "unused": Opened()}
 
@@ -74,7 +76,8 @@ async def test_providers_are_opened_once_when_asked_and_all_closed() -> None:
         return providers[config.name]
 
     unused = ModelConfig("unused", ModelKind.GOOGLE, "g")
-    some = Models(config=KernelConfig(models=(CLAUDE, LOCAL, unused)), open_provider=open_provider)
+    monkeypatch.setattr("antiphon_kernel.turns.models.open_provider", open_provider)
+    some = models(KernelConfig(models=(CLAUDE, LOCAL, unused)))
     assert opened == []
     assert some["claude"] is some["claude"] is providers["claude"]
     assert some["mine"] is providers["mine"]
@@ -140,10 +143,16 @@ async def test_list_says_to_the_owner_where_keys_are_and_to_others_not(
     assert [one["name"] for one in others["models"]] == ["claude", "mine"]
 
 
-async def test_check_asks_for_little_and_says_who_does_not_answer(open_stage: OpenStage) -> None:
+async def test_check_asks_for_little_and_says_who_does_not_answer(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed = ProviderError("Your key is wrong.", ErrorKind.UNAUTHORISED)
     good, bad = Opened(TextDelta("OK"), End("end_turn")), Opened(failed)
-    stage = await open_stage(models(KernelConfig(models=(CLAUDE, LOCAL)), claude=good, mine=bad))
+    monkeypatch.setattr(
+        "antiphon_kernel.turns.models.open_provider",
+        lambda one: {"claude": good, "mine": bad}[one.name],
+    )
+    stage = await open_stage(models(KernelConfig(models=(CLAUDE, LOCAL))))
     assert (await stage.call("model.check"))["models"] == [
         {"name": "claude", "ok": True},
         {

@@ -18,7 +18,16 @@ from antiphon_kernel.providers import End, TextDelta
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind
-from tests.kernel.turns.stage import Gate, Replying, Stage, open_kernel, recording, remote, scripted
+from tests.kernel.turns.stage import (
+    Gate,
+    Replying,
+    Stage,
+    open_kernel,
+    recording,
+    remote,
+    scripted,
+    wait_read,
+)
 
 TURNS = 30
 
@@ -62,7 +71,7 @@ async def test_first_turn_reads_only_what_is_new_since_the_context_was_opened(
 ) -> None:
     provider = Replying((TextDelta("Well."), End("end_turn")))
     async with opened(stored, remote(provider)) as stage:
-        await stage.runner.wait_read()
+        await wait_read()
         assert len(viewed) == TURNS
         await stage.play("And now?")
     assert len(provider.prompts) == 1
@@ -75,7 +84,7 @@ async def test_first_turn_that_begins_meanwhile_reads_every_turn_once(
     provider = Replying((TextDelta("Well."), End("end_turn")))
     async with opened(stored, remote(provider)) as stage:
         await stage.play("And now?")
-        await stage.runner.wait_read()
+        await wait_read()
     assert len(provider.prompts) == 1
     assert len(set(viewed)) == TURNS + 1
     assert len(viewed) <= TURNS + 2
@@ -84,16 +93,16 @@ async def test_first_turn_that_begins_meanwhile_reads_every_turn_once(
 async def test_context_of_a_kernel_without_models_is_not_read(
     stored: Path, viewed: list[str]
 ) -> None:
-    async with opened(stored, Models({})) as stage:
-        await stage.runner.wait_read()
+    async with opened(stored, Models({})):
+        await wait_read()
     assert not viewed
 
 
 async def test_closing_ends_the_reading(stored: Path, caplog: pytest.LogCaptureFixture) -> None:
     provider = Replying((End("end_turn"),))
-    async with opened(stored, remote(provider)) as stage:
+    async with opened(stored, remote(provider)):
         await asyncio.sleep(0)
-    await stage.runner.wait_read()
+    await wait_read()
     assert not caplog.records
 
 
@@ -116,7 +125,7 @@ async def test_context_of_turns_that_run_and_wait_stays_open_until_they_end(tmp_
     assert closed == []
     await gate.open()
     await runner.wait_idle()
-    await runner.wait_read()
+    await wait_read()
     await kernel.close_idle_contexts()
     assert closed == ["default"]
     with UseScope():
