@@ -73,18 +73,15 @@ class JsonlCaller:
         """
         if self._context is not None and "context" not in params:
             if self._takes_context is None:
-                self._takes_context = await self._tools_with_a_context()
+                catalogue = await self.calls.call("kernel.tools", {})
+                self._takes_context = frozenset(
+                    one["name"]
+                    for one in catalogue["tools"]
+                    if "context" in one["parameters"].get("properties", {})
+                )
             if tool in self._takes_context:
                 params = {**params, "context": self._context}
         return await self.calls.call(tool, params)
-
-    async def _tools_with_a_context(self) -> frozenset[str]:
-        catalogue = await self.calls.call("kernel.tools", {})
-        return frozenset(
-            tool["name"]
-            for tool in catalogue["tools"]
-            if "context" in tool["parameters"].get("properties", {})
-        )
 
     async def answer(self, line: bytes) -> dict[str, Any]:
         """The answer to one line `{"id", "tool", "params"}`; every failure is an answer too."""

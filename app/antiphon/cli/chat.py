@@ -151,18 +151,19 @@ def run(
     if not text.strip():
         raise CommandError("the prompt is empty: say what the model is to do.", ExitCode.USAGE)
     with default_sigint():
-        from antiphon.cli.headless_turn import HeadlessTurn, TurnRequest
-
-    request = TurnRequest(
-        text=text,
-        context=context or kernel.context or DEFAULT_CONTEXT,
-        model=model,
-        allow=frozenset(one.replace(".", "_") for one in allow),
-        max_rounds=max_rounds,
-    )
+        from antiphon.cli.headless_turn import HeadlessTurn
 
     async def play(calls: ToolClient) -> ExitCode:
-        turn = HeadlessTurn(calls, request, sys.stdout.buffer, output)
+        turn = HeadlessTurn(
+            calls,
+            sys.stdout.buffer,
+            output,
+            text=text,
+            context=context or kernel.context or DEFAULT_CONTEXT,
+            model=model,
+            allow=[one.replace(".", "_") for one in allow],
+            max_rounds=max_rounds,
+        )
         return await turn.play()
 
     is_json = output != "text"

@@ -6,6 +6,7 @@ Heavy imports happen inside the commands that need them: `antiphon call` must no
 from __future__ import annotations
 
 import gc
+import locale
 import os
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from antiphon.cli import chat, inspect, keys, maintenance, models, transfer
+from antiphon.cli import chat, inspect, maintenance, transfer
 from antiphon.cli.bench import bench
 from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.invite import invite
@@ -120,8 +121,8 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
 
 for _command in (
-    *(chat.tail, chat.send, chat.run, models.models, transfer.export, transfer.import_),
-    *(inspect.blame, inspect.history, inspect.layout, keys.keys),
+    *(chat.tail, chat.send, chat.run, inspect.models, transfer.export, transfer.import_),
+    *(inspect.blame, inspect.history, inspect.layout, inspect.keys),
     *(maintenance.backup, maintenance.restore, maintenance.doctor),
     *(maintenance.log, maintenance.trust, invite, share, bench),
 ):
@@ -225,7 +226,6 @@ def join(
     if url is not None and url.startswith("ssh://"):
         _join_over_ssh(url, context, as_name)
         return
-    from antiphon.cli.terminal_check import require_terminal
     from antiphon.options import AppOptions
 
     if url is not None:
@@ -293,26 +293,19 @@ def call(
     given = sys.stdin.buffer.read() if params == "-" else params or ""
 
     async def ask(calls: ToolClient) -> None:
-        await _call(calls, tool, given, as_json, context or kernel.context)
+        from antiphon.cli.call import JsonlCaller, call_lines, dump_json_line, parse_params
+        from antiphon.cli.stdio import lines
+
+        caller = JsonlCaller(calls, context or kernel.context)
+        if tool is None:
+            await call_lines(caller, lines(sys.stdin.buffer), sys.stdout.buffer)
+            return
+        result = await caller.call(tool, parse_params(given))
+        indent = None if as_json or not sys.stdout.isatty() else 2
+        sys.stdout.buffer.write(dump_json_line(result, indent=indent).encode("utf-8") + b"\n")
+        sys.stdout.buffer.flush()
 
     run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name, as_kind=as_kind, once=not jsonl)
-
-
-async def _call(
-    calls: ToolClient, tool: str | None, given: str | bytes, as_json: bool, context: str | None
-) -> None:
-    from antiphon.cli.call import JsonlCaller, call_lines, dump_json_line, parse_params
-    from antiphon.cli.stdio import lines
-
-    sink = sys.stdout.buffer
-    caller = JsonlCaller(calls, context)
-    if tool is None:
-        await call_lines(caller, lines(sys.stdin.buffer), sink)
-        return
-    result = await caller.call(tool, parse_params(given))
-    indent = None if as_json or not sys.stdout.isatty() else 2
-    sink.write(dump_json_line(result, indent=indent).encode("utf-8") + b"\n")
-    sink.flush()
 
 
 def _print_address(data: Path | None) -> None:
@@ -334,7 +327,6 @@ def _print_address(data: Path | None) -> None:
 
 def _join_over_ssh(url: str, context: str | None, as_name: str | None) -> None:
     from antiphon.cli.ssh_join import SshTunnel, parse_ssh_url
-    from antiphon.cli.terminal_check import require_terminal
     from antiphon.locations import state_folder
     from antiphon.options import AppOptions
 
@@ -387,7 +379,6 @@ def _open_started(
 ) -> None:
     """Open the app on a kernel of its own, started if none runs."""
     from antiphon.cli.launcher import KernelLauncher
-    from antiphon.cli.terminal_check import require_terminal
     from antiphon.options import AppOptions
     from antiphon_kernel.types.errors import AntiphonError
 
@@ -406,6 +397,30 @@ def _open_started(
         _open_app(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
         raise call_error(error) from error
+
+
+def require_terminal() -> None:
+    """Raise CommandError where the app would be a mess instead of a screen."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandError(
+            "the app needs a terminal for its input and output; without one use `antiphon --linear`"
+            " or `antiphon call`.",
+            ExitCode.USAGE,
+        )
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb", "unknown"):
+        raise CommandError(
+            f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
+            " (for example xterm-256color), or use `antiphon --linear`.",
+            ExitCode.USAGE,
+        )
+    encoding = locale.getpreferredencoding(False)
+    if encoding.lower().replace("-", "") != "utf8":
+        raise CommandError(
+            f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
+            " (for example LC_ALL=C.UTF-8).",
+            ExitCode.USAGE,
+        )
 
 
 def _open_app(options: AppOptions) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 import click
@@ -43,45 +43,39 @@ _OUTCOMES: Final[Mapping[ExitCode, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """One message, and how it is to be answered."""
-
-    text: str
-    context: str
-    """Label or id."""
-    model: str | None = None
-    """The default model if absent."""
-    allow: frozenset[str] = frozenset()
-    """Tools for models whose calls are allowed, or `*`."""
-    max_rounds: int | None = None
-
-
+@dataclass(eq=False)
 class HeadlessTurn:
     """Plays one turn and prints it as text, as one JSON object, or as an object an event."""
 
-    def __init__(
-        self, calls: ToolClient, request: TurnRequest, sink: BinaryIO, output: str
-    ) -> None:
-        """`output` is `text`, `json` or `stream-json`."""
-        self._calls = calls
-        self._request = request
-        self._printer = Printer(sink)
-        self._is_terminal = os.isatty(sink.fileno())
-        self._output = output
-        self._pushed: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._texts: list[str] = []
-        """The answer as far as it has come."""
-        self._denied: list[dict[str, Any]] = []
-        self._usage: dict[str, float] = {}
-        self._error: dict[str, Any] | None = None
-        self._is_interrupted = False
-        self._message = ""
-        self._headers: dict[str, dict[str, Any]] = {}
-        """Of the message and what answers it, by block."""
-        self._shown: set[tuple[str, str]] = set()
-        """Blocks and what of them has been printed."""
-        calls.on_push = self._pushed.put_nowait
+    calls: ToolClient
+    sink: BinaryIO
+    output: str
+    """`text`, `json` or `stream-json`."""
+    text: str
+    """The message that is answered."""
+    context: str
+    """Label or id."""
+    model: str | None
+    """The default model if absent."""
+    allow: Collection[str]
+    """Tools for models whose calls are allowed, or `*`."""
+    max_rounds: int | None
+    _pushed: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
+    _texts: list[str] = field(default_factory=list)
+    """The answer as far as it has come."""
+    _denied: list[dict[str, Any]] = field(default_factory=list)
+    _usage: dict[str, float] = field(default_factory=dict)
+    _error: dict[str, Any] | None = None
+    _is_interrupted: bool = False
+    _message: str = ""
+    _headers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Of the message and what answers it, by block."""
+    _shown: set[tuple[str, str]] = field(default_factory=set)
+    """Blocks and what of them has been printed."""
+
+    def __post_init__(self) -> None:
+        self._printer = Printer(self.sink)
+        self.calls.on_push = self._pushed.put_nowait
 
     async def play(self) -> ExitCode:
         """Play the turn to its end; when cancelled, interrupt it.
@@ -92,8 +86,8 @@ class HeadlessTurn:
         """
         model = await self._model()
         context_id = await self._context()
-        await self._calls.call("block.subscribe", {"context": context_id})
-        waiting = self._calls.another()
+        await self.calls.call("block.subscribe", {"context": context_id})
+        waiting = self.calls.another()
         try:
             is_stopped = await self._submitted(model, context_id)
             await self._follow(waiting, is_stopped=is_stopped)
@@ -102,28 +96,28 @@ class HeadlessTurn:
         return await self._end()
 
     async def _model(self) -> str:
-        listed = await self._calls.call("model.list", {})
+        listed = await self.calls.call("model.list", {})
         names = [one["name"] for one in listed["models"]]
-        chosen = self._request.model
+        chosen = self.model
         if not names:
             raise AntiphonError(ErrorCode.INVALID_PARAMS, listed["advice"])
         if chosen is not None and chosen not in names:
             said = f"there is no model {quote(chosen)}; there are: {join_names(names)}"
             raise click.UsageError(said)
         if chosen is None:
-            mentioned = next((one for one in mentions(self._request.text) if one in names), None)
+            mentioned = next((one for one in mentions(self.text) if one in names), None)
             default = next((one["name"] for one in listed["models"] if one["default"]), names[0])
             chosen = mentioned or default
         return str(chosen)
 
     async def _context(self) -> str:
         """Return the id of the context, which is made if its label is free."""
-        wanted = self._request.context
-        found = await self._calls.call("context.list", {"archived": True})
+        wanted = self.context
+        found = await self.calls.call("context.list", {"archived": True})
         for one in found["contexts"]:
             if wanted in (one["context_id"], one["label"]):
                 return str(one["context_id"])
-        made = await self._calls.call("context.create", {"label": wanted})
+        made = await self.calls.call("context.create", {"label": wanted})
         return str(made["context_id"])
 
     async def _submitted(self, model: str, context_id: str) -> bool:
@@ -137,12 +131,11 @@ class HeadlessTurn:
         return False
 
     async def _submit(self, model: str, context_id: str) -> None:
-        request = self._request
-        is_addressed = request.model is None or model in mentions(request.text)
-        text = request.text if is_addressed else f"@{model} {request.text}"
-        metadata = {MAX_ROUNDS: request.max_rounds} if request.max_rounds is not None else {}
+        is_addressed = self.model is None or model in mentions(self.text)
+        text = self.text if is_addressed else f"@{model} {self.text}"
+        metadata = {MAX_ROUNDS: self.max_rounds} if self.max_rounds is not None else {}
         message = {"role": "user", "kind": "text", "status": "done", "content": text}
-        made = await self._calls.call(
+        made = await self.calls.call(
             "block.create", {**message, "context": context_id, "metadata": metadata}
         )
         self._message = made["block_id"]
@@ -150,7 +143,7 @@ class HeadlessTurn:
         await self._event(
             "init",
             model=model,
-            context=self._request.context,
+            context=self.context,
             context_id=context_id,
             message=self._message,
         )
@@ -165,7 +158,7 @@ class HeadlessTurn:
             is_stopped = True
         if is_stopped:
             self._is_interrupted = True
-            await self._calls.call("turn.interrupt", {"message": self._message})
+            await self.calls.call("turn.interrupt", {"message": self._message})
             await self._until(ended)
         if ended.result()["interrupted"]:
             self._is_interrupted = True
@@ -181,7 +174,7 @@ class HeadlessTurn:
             if coming.done() and not coming.cancelled():
                 await self._take(coming.result())
         # The answer to a call comes behind every event before it.
-        await self._calls.call("session.whoami", {})
+        await self.calls.call("session.whoami", {})
         while not self._pushed.empty():
             await self._take(self._pushed.get_nowait())
 
@@ -212,7 +205,7 @@ class HeadlessTurn:
         if header.get("stop_reason") == INTERRUPTED and kind != "tool_result":
             self._is_interrupted = True
         if kind != "tool_call" and self._is_new(block, "whole"):
-            content = (await self._calls.call("block.read", {"block_id": block}))["content"]
+            content = (await self.calls.call("block.read", {"block_id": block}))["content"]
             match kind:
                 case "text":
                     self._texts.append(content)
@@ -221,14 +214,10 @@ class HeadlessTurn:
                 case "thinking":
                     await self._event("thinking", block=block, text=content)
                 case "tool_result":
-                    await self._event(
-                        "tool_result",
-                        block=block,
-                        call=header["parent_id"],
-                        is_error=bool(header.get("is_error")),
-                        **_given(header, "exit_code", "truncated"),
-                        output=content,
-                    )
+                    fields = {"call": header["parent_id"], "is_error": bool(header.get("is_error"))}
+                    for name in ("exit_code", "truncated"):
+                        fields |= {name: header[name]} if header.get(name) is not None else {}
+                    await self._event("tool_result", block=block, **fields, output=content)
                 case "error":
                     await self._failed(block, header, content)
             reason = header.get("stop_reason")
@@ -261,14 +250,14 @@ class HeadlessTurn:
         if not self._is_new(block, "decided"):
             return
         await self._show_call(block)
-        tool, allow = str(header.get("tool_name")), self._request.allow
-        is_allowed = _EVERY_TOOL in allow or tool in allow
+        tool = str(header.get("tool_name"))
+        is_allowed = _EVERY_TOOL in self.allow or tool in self.allow
         decision: dict[str, Any] = {"decision": "once"}
         if not is_allowed:
             decision = {"decision": "no", "reason": _REFUSAL}
         # Somebody else may have decided meanwhile, or the call be gone.
         with suppress(AntiphonError):
-            await self._calls.call("permission.decide", {"block_id": block, **decision})
+            await self.calls.call("permission.decide", {"block_id": block, **decision})
             if not is_allowed:
                 self._denied.append({"block": block, "tool": tool})
         await self._event("permission", block=block, tool=tool, allowed=is_allowed)
@@ -282,16 +271,20 @@ class HeadlessTurn:
     # Printing
 
     async def _event(self, kind: str, /, **fields: Any) -> None:
-        if self._output == "stream-json":
+        if self.output == "stream-json":
             await self._printer.print(dump_json_line({"type": kind, **fields}) + "\n")
 
     async def _say(self, text: str) -> None:
-        if self._output == "text":
+        if self.output == "text":
             text = text if text.endswith("\n") else f"{text}\n"
-            await self._printer.print(sanitize(text) if self._is_terminal else text)
+            await self._printer.print(sanitize(text) if os.isatty(self.sink.fileno()) else text)
 
     async def _end(self) -> ExitCode:
-        code = self._exit_code()
+        code = ExitCode.PERMISSION if self._denied else ExitCode.OK
+        if self._is_interrupted:
+            code = ExitCode.INTERRUPTED
+        elif self._error is not None:
+            code = ExitCode.LIMIT if self._error.get("kind") in _LIMITS else ExitCode.FAILED
         result = {
             "type": "result",
             "outcome": _OUTCOMES[code],
@@ -302,31 +295,18 @@ class HeadlessTurn:
             "denied": self._denied,
             "error": self._error,
         }
-        if self._output == "text":
-            for line in self._complaints():
-                click.echo(f"antiphon: {sanitize(line)}", err=True)
-        else:
+        if self.output != "text":
             await self._printer.print(dump_json_line(result) + "\n")
-        return code
-
-    def _exit_code(self) -> ExitCode:
+            return code
+        complaints: list[str] = []
         if self._is_interrupted:
-            return ExitCode.INTERRUPTED
-        if self._error is not None:
-            return ExitCode.LIMIT if self._error.get("kind") in _LIMITS else ExitCode.FAILED
-        return ExitCode.PERMISSION if self._denied else ExitCode.OK
-
-    def _complaints(self) -> Iterator[str]:
-        """Yield what went wrong, a line each."""
-        if self._is_interrupted:
-            yield "the turn was interrupted; what was written stays."
+            complaints.append("the turn was interrupted; what was written stays.")
         elif self._error is not None:
-            yield " ".join(self._error["message"].split())
-        tools = sorted({one["tool"] for one in self._denied})
-        if tools:
+            complaints.append(" ".join(self._error["message"].split()))
+        if tools := sorted({one["tool"] for one in self._denied}):
+            needed = f"{join_names(tools)} needed a permission that nobody gave"
             options = " ".join(f"--allow {tool}" for tool in tools)
-            yield f"{join_names(tools)} needed a permission that nobody gave: {options} gives it."
-
-
-def _given(header: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: header[name] for name in names if header.get(name) is not None}
+            complaints.append(f"{needed}: {options} gives it.")
+        for line in complaints:
+            click.echo(f"antiphon: {sanitize(line)}", err=True)
+        return code

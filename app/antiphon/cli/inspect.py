@@ -1,10 +1,11 @@
-"""`antiphon blame`, `history`, `layout`: who wrote a block, what happened to it, what is read."""
+"""Commands that show something: a block's authors and history, what models read, models, keys."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,10 +17,12 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.time_format import to_the_second
-from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
+
+_HEADINGS: Final = ("name", "kind", "model", "key", "window", "tools", "$/M in/out")
 
 _block = click.argument("block")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
@@ -114,7 +117,11 @@ def layout_rows(found: dict[str, Any]) -> Iterator[str]:
 def blame_rows(found: dict[str, Any]) -> Iterator[str]:
     """One row for each part of a line that one change has written."""
     wide = max((len(run["username"]) for run in found["runs"]), default=0)
-    versions = [_version_of(run) for run in found["runs"]]
+    versions = []
+    for run in found["runs"]:
+        # That of a copy is one of the block that it is a copy of.
+        original = run.get("source_block_name")
+        versions.append(f"v{run['version']}" + (f" of {original}" if original else ""))
     last = max(map(len, versions), default=0)
     text, line, begins = found["content"], 0, True
     digits = len(str(text.count("\n")))
@@ -129,12 +136,6 @@ def blame_rows(found: dict[str, Any]) -> Iterator[str]:
         yield "(no text)"
 
 
-def _version_of(run: dict[str, Any]) -> str:
-    """The version of a run, with the block that has it if that is the original of a copy."""
-    original = run.get("source_block_name")
-    return f"v{run['version']}" + (f" of {original}" if original else "")
-
-
 def history_rows(found: dict[str, Any]) -> Iterator[str]:
     versions = found["versions"]
     wide = max((len(one["username"]) for one in versions), default=0)
@@ -142,3 +143,100 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
     for one in versions:
         when = to_the_second(one["time"])
         yield f"v{one['version']:<{last}}  {when}  {one['username']:{wide}}  {one['operation']}"
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Ask each model for a few tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+@kernel_options
+def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
+    """List the models that can be asked here, and what is wrong with their configuration.
+
+    The one marked with * answers messages that name none. --check costs what the providers take
+    for a few tokens; only the owner may.
+
+    Exit codes: 0 listed (with --check: all answered), 1 a model did not answer or the kernel
+    refused, 2 wrong arguments, 3 no kernel could be reached or started.
+    """
+
+    async def ask(calls: ToolClient) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        listed = await calls.call("model.list", {})
+        return listed, await calls.call("model.check", {}) if check else None
+
+    listed, checked = run_with_kernel(kernel, ask, as_json=as_json, once=not check)
+    answers = {one["name"]: one for one in checked["models"]} if checked is not None else {}
+    if as_json:
+        print_result({**listed, **({"checked": checked["models"]} if checked else {})}, True)
+    else:
+        from antiphon_kernel.text.sanitize import sanitize
+
+        print_result(listed, False, _model_rows(listed, answers))
+        for problem in listed["problems"]:
+            place = problem["file"] + (f":{problem['line']}" if "line" in problem else "")
+            click.echo(sanitize(f"antiphon: {place}: {problem['message']}"), err=True)
+    if not all(one["ok"] for one in answers.values()):
+        sys.exit(ExitCode.FAILED)
+
+
+def _model_rows(
+    listed: Mapping[str, Any], answers: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    if not listed["models"]:
+        yield listed["advice"]
+        return
+    rows = [_HEADINGS, *(_cells(one) for one in listed["models"])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if not number:
+            continue
+        model = listed["models"][number - 1]
+        if "base_url" in model:
+            yield f"    at {model['base_url']}"
+        if model.get("tools"):
+            yield f"    tools: {', '.join(model['tools'])}"
+        answer = answers.get(model["name"])
+        if answer is not None:
+            yield "    answers" if answer["ok"] else f"    {answer['error']}"
+
+
+def _cells(model: Mapping[str, Any]) -> Sequence[str]:
+    window, price = model.get("window"), model.get("price")
+    return (
+        f"{model['name']}{'*' if model['default'] else ''}",
+        model["kind"],
+        model.get("model", "-"),
+        model.get("key", "-"),
+        f"{window['input']:,}" if window else "-",
+        str(len(model["tools"])) if "tools" in model else "all",
+        f"{price['input']:g}/{price['output']:g}" if price else "-",
+    )
+
+
+@click.command()
+def keys() -> None:
+    """Print every action of the app with its keys, as the table [keys] of settings.toml.
+
+    The keys are yours where settings.toml gives some. What is wrong in it is on standard error.
+
+    Exit codes: 0 printed, 1 something in settings.toml is wrong, 2 wrong arguments.
+    """
+    from antiphon.actions import Mode
+    from antiphon.keymap import KeyMap
+    from antiphon.locations import config_folder, state_folder
+    from antiphon.settings import SETTINGS_FILE, SettingsStore
+    from antiphon_kernel.text.sanitize import sanitize
+
+    store = SettingsStore(config_folder(), state_folder())
+    keymap = KeyMap(store.read().keys)
+    click.echo(f"# {config_folder() / SETTINGS_FILE}\n[keys]")
+    for action in keymap.actions:
+        if not action.typed:
+            modes = ", ".join(mode for mode in Mode if mode in action.modes)
+            where = "anywhere" if len(action.modes) == len(Mode) else modes
+            listed = ", ".join(f'"{key}"' for key in action.keys)
+            click.echo(sanitize(f"{action.name} = [{listed}]  # {where}: {action.help}"))
+    for problem in store.problems:
+        click.echo(sanitize(f"antiphon: {problem}"), err=True)
+    if store.problems:
+        sys.exit(ExitCode.FAILED)

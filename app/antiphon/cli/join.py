@@ -47,8 +47,9 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
     except ValueError:
         parts, scheme, fit = urlsplit(""), None, False
     if not fit:
+        without_token = re.sub(r"(?<=token=)[^&#]+", "...", url)
         raise CommandError(
-            f"{_without_token(url)!r} is not the address of a kernel: expected"
+            f"{without_token!r} is not the address of a kernel: expected"
             " ws://HOST:PORT/sync?token=..., as `antiphon invite` prints it.",
             ExitCode.USAGE,
         )
@@ -65,10 +66,6 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
         token=tokens[0] if tokens else None,
     )
     return address, context.strip("/") or None
-
-
-def _without_token(url: str) -> str:
-    return re.sub(r"(?<=token=)[^&#]+", "...", url)
 
 
 def split_token(url: str) -> tuple[str, str | None]:

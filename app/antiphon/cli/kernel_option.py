@@ -151,7 +151,14 @@ def _chosen(data: Path | None, url: str | None) -> KernelTarget:
                 " give one of them"
             )
         data, url = (data, None) if "data" in typed else (None, url)
-    return own_kernel(data) if url is None else _joined(url)
+    if url is None:
+        return own_kernel(data)
+    from antiphon.cli.join import hide_token_from_argv, with_token
+    from antiphon.locations import state_folder
+
+    hide_token_from_argv(sys.argv[1:], url)
+    address, context = with_token(url, state_folder())
+    return KernelTarget(lambda: lambda: address, context)
 
 
 def is_typed(option: str) -> bool:
@@ -171,12 +178,3 @@ def own_kernel(data: Path | None) -> KernelTarget:
         return lambda: read_address(folder)
 
     return KernelTarget(find)
-
-
-def _joined(url: str) -> KernelTarget:
-    from antiphon.cli.join import hide_token_from_argv, with_token
-    from antiphon.locations import state_folder
-
-    hide_token_from_argv(sys.argv[1:], url)
-    address, context = with_token(url, state_folder())
-    return KernelTarget(lambda: lambda: address, context)

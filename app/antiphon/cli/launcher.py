@@ -1,31 +1,40 @@
-"""Running kernels, started if need be, as processes that outlive their terminal."""
+"""Running kernels and SSH hosts, started if need be, as processes that outlive their terminal."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from antiphon.locations import data_folder, project_root
-from antiphon_kernel.client.address import KernelAddress, stated_address
+from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import LOG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
+if TYPE_CHECKING:
+    from antiphon.ssh.files import SshAddress
+
 START_SECONDS: Final = 20.0
+HOST_END_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.01
 SHOWN_LOG_LINES: Final = 5
+
+_HOST_VARIABLES: Final = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
+_HOST_BEGINNINGS: Final = ("LC_", "PYTHON", "XDG_")
+"""Variables that an SSH host gets. All others are none of its business, keys of models first."""
 
 
 class KernelLauncher:
@@ -59,7 +68,11 @@ class KernelLauncher:
             warning = found(self.data)
             if warning is not None:
                 click.echo(f"antiphon: {warning}", err=True)
-            self._spawn()
+            command = [sys.executable, "-m", "antiphon_kernel", "serve", "--data", str(self.data)]
+            command += ["--project", str(self._project), *self._arguments]
+            # A throw-away kernel ends when this process has ended, and so the pipe.
+            stdin = subprocess.PIPE if self._is_throw_away else subprocess.DEVNULL
+            self._process = _spawn(command, self.data / LOG_FILE, cwd=self._project, stdin=stdin)
         except OSError as error:
             raise AntiphonError(
                 ErrorCode.NO_KERNEL,
@@ -89,7 +102,12 @@ class KernelLauncher:
         address = kernel_at(self.data)
         # The new kernel listens before it has replaced the address of the one that ended.
         if address is not None and address.pid != self._ended:
-            self._stop_duplicate(address)
+            process = self._process
+            if process is not None and process.pid != address.pid:
+                # Another kernel was quicker: ours must not come up later, when that one has ended.
+                process.terminate()
+                process.wait(START_SECONDS)
+                self._process = None
             self._found = address
             return address
         ended = self._process.poll() if self._process is not None else None
@@ -99,14 +117,6 @@ class KernelLauncher:
         if time.monotonic() >= self._deadline:
             raise self._failure(f"does not answer after {START_SECONDS:.0f} s")
         return None
-
-    def _stop_duplicate(self, serving: KernelAddress) -> None:
-        """Another kernel was quicker: ours must not come up later, when that one has ended."""
-        process = self._process
-        if process is not None and process.pid != serving.pid:
-            process.terminate()
-            process.wait(START_SECONDS)
-            self._process = None
 
     def restart(self) -> None:
         """Start the kernel again after it died; blocks until it answers.
@@ -126,28 +136,88 @@ class KernelLauncher:
         self.start()
         self.wait()
 
-    def _spawn(self) -> None:
-        command = [sys.executable, "-m", "antiphon_kernel", "serve"]
-        command += ["--data", str(self.data), "--project", str(self._project), *self._arguments]
-        log_file = os.open(self.data / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(log_file, "ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                # A throw-away kernel ends when this process has ended, and so the pipe.
-                stdin=subprocess.PIPE if self._is_throw_away else subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                cwd=self._project,
-                start_new_session=True,
-            )
-
     def _failure(self, what: str) -> AntiphonError:
         log = self.data / LOG_FILE
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            tail = "".join(deque(lines, maxlen=SHOWN_LOG_LINES)).strip() or "(its log is empty)"
+        tail = _end_of(log, SHOWN_LOG_LINES) or "(its log is empty)"
         return AntiphonError(
             ErrorCode.NO_KERNEL, f"The kernel {what}. The end of its log, {log}:\n{tail}"
         )
+
+
+def _spawn(
+    command: Sequence[str],
+    log_path: Path,
+    *,
+    cwd: Path,
+    stdin: int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    log_file = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(log_file, "ab") as log:
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        )
+
+
+def _end_of(log: Path, count: int) -> str:
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        return "".join(deque(lines, maxlen=count)).strip()
+
+
+def start_host(data: Path, *, bind: str, port: int, ask: bool, until: int | None) -> SshAddress:
+    """Return the SSH host of a data folder, started if none runs.
+
+    Raises:
+        AntiphonError: no_kernel if it does not come up, with the end of its log.
+    """
+    from antiphon.ssh.files import LOG_FILE as HOST_LOG_FILE
+    from antiphon.ssh.files import running_host
+
+    running = running_host(data)
+    if running is not None:
+        return running
+    command = [sys.executable, "-P", "-m", "antiphon.ssh", "--data", str(data)]
+    command += ["--bind", bind, "--port", str(port), *(["--ask"] if ask else [])]
+    command += ["--until", str(until)] if until is not None else []
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
+    }
+    log = data / HOST_LOG_FILE
+    process = _spawn(command, log, cwd=data, env=env)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        running = running_host(data)
+        if running is not None:
+            return running
+        if process.poll() is not None:
+            break
+        time.sleep(POLL_SECONDS)
+    raise AntiphonError(
+        ErrorCode.NO_KERNEL, f"The SSH host does not start. The end of {log}:\n{_end_of(log, 3)}"
+    )
+
+
+def stop_host(data: Path) -> bool:
+    """End the SSH host of a data folder with all its sessions; whether one ran."""
+    from antiphon.ssh.files import LOCK_FILE
+
+    pid = lock_holder(data, LOCK_FILE)
+    if pid is None:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + HOST_END_SECONDS
+    while lock_holder(data, LOCK_FILE) == pid and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    return True
 
 
 def program() -> str:

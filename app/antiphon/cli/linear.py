@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from antiphon.cli.stdio import lines
@@ -33,14 +33,8 @@ NOBODY_THERE: Final = "Standard input has ended: there is nobody who could allow
 _SHELL: Final = "!"
 
 
-@dataclass(frozen=True, slots=True)
-class LinearCommand:
-    """A command that begins with `/`."""
-
-    arguments: str
-    """As the help names them."""
-    help: str
-    run: Callable[[str], Awaitable[None]]
+LinearCommand = tuple[str, str, Callable[[str], Awaitable[None]]]
+"""A command that begins with `/`: its arguments as the help names them, its help, what it does."""
 
 
 class LinearSession:
@@ -63,36 +57,40 @@ class LinearSession:
         self._ended = False
         self._is_over = False
         self._commands: Mapping[str, LinearCommand] = {
-            "help": LinearCommand("", "This list.", self._help),
-            "read": LinearCommand(
+            "help": ("", "This list.", self._help),
+            "read": (
                 "[BLOCK]",
                 "The end of the last blocks again, or all of one, its lines numbered.",
                 self._read,
             ),
-            "edit": LinearCommand(
-                "BLOCK LINE TEXT", "Put a text in the place of a line, counted from 0.", self._edit
+            "edit": (
+                "BLOCK LINE TEXT",
+                "Put a text in the place of a line, counted from 0.",
+                self._edit,
             ),
-            "undo": LinearCommand("[BLOCK]", "Take back your last edit.", self._undo),
-            "stop": LinearCommand("", "Stop whatever is running here.", self._stop),
-            "once": LinearCommand("", "Let the call run that waits.", self._decide("once")),
-            "always": LinearCommand(
-                "", "Let it run, and later ones like it.", self._decide("always")
-            ),
-            "no": LinearCommand("[REASON]", "Do not let it run.", self._decide("no")),
-            "people": LinearCommand("", "Who is here.", self._people),
-            "model": LinearCommand("[NAME]", "Who answers here; choose another.", self._model),
-            "contexts": LinearCommand("", "The contexts of this kernel.", self._contexts),
-            "context": LinearCommand("LABEL", "Go on in another context.", self._go_to),
-            "new": LinearCommand("LABEL", "Make a context and go on in it.", self._new),
-            "rename": LinearCommand("LABEL", "Give this context another name.", self._rename),
-            "quit": LinearCommand("", "Leave; Ctrl+D does the same.", self._quit),
+            "undo": ("[BLOCK]", "Take back your last edit.", self._undo),
+            "stop": ("", "Stop whatever is running here.", self._stop),
+            "once": ("", "Let the call run that waits.", partial(self._decide, "once")),
+            "always": ("", "Let it run, and later ones like it.", partial(self._decide, "always")),
+            "no": ("[REASON]", "Do not let it run.", partial(self._decide, "no")),
+            "people": ("", "Who is here.", self._people),
+            "model": ("[NAME]", "Who answers here; choose another.", self._model),
+            "contexts": ("", "The contexts of this kernel.", self._contexts),
+            "context": ("LABEL", "Go on in another context.", self._go_to),
+            "new": ("LABEL", "Make a context and go on in it.", self._new),
+            "rename": ("LABEL", "Give this context another name.", self._rename),
+            "quit": ("", "Leave; Ctrl+D does the same.", self._quit),
         }
 
     async def run(self, context: str) -> None:
         """Read lines until they end; returns then, or when the kernel has ended."""
         self._follow(context)
         await self._tail.say(f"antiphon, context {context}. A line is a message; /help lists more.")
-        await self._say_if_nobody_answers()
+        with suppress(AntiphonError):  # what the context cannot be read for is said by its tail
+            here = await self._calls.call("context.model", {"context": self._context})
+            if "model" not in here:
+                listed = await self._calls.call("model.list", {})
+                await self._tail.say(listed.get("advice") or "No model answers here.")
         reading = asyncio.create_task(self._read_lines(), name="lines")
         try:
             while not reading.done():
@@ -109,13 +107,6 @@ class LinearSession:
                     task.cancel()
                     with suppress(asyncio.CancelledError, AntiphonError):
                         await task
-
-    async def _say_if_nobody_answers(self) -> None:
-        with suppress(AntiphonError):  # what the context cannot be read for is said by its tail
-            here = await self._calls.call("context.model", {"context": self._context})
-            if "model" not in here:
-                listed = await self._calls.call("model.list", {})
-                await self._tail.say(listed.get("advice") or "No model answers here.")
 
     def _follow(self, context: str) -> None:
         self._context = context
@@ -151,7 +142,7 @@ class LinearSession:
             elif (command := self._commands.get(found[0])) is None:
                 await self._tail.say(f"There is no command /{found[0]}: /help lists them.")
             else:
-                await command.run(found[1])
+                await command[2](found[1])
         except AntiphonError as error:
             if error.code is ErrorCode.NO_KERNEL:
                 raise
@@ -160,7 +151,7 @@ class LinearSession:
     async def _finish(self) -> None:
         """Wait until everything that was asked for is answered and printed."""
         while self._asked:
-            await self._decide("no")(NOBODY_THERE)
+            await self._decide("no", NOBODY_THERE)
         if self._sent is not None:
             await self._waiting.call("turn.wait", {"message": self._sent})
         while True:
@@ -191,7 +182,7 @@ class LinearSession:
             " /no REASON."
         )
         if self._ended:
-            await self._decide("no")(NOBODY_THERE)
+            await self._decide("no", NOBODY_THERE)
 
     # Lines
 
@@ -208,8 +199,8 @@ class LinearSession:
         rows = [
             "A line is a message; ! at its start runs it, \\ at its end goes on in the next line.",
             *(
-                f"/{name}{' ' if one.arguments else ''}{one.arguments}: {one.help}"
-                for name, one in self._commands.items()
+                f"/{name}{' ' if arguments else ''}{arguments}: {meaning}"
+                for name, (arguments, meaning, _) in self._commands.items()
             ),
         ]
         await self._tail.say("\n".join(rows))
@@ -245,17 +236,14 @@ class LinearSession:
         stopped = (await self._calls.call("turn.interrupt", {"context": self._context}))["stopped"]
         await self._tail.say(f"Stopped: {join_names(stopped)}.")
 
-    def _decide(self, decision: str) -> Callable[[str], Awaitable[None]]:
-        async def decide(reason: str) -> None:
-            if not self._asked:
-                await self._tail.say("No call waits for a decision.")
-                return
-            block = self._asked.pop(0)
-            said = {"reason": reason} if reason and decision == "no" else {}
-            params = {"block_id": block, "decision": decision, **said}
-            await self._calls.call("permission.decide", params)
-
-        return decide
+    async def _decide(self, decision: str, reason: str) -> None:
+        if not self._asked:
+            await self._tail.say("No call waits for a decision.")
+            return
+        block = self._asked.pop(0)
+        said = {"reason": reason} if reason and decision == "no" else {}
+        params = {"block_id": block, "decision": decision, **said}
+        await self._calls.call("permission.decide", params)
 
     async def _people(self, _: str) -> None:
         found = (await self._calls.call("kernel.members", {}))["members"]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
 
 LOOPBACK: Final = "127.0.0.1"
+_ANY: Final = ("0.0.0.0", "::", "")
+"""Addresses that stand for every interface."""
 
 
 @click.command()
@@ -115,7 +117,7 @@ def share(
     Exit codes: 0 done, 1 it failed or was refused, 2 wrong arguments, 3 no kernel could be reached
     or started.
     """
-    from antiphon.cli.launcher import ensure_kernel
+    from antiphon.cli.launcher import ensure_kernel, stop_host
     from antiphon_kernel.client.address import read_address
     from antiphon_kernel.types.errors import AntiphonError
 
@@ -131,22 +133,17 @@ def share(
         folder = ensure_kernel(data)
         kernel = KernelTarget(lambda: lambda: read_address(folder))
         if stop:
-            _stop(folder, as_json)
+            stopped = stop_host(folder)
+            words = "Not shared any more." if stopped else "It was not shared."
+            print_result({"stopped": stopped}, as_json, [words])
         elif promote is not None:
-            _set_role(kernel, promote, "editor", as_json)
+            _change(kernel, "kernel.role", {"principal": promote, "role": "editor"}, as_json)
         elif demote is not None:
-            _set_role(kernel, demote, "viewer", as_json)
+            _change(kernel, "kernel.role", {"principal": demote, "role": "viewer"}, as_json)
         elif kick is not None:
-            params = {"principal": kick} | why
-            ended = call_kernel(kernel, "kernel.kick", params, as_json=as_json)
-            again = to_the_minute(ended["barred_until"])
-            print_result(
-                ended, as_json, [f"{ended['username']} is out until {again}. {_ended(ended)}"]
-            )
+            _change(kernel, "kernel.kick", {"principal": kick} | why, as_json)
         elif session is not None:
-            params = {"session": session} | why
-            ended = call_kernel(kernel, "session.end", params, as_json=as_json)
-            print_result(ended, as_json, [_ended(ended)])
+            _change(kernel, "session.end", {"session": session} | why, as_json)
         elif lists:
             _list(folder, kernel, as_json)
         else:
@@ -167,14 +164,13 @@ def _share(
     until: int | None,
     as_json: bool,
 ) -> None:
+    from antiphon.cli.launcher import start_host
     from antiphon.ssh.files import is_loopback, running_host
 
     if find_spec("asyncssh") is None:
         raise CommandError(
             "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'."
         )
-    from antiphon.ssh.launcher import start_host
-
     keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
     running = running_host(folder)
@@ -194,26 +190,14 @@ def _share(
             f" {'with' if running.ask else 'without'} --ask: `antiphon share --stop` ends that.",
             ExitCode.USAGE,
         )
-    address, _ = start_host(folder, bind=bind, port=port, ask=ask, until=until)
-    line = _line(address, added)
-    fields = {
-        "line": line,
-        **address.model_dump(exclude_none=True),
-        "keys": [one for one in keys if one["state"] == "good"],
-    }
-    print_result(fields, as_json, _described(address, line, good))
-
-
-def _line(address: SshAddress, added: list[dict[str, Any]]) -> str:
-    """Return what a guest types. The user name says nothing; it is there to be recognised."""
-    from antiphon.ssh.files import is_loopback
-
+    address = start_host(folder, bind=bind, port=port, ask=ask, until=until)
+    # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
-    host = "localhost" if is_loopback(address.bind) else address.bind
-    if host in ("0.0.0.0", "::", ""):
-        host = socket.gethostname()
-    return f"ssh -p {address.port} {user}{host}"
+    name = "localhost" if is_loopback(address.bind) else address.bind
+    line = f"ssh -p {address.port} {user}{socket.gethostname() if name in _ANY else name}"
+    fields = {"line": line, **address.model_dump(exclude_none=True), "keys": good}
+    print_result(fields, as_json, _described(address, line, good))
 
 
 def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
@@ -232,25 +216,18 @@ def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> li
     return lines
 
 
-def _stop(folder: Path, as_json: bool) -> None:
-    from antiphon.ssh.launcher import stop_host
-
-    stopped = stop_host(folder)
-    words = "Not shared any more." if stopped else "It was not shared."
-    print_result({"stopped": stopped}, as_json, [words])
-
-
-def _set_role(kernel: KernelTarget, name: str, role: str, as_json: bool) -> None:
+def _change(kernel: KernelTarget, tool: str, params: dict[str, str], as_json: bool) -> None:
+    """Change what somebody may do or has open, and say what has come of it."""
     from antiphon_kernel.types.roles import AccessRole
 
-    params = {"principal": name, "role": role}
-    changed = call_kernel(kernel, "kernel.role", params, as_json=as_json)
-    stands = f"{changed['username']} is {AccessRole(changed['role']).described()} now."
-    print_result(changed, as_json, [f"{stands} {_ended(changed)}"])
-
-
-def _ended(told: dict[str, Any]) -> str:
-    return f"Ended {count_of(told['ended'], 'connection')}."
+    told = call_kernel(kernel, tool, params, as_json=as_json)
+    words = f"Ended {count_of(told['ended'], 'connection')}."
+    if tool == "kernel.role":
+        stands = AccessRole(told["role"]).described()
+        words = f"{told['username']} is {stands} now. {words}"
+    elif tool == "kernel.kick":
+        words = f"{told['username']} is out until {to_the_minute(told['barred_until'])}. {words}"
+    print_result(told, as_json, [words])
 
 
 def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from io import BufferedWriter, FileIO
 from typing import BinaryIO, Final
 
@@ -29,7 +29,9 @@ class Printer:
         """Print `text`; returns when it has been taken."""
         self._rest += text.encode("utf-8")
         while self._rest:
-            await self._room()
+            if not self._has_room():
+                loop = asyncio.get_running_loop()
+                await _event(loop.add_writer, loop.remove_writer, self._file)
             self._write()
 
     def print_final(self, text: str) -> None:
@@ -45,15 +47,17 @@ class Printer:
     def _has_room(self) -> bool:
         return bool(select.select((), (self._file,), (), 0)[1])
 
-    async def _room(self) -> None:
-        if self._has_room():
-            return
-        loop, room = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_writer(self._file, room.set)
-        try:
-            await room.wait()
-        finally:
-            loop.remove_writer(self._file)
+
+async def _event(
+    when_ready: Callable[..., None], no_more: Callable[[int], bool], file: int
+) -> None:
+    """Wait until the loop says that a file is ready: `add_reader` and its opposite, or writers."""
+    ready = asyncio.Event()
+    when_ready(file, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        no_more(file)
 
 
 _PIECE: Final = 65_536
@@ -81,11 +85,7 @@ async def lines(source: BinaryIO) -> AsyncIterator[bytes]:
 async def _next(file: int) -> bytes:
     """Bytes to read, once there are some; empty at the end."""
     if not select.select((file,), (), (), 0)[0]:
-        loop, something = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(file, something.set)
-        try:
-            await something.wait()
-        finally:
-            loop.remove_reader(file)
+        loop = asyncio.get_running_loop()
+        await _event(loop.add_reader, loop.remove_reader, file)
     with reading_input():
         return os.read(file, _PIECE)

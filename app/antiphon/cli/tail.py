@@ -54,7 +54,8 @@ class Tail:
         Raises:
             AntiphonError: if the context is not there, or may not be read any more.
         """
-        self._watch_stdout()
+        with suppress(OSError, ValueError):  # where it cannot be, writing will tell
+            self._watch_sink()
         begun = await self._calls.call("block.subscribe", {"context": context})
         self._subscription = begun["subscription"]
         try:
@@ -130,7 +131,10 @@ class Tail:
     async def _follow(self, subscription: str) -> None:
         while True:
             # No timeout: one that runs out as a cancellation comes would take it for its own.
-            timer = self._at_rest()
+            timer: asyncio.TimerHandle | None = None
+            if (rests := self._transcript.next_flush_at()) is not None:
+                put = asyncio.get_running_loop().call_later
+                timer = put(max(0.0, rests - time.monotonic()), self._pushed.put_nowait, _REST)
             try:
                 message = await self._next()
             finally:
@@ -141,30 +145,22 @@ class Tail:
             elif message["subscription"] == subscription:
                 await self._feed(_event(message))
 
-    def _at_rest(self) -> asyncio.TimerHandle | None:
-        rests = self._transcript.next_flush_at()
-        if rests is None:
-            return None
-        delay = max(0.0, rests - time.monotonic())
-        return asyncio.get_running_loop().call_later(delay, self._pushed.put_nowait, _REST)
-
     async def _next(self) -> dict[str, Any]:
         message = await self._pushed.get()
         if message is None:
             raise NoReaderError
         return message
 
-    def _watch_stdout(self) -> None:
+    def _watch_sink(self) -> None:
         """A pipe that is closed at its other end is noticed without writing into it."""
-        with suppress(OSError, ValueError):  # where it cannot be, writing will tell
-            if stat.S_ISFIFO(os.fstat(self._sink.fileno()).st_mode):
-                loop, pipe = asyncio.get_running_loop(), self._sink.fileno()
+        loop, pipe = asyncio.get_running_loop(), self._sink.fileno()
 
-                def broken() -> None:
-                    loop.remove_reader(pipe)
-                    self._pushed.put_nowait(None)
+        def broken() -> None:
+            loop.remove_reader(pipe)
+            self._pushed.put_nowait(None)
 
-                loop.add_reader(pipe, broken)
+        if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+            loop.add_reader(pipe, broken)
 
     async def _feed(self, event: Mapping[str, Any], *, is_start: bool = False) -> None:
         block = event["block_id"]
@@ -182,18 +178,15 @@ class Tail:
         if self._transcript.is_structured(block) or not isinstance(event.get("content", ""), str):
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
         if is_start and not is_draft(event["header"]):
-            await self._skip(event, event["content"] if rendered is None else rendered)
+            text = event["content"] if rendered is None else rendered
+            if self.longest_start is not None and (before := beyond_last(text, self.longest_start)):
+                self._transcript.skip(block, event["header"], before)
+                await self.say(skipped_words(event["name"], before))
         news = self._transcript.feed(event, time.monotonic(), rendered=rendered)
         await self._printer.print(news)
         self._printed_event.set()
         if self.on_header is not None and "header" in event:
             await self.on_header({**event["header"], "block_id": block})
-
-    async def _skip(self, event: Mapping[str, Any], text: str) -> None:
-        """Say how much of a long block is not printed."""
-        if self.longest_start is not None and (before := beyond_last(text, self.longest_start)):
-            self._transcript.skip(event["block_id"], event["header"], before)
-            await self.say(skipped_words(event["name"], before))
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
         """Remember what a block that was not printed said before an event."""

@@ -81,20 +81,18 @@ class GuestProcesses:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ours.setblocking(False)
         with theirs:
-            self._server = await asyncio.to_thread(self._spawn, theirs)
+            self._server = await asyncio.to_thread(
+                subprocess.Popen,
+                [sys.executable, "-P", "-m", "antiphon.guest", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._log,
+                pass_fds=(theirs.fileno(),),
+                env=dict(os.environ) | {"LC_ALL": "C.UTF-8"},
+                start_new_session=True,
+            )
         self._control = ours
         self._reading = asyncio.create_task(self._read(ours), name="fork server")
-
-    def _spawn(self, control: socket.socket) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "antiphon.guest", str(control.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._log,
-            pass_fds=(control.fileno(),),
-            env=dict(os.environ) | {"LC_ALL": "C.UTF-8"},
-            start_new_session=True,
-        )
 
     async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> int:
         """Start a process; its number.
@@ -112,10 +110,14 @@ class GuestProcesses:
             assert control is not None
             self._begun = loop.create_future()
             line = request.model_dump_json().encode() + b"\n"
-            while line:  # the first piece takes the files along
-                await _writable(control)
-                sent = socket.send_fds(control, [line], files)
-                line, files = line[sent:], []
+            ready = asyncio.Event()
+            loop.add_writer(control, ready.set)
+            try:
+                await ready.wait()
+            finally:
+                loop.remove_writer(control)
+            sent = socket.send_fds(control, [line], files)  # the first piece takes them along
+            await loop.sock_sendall(control, line[sent:])
             pid = await self._begun
         if not pid:
             raise OSError("no process could be started for this session")
@@ -171,12 +173,3 @@ class GuestProcesses:
             ended(-1)
         self._ended.clear()
         self._early.clear()
-
-
-async def _writable(control: socket.socket) -> None:
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_writer(control, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_writer(control)

@@ -87,13 +87,20 @@ class _WantedVariables(dict[bytes, bytes]):
 class _ProcessOutput(asyncio.Protocol):
     """Passes on what comes out of a process."""
 
-    def __init__(self, take: Callable[[bytes], None], ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        channel: asyncssh.SSHServerChannel[bytes],
+        kind: asyncssh.DataType,
+        ended: Callable[[], None],
+    ) -> None:
         """`ended` is called once, when nothing more will come."""
-        self._take = take
+        self._channel = channel
+        self._kind = kind
         self._ended = ended
 
     def data_received(self, data: bytes) -> None:
-        self._take(data)
+        with suppress(OSError):  # the channel has been closed
+            self._channel.write(data, self._kind)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended()
@@ -343,7 +350,7 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         loop, kinds = asyncio.get_running_loop(), (None, asyncssh.EXTENDED_DATA_STDERR)
         self._open_outputs = len(files) - 1
         for file, kind in zip(files[1:], kinds, strict=False):
-            output = partial(_ProcessOutput, self._output(kind), self._output_ended)
+            output = partial(_ProcessOutput, self._channel, kind, self._output_ended)
             reader, _ = await loop.connect_read_pipe(output, os.fdopen(file, "rb", 0))
             self._readers.append(reader)
         source = partial(_ProcessInput, self._channel)
@@ -355,13 +362,6 @@ class GuestSession(asyncssh.SSHServerSession[bytes]):
         if self._input_ended and self._terminal is None:
             writer.write_eof()
         self._set_size()
-
-    def _output(self, kind: asyncssh.DataType) -> Callable[[bytes], None]:
-        def take(data: bytes) -> None:
-            with suppress(OSError):  # the channel has been closed
-                self._channel.write(data, kind)
-
-        return take
 
     def _output_ended(self) -> None:
         self._open_outputs -= 1

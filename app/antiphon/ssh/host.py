@@ -113,7 +113,13 @@ async def _serve(options: HostOptions, log_file: int) -> int:
         seconds = max(0.0, options.until / 1_000 - time.time())
         loop.call_later(seconds, end, "its time is over", "The time of the shared session is over.")
     watching = asyncio.create_task(link.watch(context.dismissed), name="dismissals")
-    watching.add_done_callback(lambda task: end(_why(task), _KERNEL_ENDED))
+
+    def kernel_ended(task: asyncio.Task[str]) -> None:
+        if not task.cancelled():
+            error = task.exception()
+            end(task.result() if error is None else repr(error), _KERNEL_ENDED)
+
+    watching.add_done_callback(kernel_ended)
     _log.info("listening at %s port %s", options.bind, address.port)
     reason = await ending
     (options.data / ADDRESS_FILE).unlink(missing_ok=True)
@@ -128,13 +134,6 @@ async def _serve(options: HostOptions, log_file: int) -> int:
     await processes.close()
     await link.close()
     return 0
-
-
-def _why(watching: asyncio.Task[str]) -> str:
-    if watching.cancelled():
-        return "the end of the host"
-    error = watching.exception()
-    return watching.result() if error is None else repr(error)
 
 
 async def _listen(

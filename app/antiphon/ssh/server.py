@@ -109,15 +109,6 @@ class GuestConnection(asyncssh.SSHServer):
     def public_key_auth_supported(self) -> bool:
         return True
 
-    def password_auth_supported(self) -> bool:
-        return False
-
-    def kbdint_auth_supported(self) -> bool:
-        return False
-
-    def host_based_auth_supported(self) -> bool:
-        return False
-
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         """Say whether a key may be tried: known to the kernel, or one that owners are asked about.
 
