@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import ASKS
+from antiphon.render.view import ASKS
 from antiphon.widgets.status import Participant, cut_to
 
 PROGRAM: Final = "antiphon"

@@ -43,7 +43,7 @@ from antiphon.widgets.block_list import (
 )
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK
-from antiphon.widgets.sidebar import ContextName, participant_rows
+from antiphon.widgets.sidebar import ContextName, place_of
 from antiphon.widgets.status import HintLog, LiveText, surroundings
 from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
@@ -167,7 +167,7 @@ class CellsApp(App[None]):
         me = PresenceState(AMY, "amy", PrincipalKind.HUMAN, 0, "m", None, None, None, "typing")
         people = participants(me, self.present.values())
         frame.header.show("default", people, SessionStatus(ConnectionStatus.LIVE))
-        frame.sidebar.show_people([participant_rows(one, None, mode.value) for one in people])
+        frame.sidebar.show_people([(one, place_of(one, None, mode.value)) for one in people])
         contexts = [
             ContextName("a" * 32, "default"),
             ContextName("b" * 32, "notes", unread=3),
@@ -332,7 +332,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     cells.show_hits(finder, finder.beside(HitPlace(question, -1), 1))
     frame.find.set_query("between")
     frame.find.open("this context")
-    frame.find.show_count(f"1 of {finder.count}")
+    frame.find.count.words = f"1 of {finder.count}"
     app.show_mode(Mode.FIND, finding=True, placeholder="Esc goes back")
     yield "found"
 
@@ -386,7 +386,7 @@ async def settled(app: CellsApp, pilot: Pilot[None]) -> None:
         app.area.cells.draw()
         app.outline.update()
         await pilot.pause()
-        await until(lambda: cells.is_map_current, "the scroll bar")
+        await until(lambda: cells.mapping is None, "the scroll bar")
 
 
 Shots = Callable[[CellsApp, Pilot[None]], AsyncIterator[str]]

@@ -154,7 +154,7 @@ async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
     # The frame of a streamed text may be due later.
     cells = app.document_screen.cells
     cells.draw()
-    await until(lambda: cells.is_map_current, "the scroll bar")
+    await until(lambda: cells.mapping is None, "the scroll bar")
     await still(app, pilot)
 
 
@@ -273,7 +273,7 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         tidy = await scene.kernel.context("tidy")
         await cursors_shown(tidy, app)
         await passes(scene, app, 10, tidy)
-        await until(lambda: app.document_screen.cells.is_map_current, "the scroll bar")
+        await until(lambda: app.document_screen.cells.mapping is None, "the scroll bar")
         await still(app, pilot)
         return take(app)
 

@@ -1,6 +1,7 @@
 """A cell drawn again and again: each kind by its renderer, growing text at the cost of its end.
 
-A folded cell is a few lines of output, or the first line of a text, and a count.
+A folded cell is a few lines of output, or the first line of a text, and a count. A cell is also
+written as Markdown, to be pasted elsewhere.
 """
 
 from __future__ import annotations
@@ -15,66 +16,32 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.code_lines import LONGEST_COLOURED, CodeCutter, file_cell, language_of_path
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.lines import RenderedCell, RenderedLine, SourceRun
-from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH
-from antiphon.render.markdown_segments import MarkdownCutter
-from antiphon.render.plain import PlainCutter
-from antiphon.render.segments import Cutter, SegmentedText
-from antiphon.render.status_label import end_label, end_note
+from antiphon.render.lines import Cutter, RenderedCell, RenderedLine, SegmentedText, SourceRun
+from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH, MarkdownCutter
+from antiphon.render.markdown_blocks import FENCE_LINE
 from antiphon.render.terminal_output import SgrStyles, TerminalDecoder, state_near
-from antiphon.render.tool_call import render_tool_call, thinking_head
-from antiphon.render.view import CellView
+from antiphon.render.text_lines import (
+    LONGEST_COLOURED,
+    CodeCutter,
+    PlainCutter,
+    file_cell,
+    language_of_path,
+)
+from antiphon.render.tool_call import command_of, render_tool_call, thinking_head
+from antiphon.render.view import CellView, end_label, end_note
 from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import count_of
 
 
-def folded_output(
-    text: str,
-    keep: int,
-    width: int,
-    theme: CellTheme,
-    lead: WrapPiece,
-    styles: SgrStyles,
-    *,
-    from_end: bool,
-) -> RenderedCell:
-    """The last lines, or the first ones and the last; all if only one would be hidden.
-
-    `lead` stands before the first row, and as many spaces before the others.
-    """
-    total = line_count(text)
-    if total <= keep + 1:
-        first, last = total, 0
-    elif from_end:
-        first, last = 0, keep
-    else:
-        first, last = keep - 1, 1
-    spans, tail = list(_first_lines(text, first)), list(_last_lines(text, last))
-    rows = [_output_row(text, *line, styles) for line in spans]
-    if tail:
-        start, end = spans[-1][1] + 1 if spans else 0, tail[0][0]
-        more = f"▸ {count_of(total - first - last, 'earlier line' if from_end else 'more line')}"
-        hidden = WrapPiece("", theme.fold, start, end - start)
-        rows.append([WrapPiece(more, theme.fold), hidden])
-    rows += [_output_row(text, *line, styles) for line in tail]
-    indent = len(lead.text)
-    before = [lead, *[WrapPiece(" " * indent, theme.dim)] * len(rows)]
-    return RenderedCell.of_lines(
-        [
-            compose([first_piece, *clipped(pieces, width - indent, theme.dim)])
-            for first_piece, pieces in zip(before, rows, strict=False)
-        ]
-    )
-
-
 def _output_row(text: str, start: int, end: int, styles: SgrStyles) -> list[WrapPiece]:
     """Return the pieces of the line from `start` to `end`, of which one row is made."""
     end -= text[end - 1 : end] == "\r"
-    start, end = _seen(text, start, end)
+    if end - start > SEEN:
+        written_last = text.find("\r", end - SEEN, end) + 1
+        start, end = (written_last, end) if written_last else (start, start + SEEN)
     raw = text[start:end]
     shown = sanitize_for_display(raw)
     return TerminalDecoder(styles).pieces(raw, shown, start, state_near(text, start))[0]
@@ -98,14 +65,6 @@ def _last_lines(text: str, count: int) -> Iterator[tuple[int, int]]:
         found.append((start, end))
         end = start - 1
     return reversed(found)
-
-
-def _seen(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part of a long line that its one row is made from."""
-    if end - start <= SEEN:
-        return start, end
-    written_last = text.find("\r", end - SEEN, end) + 1
-    return (written_last, end) if written_last else (start, start + SEEN)
 
 
 SEEN: Final = 2_000
@@ -160,6 +119,9 @@ class CellRenderer:
 
     def __init__(self, width: int, theme: CellTheme) -> None:
         self._width = max(1, width)
+        self._text_width = min(self._width, TEXT_WIDTH)
+        self._wide = min(self._width, WIDE_WIDTH)
+        """Width of code, tables and output."""
         self._theme = theme
         self._sgr = SgrStyles(theme, theme.dim)
         self._style: tuple[object, ...] = ()
@@ -197,28 +159,22 @@ class CellRenderer:
                 lead = WrapPiece("✗ ", self._theme.error)
                 return self._plain(view.text, self._theme.error, lead)
             case BlockKind.DRIFT:
-                return self._markdown(view).framed([self._note(_drift_note(view))], self._end(view))
+                note = f"⇢ from {sanitize_for_display(view.source_context or 'another context')}"
+                if kind := view.header.drift_kind:
+                    note += f" · {kind}"
+                return self._markdown(view).framed([self._note(note)], self._end(view))
             case BlockKind.FILE:
                 return self._file(view)
             case _:
                 cell = self._plain(view.text, self._theme.text)
-                note = self._note(f"? block of kind {sanitize_for_display(str(view.header.kind))}")
-                return cell.framed([note], self._end(view))
+                note = f"? block of kind {sanitize_for_display(str(view.header.kind))}"
+                return cell.framed([self._note(note)], self._end(view))
 
     def failed(self, error: Exception) -> RenderedCell:
         """The picture of a block that `update` could not draw: a line that says so."""
         text = f"✗ This cell cannot be drawn ({type(error).__name__}): block.read shows its text."
         pieces = clipped([WrapPiece(text, self._theme.error)], self._text_width, self._theme.error)
         return RenderedCell.of_lines([compose(pieces)])
-
-    @property
-    def _text_width(self) -> int:
-        return min(self._width, TEXT_WIDTH)
-
-    @property
-    def _wide(self) -> int:
-        """Width of code, tables and output."""
-        return min(self._width, WIDE_WIDTH)
 
     def _markdown(self, view: CellView) -> RenderedCell:
         newlines = view.header.role == Role.USER
@@ -269,20 +225,41 @@ class CellRenderer:
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
         if view.collapsed:
-            cell = folded_output(
-                view.text,
-                FOLDED_RESULT_LINES,
-                self._wide,
-                self._theme,
-                lead,
-                self._sgr,
-                from_end=not _went_well(view),
-            )
+            cell = self._folded_output(view, lead)
         else:
             cell = self._plain(view.text, style, lead, is_output=True)
             if line_count(view.text) > FOLDED_RESULT_LINES + 1:
                 foot.insert(0, self._fold_end())
         return cell.framed(foot=foot)
+
+    def _folded_output(self, view: CellView, lead: WrapPiece) -> RenderedCell:
+        """The first lines and the last or, of what has not gone well, the last ones.
+
+        All if only one would be hidden.
+        """
+        text, header, theme, keep = view.text, view.header, self._theme, FOLDED_RESULT_LINES
+        total, hidden = line_count(text), "more line"
+        if total <= keep + 1:
+            first, last = total, 0
+        elif header.status == Status.DONE and not header.is_error and not header.exit_code:
+            first, last = keep - 1, 1
+        else:
+            first, last, hidden = 0, keep, "earlier line"
+        spans, tail = list(_first_lines(text, first)), list(_last_lines(text, last))
+        rows = [_output_row(text, *line, self._sgr) for line in spans]
+        if tail:
+            start, end = spans[-1][1] + 1 if spans else 0, tail[0][0]
+            mark = WrapPiece(f"▸ {count_of(total - first - last, hidden)}", theme.fold)
+            rows.append([mark, WrapPiece("", theme.fold, start, end - start)])
+        rows += [_output_row(text, *line, self._sgr) for line in tail]
+        indent = len(lead.text)
+        before = [lead, *[WrapPiece(" " * indent, theme.dim)] * len(rows)]
+        return RenderedCell.of_lines(
+            [
+                compose([first_piece, *clipped(pieces, self._wide - indent, theme.dim)])
+                for first_piece, pieces in zip(before, rows, strict=False)
+            ]
+        )
 
     def _folded(self, view: CellView) -> RenderedCell:
         """A line: how the text begins when it is open, and how much of it there is."""
@@ -316,21 +293,32 @@ class CellRenderer:
 
     def _fold_end(self) -> RenderedLine:
         """Return the line below an open text that a click on folds."""
-        pieces = [WrapPiece("  ▾ fold", self._theme.fold)]
-        return compose(clipped(pieces, self._text_width, self._theme.dim))
+        return self._note("  ▾ fold", self._theme.fold)
 
-    def _note(self, text: str) -> RenderedLine:
-        pieces = clipped([WrapPiece(text, self._theme.dim)], self._text_width, self._theme.dim)
-        return compose(pieces)
-
-
-def _went_well(view: CellView) -> bool:
-    """Output of which the end is no more telling than the beginning."""
-    header = view.header
-    return header.status == Status.DONE and not header.is_error and not header.exit_code
+    def _note(self, text: str, style: Style | None = None) -> RenderedLine:
+        dim = self._theme.dim
+        return compose(clipped([WrapPiece(text, style or dim)], self._text_width, dim))
 
 
-def _drift_note(view: CellView) -> str:
-    source = sanitize_for_display(view.source_context or "another context")
-    kind = view.header.drift_kind
-    return f"⇢ from {source} · {kind}" if kind else f"⇢ from {source}"
+def cell_markdown(view: CellView) -> str:
+    """Return the cell under its author's name; calls, output and files in fences."""
+    text = view.text
+    match view.header.kind:
+        case BlockKind.TOOL_CALL:
+            text = fenced(f"$ {command_of(view)}", "console")
+        case BlockKind.TOOL_RESULT:
+            text = fenced(text, "")
+        case BlockKind.FILE:
+            text = f"`{view.header.path}`\n\n{fenced(text, view.header.language or '')}"
+        case BlockKind.THINKING:
+            text = "".join(f"> {line}".rstrip() + "\n" for line in text.splitlines())
+    return f"**{view.author}**\n\n{text.rstrip()}\n"
+
+
+def fenced(text: str, language: str) -> str:
+    """Return a text as a code block, in a fence that it does not contain."""
+    found = (marks for marks, _ in FENCE_LINE.findall(text) if marks[0] == "`")
+    longest = max(map(len, found), default=2)
+    fence = "`" * (longest + 1)
+    end = "" if text.endswith("\n") or not text else "\n"
+    return f"{fence}{language}\n{text}{end}{fence}\n"

@@ -10,11 +10,12 @@ slant, underline or a sign.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from rich.style import Style
-from textual.color import HSL, Color, ColorParseError
+from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from antiphon_kernel.types.records import COLOUR_SLOTS
@@ -213,26 +214,28 @@ class _Palette:
         self._variables: Mapping[str, str] = theme.variables
         self.foreground = self._of(theme.foreground, system.get("foreground"), "#e0e0e0")
         self.background = self._of(theme.background, system.get("background"), "#121212")
-        self.primary = self._of(theme.primary, None, "#7fb4e0")
+        self.primary = self._of(theme.primary, "#7fb4e0")
         self.accent = self._of(theme.accent, system.get("accent"), theme.primary)
         self.success = self._of(theme.success, system.get("success"), theme.primary)
         self.warning = self._of(theme.warning, system.get("warning"), theme.primary)
         self.error = self._of(theme.error, system.get("error"), theme.primary)
-
-    def mixed(self, colour: Color, share: float) -> Color:
-        """`colour` on the page, with so much of it left."""
-        return self.background.blend(colour, share)
+        self.code_background = self.surface("code-background", self.foreground, 1.3)
 
     def cell(self, name: str, derived: Color) -> Color:
-        return self._of(self._variables.get(f"cell-{name}"), None, derived.hex)
+        return self._of(self._variables.get(f"cell-{name}"), derived.hex)
 
     def surface(self, name: str, tint: Color, ratio: float) -> Color:
         """The given colour, else the page towards `tint`, as far as it takes for this contrast."""
-        return self.cell(name, _at_contrast(self.background, tint, ratio))
+        steps = (self.background.blend(tint, step / _STEPS) for step in range(1, _STEPS))
+        far = (one for one in steps if contrast(one, self.background) >= ratio)
+        return self.cell(name, next(far, tint))
 
     def author(self, slot: int) -> Color:
-        given = self._variables.get(f"author-{slot}")
-        return self._of(given, None, _spread(self.primary, slot).hex)
+        """The given colour, else one of twelve hues from the first accent on, neighbours apart."""
+        hue, saturation, lightness = self.primary.hsl
+        turned = (hue + (slot * 5 % COLOUR_SLOTS) / COLOUR_SLOTS) % 1.0
+        derived = Color.from_hsl(turned, max(saturation, 0.45), lightness)
+        return self._of(self._variables.get(f"author-{slot}"), derived.hex)
 
     def ansi(self) -> tuple[Color, ...]:
         """The sixteen colours of terminals: the theme's own where it has one of that hue."""
@@ -250,14 +253,10 @@ class _Palette:
         )
 
     @staticmethod
-    def _of(first: str | None, second: str | None, last: str) -> Color:
-        for candidate in (first, second, last):
-            if candidate is None:
-                continue
-            try:
+    def _of(*candidates: str | None) -> Color:
+        for candidate in filter(None, candidates):
+            with suppress(ColorParseError):
                 return Color.parse(candidate)
-            except ColorParseError:
-                continue
         return Color(128, 128, 128)
 
 
@@ -273,15 +272,6 @@ def _luminance(colour: Color) -> float:
         for share in colour.normalized
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _at_contrast(page: Color, tint: Color, ratio: float) -> Color:
-    """The first colour on the way from the page to `tint` that has this contrast to the page."""
-    for step in range(1, _STEPS):
-        colour = page.blend(tint, step / _STEPS)
-        if contrast(colour, page) >= ratio:
-            return colour
-    return tint
 
 
 _NEAR_HUE: Final = 0.07
@@ -305,20 +295,13 @@ def _of_hue(hue: float, own: Sequence[Color], like: Color) -> Color:
     return Color.from_hsl(hue, saturation, lightness)
 
 
-def _spread(colour: Color, slot: int) -> Color:
-    """The twelve hues around the circle that start at `colour`, neighbours in slot far apart."""
-    hue, saturation, lightness = colour.hsl
-    turned = (hue + (slot * 5 % COLOUR_SLOTS) / COLOUR_SLOTS) % 1.0
-    return Color.from_hsl(*HSL(turned, max(saturation, 0.45), lightness))
-
-
 def _foreground(colour: Color, **attributes: bool) -> Style:
     return Style(color=colour.rich_color, **attributes)  # type: ignore[arg-type]
 
 
 def _build(palette: _Palette) -> CellTheme:
     page, ink = palette.background, palette.foreground
-    dim = palette.cell("dim", palette.mixed(ink, 0.62))
+    dim = palette.cell("dim", page.blend(ink, 0.62))
     heading = palette.cell("heading", palette.primary)
     slots = [palette.author(slot) for slot in range(COLOUR_SLOTS)]
     has_colours = len({colour.hex for colour in slots}) == COLOUR_SLOTS
@@ -335,7 +318,7 @@ def _build(palette: _Palette) -> CellTheme:
         strike=Style(strike=True),
         inline_code=Style(
             color=palette.cell("code", palette.accent).rich_color,
-            bgcolor=_code_background(palette).rich_color,
+            bgcolor=palette.code_background.rich_color,
         ),
         link=_foreground(palette.cell("link", palette.primary), underline=True),
         link_target=_foreground(dim),
@@ -359,7 +342,7 @@ def _build(palette: _Palette) -> CellTheme:
             Style(color=page.rich_color, bgcolor=colour.rich_color, bold=True) for colour in slots
         ),
         selections=tuple(
-            Style(bgcolor=palette.mixed(colour, 0.28).rich_color) + Style(underline=True)
+            Style(bgcolor=page.blend(colour, 0.28).rich_color) + Style(underline=True)
             for colour in slots
         ),
         ink=tuple(_fading(colour, ink) for colour in slots) if has_colours else (),
@@ -444,22 +427,18 @@ def _readable_on(ground: Color, wanted: Color) -> Style:
     return Style(color=wanted.rich_color, bgcolor=ground.rich_color)
 
 
-def _code_background(palette: _Palette) -> Color:
-    return palette.surface("code-background", palette.foreground, 1.3)
-
-
 def _code_theme(palette: _Palette) -> CodeTheme:
-    ground = Style(bgcolor=_code_background(palette).rich_color)
+    ground, ink = _ground(palette.code_background), palette.foreground
 
     def on_code(name: str, derived: Color, **attributes: bool) -> Style:
         return ground + _foreground(palette.cell(name, derived), **attributes)
 
     return CodeTheme(
-        plain=ground + _foreground(palette.foreground),
+        plain=ground + _foreground(ink),
         keyword=on_code("code-keyword", palette.primary, bold=True),
-        name=on_code("code-name", palette.foreground),
+        name=on_code("code-name", ink),
         string=on_code("code-string", palette.success),
         number=on_code("code-number", palette.accent),
-        comment=on_code("code-comment", palette.mixed(palette.foreground, 0.62), italic=True),
+        comment=on_code("code-comment", palette.background.blend(ink, 0.62), italic=True),
         removed=on_code("code-removed", palette.error),
     )

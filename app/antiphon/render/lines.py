@@ -1,17 +1,25 @@
 """Rendered lines and the map between a block's text and its place on them.
 
 Offsets count code points of the block's text; lines and columns count from 0 inside the cell.
+
+Of a long text in segments only those that are looked at are drawn. It is cut where drawing can
+start afresh, at places that depend on nothing but the text before them: a text that grows is cut as
+one that is drawn when it is whole. A segment that was never drawn has a guessed number of lines;
+`RenderedCell.settled` draws what a view needs.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from typing import Final, NamedTuple, Protocol
 
 from rich.style import Style
 from textual.strip import Strip
+
+from antiphon_kernel.text.splice_diff import common_prefix, common_suffix
 
 FOLD_MARKS: Final = ("▸", "▾")
 
@@ -86,14 +94,13 @@ class RenderedLine(NamedTuple):
 class LineChunk:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
-    __slots__ = ("_places", "_run_offsets", "first_line", "lines", "start")
+    __slots__ = ("_places", "first_line", "lines", "start")
 
     def __init__(self, start: int, first_line: int, lines: Sequence[RenderedLine]) -> None:
         self.start = start
         self.first_line = first_line
         self.lines = lines
-        self._run_offsets: list[int] | None = None
-        self._places: list[tuple[int, SourceRun]] = []
+        self._places: list[tuple[int, SourceRun]] | None = None
 
     @property
     def end_line(self) -> int:
@@ -117,48 +124,36 @@ class LineChunk:
 
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         """The last run that starts at or before `offset`, with its line; offsets as in the runs."""
-        offsets = self._index()
-        at = bisect_right(offsets, offset) - 1
-        return self._places[at] if at >= 0 else None
+        places = self._index()
+        at = bisect_right(places, offset, key=lambda place: place[1].offset) - 1
+        return places[at] if at >= 0 else None
 
     def first_run(self) -> tuple[int, SourceRun] | None:
         """The first run of all, with its line."""
-        return self._places[0] if self._index() else None
+        return next(iter(self._index()), None)
 
-    def _index(self) -> list[int]:
-        if self._run_offsets is None:
+    def _index(self) -> list[tuple[int, SourceRun]]:
+        if self._places is None:
             self._places = [
                 (number, run) for number, line in enumerate(self.lines) for run in line.runs
             ]
             # Output that is written over does not show its text in order.
             self._places.sort(key=lambda place: place[1].offset)
-            self._run_offsets = [run.offset for _, run in self._places]
-        return self._run_offsets
+        return self._places
 
 
 class RenderedCell:
     """A block's picture. Never changes; a stream's next picture shares the sections before it."""
 
-    __slots__ = ("_frozen", "_frozen_count", "_head", "_live", "line_count")
+    __slots__ = ("_head", "_sections", "line_count")
 
     def __init__(
-        self,
-        live: Sequence[LineChunk | CellChunk],
-        frozen: list[LineChunk] | None = None,
-        frozen_count: int = 0,
-        head: Sequence[RenderedLine] = (),
+        self, sections: Sequence[LineChunk | CellChunk], head: Sequence[RenderedLine] = ()
     ) -> None:
-        """The lines of `head`, which show nothing of the text, then `frozen`, then `live`.
-
-        `frozen` may grow at its end later: only its first `frozen_count` belong to this.
-        """
-        self._live = live
-        self._frozen = frozen if frozen is not None else []
-        self._frozen_count = frozen_count
+        """The lines of `head`, which show nothing of the text, then those of the sections."""
+        self._sections = sections
         self._head = head
-        sections = self._section_count
-        below = self._section(sections - 1).end_line if sections else 0
-        self.line_count = len(head) + below
+        self.line_count = len(head) + (sections[-1].end_line if sections else 0)
 
     @classmethod
     def of_lines(cls, lines: Sequence[RenderedLine]) -> RenderedCell:
@@ -169,13 +164,12 @@ class RenderedCell:
         self, head: Sequence[RenderedLine] = (), foot: Sequence[RenderedLine] = ()
     ) -> RenderedCell:
         """This cell between lines that show nothing of the text."""
-        live = self._live
+        sections = self._sections
         if foot:
-            count = self._section_count
-            last = self._section(count - 1) if count else None
+            last = sections[-1] if sections else None
             start, line = (last.start, last.end_line) if last else (0, 0)
-            live = (*live, LineChunk(start, line, foot))
-        return RenderedCell(live, self._frozen, self._frozen_count, (*head, *self._head))
+            sections = (*sections, LineChunk(start, line, foot))
+        return RenderedCell(sections, (*head, *self._head))
 
     @property
     def lines(self) -> Sequence[RenderedLine]:
@@ -211,17 +205,16 @@ class RenderedCell:
 
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         """The last run that starts at or before `offset`, with its line."""
-        sections = range(self._section_count)
-        behind = bisect_right(sections, offset, 1, key=lambda at: self._section(at).start)
-        for at in reversed(sections[:behind]):
-            section = self._section(at)
+        sections = self._sections
+        behind = bisect_right(sections, offset, 1, key=lambda one: one.start) if sections else 0
+        for at in reversed(range(behind)):
+            section = sections[at]
             if found := section.run_before(offset - section.start):
                 return self._placed(section, found)
         return None
 
     def first_run(self) -> tuple[int, SourceRun] | None:
-        for at in range(self._section_count):
-            section = self._section(at)
+        for section in self._sections:
             if found := section.first_run():
                 return self._placed(section, found)
         return None
@@ -236,17 +229,16 @@ class RenderedCell:
     @property
     def drawn_count(self) -> int:
         """Lines that there is a picture of; the others have guessed numbers and nothing to show."""
-        sections = (self._section(at) for at in range(self._section_count))
-        return len(self._head) + sum(section.drawn_count for section in sections)
+        return len(self._head) + sum(section.drawn_count for section in self._sections)
 
     def settled(self, line: int, rows: int) -> tuple[RenderedCell, int]:
         """The cell with the lines within `rows` of a line drawn, and the line's number in it.
 
         A line that was guessed is one about as far down in its part of the text.
         """
-        if not any(isinstance(section, CellChunk) for section in self._live):
+        if not self._sections or not isinstance(self._sections[0], CellChunk):
             return self, line
-        chunks = list(self._live)
+        chunks = list(self._sections)
         top = len(self._head)
         wanted = max(0, min(line, self.line_count - 1) - top)
         at = self._index_of_line(wanted)
@@ -290,7 +282,8 @@ class RenderedCell:
         chunk = chunks[at]
         if not isinstance(chunk, CellChunk) or chunk.cell is not None:
             return False
-        chunks[at] = chunk.drawn()
+        chunk.part.draw()
+        chunks[at] = chunk.renewed()
         return True
 
     def offset_at(self, line: int, column: int) -> int | None:
@@ -308,64 +301,34 @@ class RenderedCell:
                 return _nearest(runs, 0)
         return None
 
-    @property
-    def _section_count(self) -> int:
-        return self._frozen_count + len(self._live)
-
-    def _section(self, index: int) -> LineChunk | CellChunk:
-        if index < self._frozen_count:
-            return self._frozen[index]
-        return self._live[index - self._frozen_count]
-
     def _find_line(self, line: int) -> tuple[LineChunk | CellChunk, int]:
         """The section that holds a line below the head, and which of its lines it is."""
         if not len(self._head) <= line < self.line_count:
             raise IndexError(f"line {line} of a cell of {self.line_count} lines")
         line -= len(self._head)
-        section = self._section(self._index_of_line(line))
+        section = self._sections[self._index_of_line(line)]
         return section, line - section.first_line
 
     def _index_of_line(self, line: int) -> int:
-        sections = range(self._section_count)
-        return bisect_right(sections, line, 1, key=lambda at: self._section(at).first_line) - 1
-
-
-class TextPart(Protocol):
-    """A part of a text that has a picture if it is looked at."""
-
-    @property
-    def cell(self) -> RenderedCell | None: ...
-
-    @property
-    def line_count(self) -> int:
-        """Return the number of lines, which is guessed while there is no cell."""
-
-    def draw(self) -> RenderedCell: ...
-
-    def release(self) -> None: ...
+        return bisect_right(self._sections, line, 1, key=lambda one: one.first_line) - 1
 
 
 class CellChunk:
     """Lines of a part of a text as it was when the cell was made."""
 
-    def __init__(self, part: TextPart, start: int, first_line: int, length: int) -> None:
-        """`length` is that of the text."""
-        self.start = start
+    def __init__(self, part: TextSegment, first_line: int) -> None:
+        self.part = part
+        self.start = part.start.offset
         self.first_line = first_line
         self.cell = part.cell
-        self._part = part
-        self._line_count = part.line_count
-        self._length = length
+        self.line_count = part.line_count
+        self._length = part.length
 
-    def drawn(self) -> CellChunk:
-        """Return the same part with its cell."""
-        self._part.draw()
-        return CellChunk(self._part, self.start, self.first_line, self._length)
-
-    def released(self) -> CellChunk:
-        """Return the same part without its cell."""
-        self._part.release()
-        return CellChunk(self._part, self.start, self.first_line, self._length)
+    def renewed(self) -> CellChunk:
+        """Return the same part of the text with the picture that it has now, if any."""
+        renewed = copy(self)
+        renewed.cell, renewed.line_count = self.part.cell, self.part.line_count
+        return renewed
 
     def moved(self, start: int, first_line: int) -> CellChunk:
         moved = copy(self)
@@ -374,16 +337,16 @@ class CellChunk:
 
     @property
     def end_line(self) -> int:
-        return self.first_line + self._line_count
+        return self.first_line + self.line_count
 
     @property
     def drawn_count(self) -> int:
-        return self._line_count if self.cell is not None else 0
+        return self.line_count if self.cell is not None else 0
 
     def line(self, number: int) -> RenderedLine:
         if self.cell is not None:
             return self.cell.line(number)
-        offset = number * self._length // max(self._line_count, 1)
+        offset = number * self._length // max(self.line_count, 1)
         return RenderedLine(Strip([]), (SourceRun(0, 0, offset, 0),))
 
     def strip(self, number: int) -> Strip:
@@ -392,8 +355,8 @@ class CellChunk:
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         if self.cell is not None:
             return self.cell.run_before(offset)
-        line = max(0, offset) * self._line_count // max(self._length, 1)
-        return max(0, min(line, self._line_count - 1)), SourceRun(0, 0, max(0, offset), 0)
+        line = max(0, offset) * self.line_count // max(self._length, 1)
+        return max(0, min(line, self.line_count - 1)), SourceRun(0, 0, max(0, offset), 0)
 
     def first_run(self) -> tuple[int, SourceRun] | None:
         return self.cell.first_run() if self.cell is not None else self.run_before(0)
@@ -414,7 +377,8 @@ def _release_far(chunks: list[LineChunk | CellChunk], low: int, high: int) -> No
     for at in drawn[_MOST_DRAWN:]:
         chunk = chunks[at]
         if isinstance(chunk, CellChunk):
-            chunks[at] = chunk.released()
+            chunk.part.release()
+            chunks[at] = chunk.renewed()
 
 
 def _nearest(runs: Sequence[SourceRun], column: int) -> int:
@@ -432,3 +396,181 @@ def _nearest(runs: Sequence[SourceRun], column: int) -> int:
             before = run
     assert before is not None
     return before.offset + (before.length if before.width else 0)
+
+
+SEGMENT: Final = 4_096
+"""Code points from which a segment ends at the next good place."""
+
+
+LONGEST_LINE: Final = 4 * SEGMENT
+"""Code points of a line behind which it is cut."""
+
+
+NEWLINE: Final = re.compile(r"\n")
+_LOOK_AHEAD: Final = 80
+
+
+class SegmentStart(NamedTuple):
+    """The place where a segment starts."""
+
+    offset: int
+    witness: int
+    """The text up to here decides that a segment starts there."""
+    state: Hashable
+    """All that has to be known of the text before it; None if there is none."""
+
+
+Renderer = Callable[[str], RenderedCell]
+"""Draws a text again and again as it grows and is edited."""
+
+
+class Cutter(Protocol):
+    """Way to cut texts of one kind, and to draw what is between two cuts."""
+
+    def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
+        """Return the start of the following segment; None while that is not known for certain."""
+
+    def renderer(self, start: SegmentStart) -> Renderer:
+        """Return a renderer of a segment's text, which counts offsets from its start."""
+
+    @property
+    def text_width(self) -> int:
+        """Columns of a row of text, from which the lines that a part takes are guessed."""
+
+
+def end_of_long_line(
+    text: str, start: int, end: int, breaks: re.Pattern[str] = NEWLINE
+) -> int | None:
+    """Return where to cut a line that goes on too long, between `breaks`; None if none does.
+
+    What follows the cut within a few characters has to be known: it is never inside a sequence that
+    sets styles and, where there are spaces, not inside a word.
+    """
+    while end - start >= LONGEST_LINE + _LOOK_AHEAD:
+        found = breaks.search(text, start, end)
+        stop = end if found is None else found.start()
+        if stop - start >= LONGEST_LINE + _LOOK_AHEAD:
+            cut = start + LONGEST_LINE
+            escape = text.rfind("\x1b", cut - _LOOK_AHEAD, cut)
+            if escape > start:
+                return escape
+            space = text.rfind(" ", cut - _LOOK_AHEAD, cut) + 1
+            return space or cut
+        start = stop + 1
+    return None
+
+
+class TextSegment:
+    """A part of a text and, if it is looked at, its picture."""
+
+    def __init__(self, text: SegmentedText, start: SegmentStart) -> None:
+        self._text = text
+        self.start = start
+        self.end: int | None = None
+        """Behind the last code point; None for the last segment, which grows."""
+        self._renderer: Renderer | None = None
+        self.cell: RenderedCell | None = None
+        self.line_count = 0
+        """Guessed, unless it was drawn before."""
+        self._is_known = False
+
+    def draw(self) -> RenderedCell:
+        """Draw it, if it is not drawn."""
+        if self.cell is None:
+            if self._renderer is None:
+                self._renderer = self._text.cutter.renderer(self.start)
+            self.cell = self._renderer(self._text.content[self.start.offset : self.end])
+            self._text.lines_drawn += self.cell.line_count
+            self.line_count, self._is_known = self.cell.line_count, True
+        return self.cell
+
+    def release(self) -> None:
+        """Let go of the picture; its height stays known."""
+        self.cell = self._renderer = None
+
+    def changed(self) -> None:
+        """The text is another: a picture that is looked at is drawn again."""
+        self._is_known = False
+        if self.cell is not None:
+            self.cell = None
+            self.draw()
+
+    @property
+    def length(self) -> int:
+        return (len(self._text.content) if self.end is None else self.end) - self.start.offset
+
+    def guess(self) -> None:
+        """Guess the number of lines, if it is not known."""
+        if not self._is_known:
+            start, length, width = self.start.offset, self.length, self._text.cutter.text_width
+            lines = self._text.content.count("\n", start, start + length)
+            self.line_count = max(1, lines + max(0, length - lines * width // 2) // width)
+
+    def move(self, distance: int) -> None:
+        """Follow text that came or went in front of it."""
+        offset, witness, state = self.start
+        self.start = SegmentStart(offset + distance, witness + distance, state)
+        if self.end is not None:
+            self.end += distance
+
+
+class SegmentedText:
+    """Renders a text again and again as it changes; a short one is a single segment."""
+
+    def __init__(self, cutter: Cutter) -> None:
+        self.cutter = cutter
+        self.lines_drawn = 0
+        """Lines that were drawn so far, for measuring."""
+        self.content = ""
+        self._segments = [TextSegment(self, SegmentStart(0, 0, None))]
+
+    def update(self, text: str) -> RenderedCell:
+        """Draw a short text; of a long one, again what was drawn before and is another now."""
+        old, self.content = self.content, text
+        changed = self._segments[-1]
+        followers: list[TextSegment] = []
+        edit_end = 0
+        if not text.startswith(old):
+            kept = common_prefix(old, text)
+            edit_end = len(old) - common_suffix(old, text, kept)
+            count = 1
+            while count < len(self._segments) and self._segments[count].start.witness <= kept:
+                count += 1
+            followers = self._segments[count:]
+            del self._segments[count:]
+            changed = self._segments[-1]
+            changed.end = None
+        self._cut(followers, edit_end, len(text) - len(old))
+        if old != text:
+            changed.changed()
+        if len(self._segments) == 1:
+            return self._segments[0].draw()
+        chunks: list[CellChunk] = []
+        line = 0
+        for segment in self._segments:
+            segment.guess()
+            chunks.append(CellChunk(segment, line))
+            line = chunks[-1].end_line
+        return RenderedCell(chunks)
+
+    def _cut(self, followers: list[TextSegment], edit_end: int, distance: int) -> None:
+        """Cut what follows the last segment; old segments behind the edit are taken over."""
+        by_start = {
+            (one.start.offset + distance, one.start.state): at
+            for at, one in enumerate(followers)
+            if one.start.offset >= edit_end
+        }
+        while True:
+            last = self._segments[-1]
+            start = self.cutter.next_start(self.content, last.start)
+            if start is None:
+                return
+            last.end = start.offset
+            at = by_start.get((start.offset, start.state))
+            if at is not None:
+                for segment in followers[at:]:
+                    segment.move(distance)
+                    self._segments.append(segment)
+                by_start = {}
+            else:
+                self._segments.append(TextSegment(self, start))

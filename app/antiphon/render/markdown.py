@@ -6,6 +6,11 @@ written: `Checkpoint.witness` is how far that reaches. What stands before a cut 
 section. An edit in front of a witness drops that cut and those after it; drawing then starts at
 the last cut left and stops as soon as it meets an old cut behind the edit, from where on the old
 sections fit.
+
+A long text is cut into segments without parsing it. A blank line before text at the margin ends
+every block but a fence, so the best place is there. An open fence is cut behind a line; a list or a
+paragraph that does not end is cut before a line at the margin; then, as a table, before any line;
+then within one.
 """
 
 from __future__ import annotations
@@ -14,36 +19,32 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import LineChunk, RenderedCell, RenderedLine
+from antiphon.render.lines import (
+    SEGMENT,
+    LineChunk,
+    RenderedCell,
+    RenderedLine,
+    Renderer,
+    SegmentStart,
+    end_of_long_line,
+)
 from antiphon.render.markdown_blocks import (
+    FENCE_LINE,
+    Fence,
     MarkdownUnit,
-    draw_fence_line,
     draw_unit,
+    fence_behind,
     fence_language,
     is_closed_fence,
     units_of,
 )
-from antiphon.render.wrap import WrapPiece, compose
+from antiphon.render.text_lines import code_rows, highlighted_lines
+from antiphon.render.wrap import Canvas, WrapPiece, compose
 from antiphon_kernel.text.splice_diff import common_prefix, common_suffix
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """An open fence that starts at the margin."""
-
-    start: int
-    """Offset of its first line in the text; below 0 if that is in an earlier segment."""
-    markup: str
-    language: str
-
-    def is_closed_by(self, line: str) -> bool:
-        """The line, which is inside the fence, is its closing line."""
-        mark = re.escape(self.markup[0])
-        return re.fullmatch(rf" {{0,3}}{mark}{{{len(self.markup)},}}[ \t]*", line) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,10 @@ class Checkpoint:
     fence: Fence | None = None
     """The open fence that the cut is in."""
 
-    def draws_like(self, other: Checkpoint) -> bool:
-        """Equal text behind both cuts gives equal sections."""
-        return self._state == other._state
-
     @property
-    def _state(self) -> tuple[object, ...]:
-        fence = (self.fence.markup, self.fence.language) if self.fence else None
+    def state(self) -> tuple[object, ...]:
+        """Equal text behind two cuts of equal states gives equal sections."""
+        fence = self.fence and (self.fence.markup, self.fence.language)
         return self.is_first, self.in_list, self.ordinal, self.blank, fence
 
 
@@ -114,7 +112,7 @@ class ReusableTail:
         index = bisect_left(self._offsets, offset)
         if offset < self._edit_end or index == len(self._cuts):
             return None
-        if self._offsets[index] != offset or not self._cuts[index].draws_like(cut):
+        if self._offsets[index] != offset or self._cuts[index].state != cut.state:
             return None
         again: list[tuple[LineChunk, Checkpoint]] = []
         for at in range(index + 1, len(self._cuts)):
@@ -128,7 +126,7 @@ class ReusableTail:
         fence = old.fence
         if fence is not None:
             if fence.start >= self._edit_end:
-                fence = replace(fence, start=fence.start + self._distance)
+                fence = fence._replace(start=fence.start + self._distance)
             else:
                 fence = cut.fence
         return replace(
@@ -188,7 +186,7 @@ class MarkdownStream:
             for section in live
             for number, line in enumerate(section.lines, section.first_line)
         }
-        return RenderedCell(live, self._sections, len(self._sections))
+        return RenderedCell([*self._sections, *live])
 
     def _forget(self, text: str) -> None:
         """Drop the cuts that the edit touches, and keep what may fit again behind it."""
@@ -205,7 +203,7 @@ class MarkdownStream:
         self._truncate(count)
 
     def _truncate(self, count: int) -> None:
-        """Keep the first sections; pictures given out go on sharing the old list."""
+        """Keep the first sections; what may be reused goes on sharing the old lists."""
         if count < len(self._sections):
             self._sections = self._sections[:count]
             self._cuts = self._cuts[:count]
@@ -227,8 +225,7 @@ class MarkdownStream:
 
     def _freeze(self, start: int, lines: list[RenderedLine], cut: Checkpoint) -> bool:
         """Add a section; True if old sections followed it, so that drawing goes on behind them."""
-        above = self._sections[-1] if self._sections else None
-        self._sections.append(self._section(start, above, lines))
+        self._sections.append(self._section(start, lines, self._sections))
         self._cuts.append(cut)
         if self._leftover is None:
             return False
@@ -240,9 +237,11 @@ class MarkdownStream:
         self._leftover = None
         return True
 
-    def _section(self, start: int, above: LineChunk | None, lines: list[RenderedLine]) -> LineChunk:
+    def _section(
+        self, start: int, lines: list[RenderedLine], above: Sequence[LineChunk]
+    ) -> LineChunk:
         """A section in which a line that looks as before is the line of the picture before."""
-        first_line = above.end_line if above else 0
+        first_line = above[-1].end_line if above else 0
         for index, line in enumerate(lines):
             shown = self._shown.get(first_line + index)
             if shown == line:
@@ -260,7 +259,14 @@ class MarkdownStream:
             start = source.starts[unit.line]
             is_apart = _is_apart(unit, source, index == 0, cut)
             if not live and following is None and (fence := _open_fence(unit, source)):
-                self._enter_fence(unit, source, fence, is_apart)
+                # Its first line of code is final.
+                line = unit.line + 1
+                lines = self._fence_lines(source, line, fence, fence.start)
+                if is_apart:
+                    lines.insert(0, compose([]))
+                behind = source.starts[line + 1]
+                cut = Checkpoint(behind, behind, is_first=False, fence=fence)
+                self._freeze(fence.start, lines, cut)
                 return None
             lines = draw_unit(
                 unit,
@@ -274,35 +280,25 @@ class MarkdownStream:
                 lines.insert(0, compose([]))
             next_cut = None if live else _checkpoint_behind(unit, following, source)
             if next_cut is None:
-                above = live[-1] if live else self._sections[-1] if self._sections else None
-                live.append(self._section(start, above, lines))
+                live.append(self._section(start, lines, live or self._sections))
             elif self._freeze(start, lines, next_cut):
                 return None
         return live
-
-    def _enter_fence(
-        self, unit: MarkdownUnit, source: SourceLines, fence: Fence, is_apart: bool
-    ) -> None:
-        """Freeze the fence's first line of code."""
-        line = unit.line + 1
-        lines = self._fence_lines(source, line, fence, fence.start)
-        if is_apart:
-            lines.insert(0, compose([]))
-        behind = source.starts[line + 1]
-        self._freeze(fence.start, lines, Checkpoint(behind, behind, is_first=False, fence=fence))
 
     def _draw_fence(self, source: SourceLines, fence: Fence) -> list[LineChunk] | None:
         """Freeze finished lines of code; None if drawing has to go on at another cut."""
         unfinished = len(source) - 1
         for number, line in enumerate(source.lines):
             start = source.starts[number]
-            if fence.is_closed_by(line) and fence.start < 0:
+            found = FENCE_LINE.fullmatch(line)
+            is_closed = found is not None and fence_behind(found[1], found[2], fence) is None
+            if is_closed and fence.start < 0:
                 if number == unfinished:
                     return []
                 behind = source.starts[number + 1]
                 self._freeze(start, [], Checkpoint(behind, behind, is_first=False))
                 return None
-            if fence.is_closed_by(line):
+            if is_closed:
                 count = len(self._sections)
                 while count and self._sections[count - 1].start >= fence.start:
                     count -= 1
@@ -318,20 +314,19 @@ class MarkdownStream:
             return []
         start = source.starts[unfinished]
         lines = self._fence_lines(source, unfinished, fence, start)
-        above = self._sections[-1] if self._sections else None
-        return [self._section(start, above, lines)]
+        return [self._section(start, lines, self._sections)]
 
     def _fence_lines(
         self, source: SourceLines, number: int, fence: Fence, base: int
     ) -> list[RenderedLine]:
-        return draw_fence_line(
-            source.lines[number],
-            source.starts[number] - base,
-            fence.language,
-            self._wide,
-            self._theme,
-            is_first=base == fence.start,
-        )
+        """One line of an open fence at the margin."""
+        canvas, theme = Canvas(self._wide), self._theme.code
+        parts = highlighted_lines(source.lines[number], fence.language, theme)[0]
+        start = [WrapPiece("", self._theme.text, 0)] if base == fence.start else []
+        for row in code_rows(parts, source.starts[number] - base, self._wide, theme):
+            canvas.row([*start, *row], fill=theme.plain)
+            start = []
+        return canvas.lines
 
 
 def _is_apart(unit: MarkdownUnit, source: SourceLines, is_first: bool, cut: Checkpoint) -> bool:
@@ -349,7 +344,7 @@ def _open_fence(unit: MarkdownUnit, source: SourceLines) -> Fence | None:
         return None
     if is_closed_fence(token, source) or not source.lines[unit.line].startswith(token.markup):
         return None
-    return Fence(source.starts[unit.line], token.markup, fence_language(token.info))
+    return Fence(token.markup, fence_language(token.info), source.starts[unit.line])
 
 
 def _checkpoint_behind(
@@ -386,3 +381,109 @@ def _checkpoint_behind(
 
 def _is_blank(line: str) -> bool:
     return not line.strip(" \t")
+
+
+_APART: Final = re.compile(r"\n[ \t]*\n(?=\S)")
+_AT_MARGIN: Final = re.compile(r"\n(?=[^\s|])")
+_LINE: Final = re.compile(r"\n")
+
+
+class MarkdownState(NamedTuple):
+    """All that has to be known of the Markdown before a segment."""
+
+    is_apart: bool = True
+    """A blank row stands between."""
+    fence: Fence | None = None
+    """The fence that is open."""
+    has_rows: bool = False
+    """The text goes on with rows of a table, each a line of its own."""
+
+
+class MarkdownCutter:
+    """Cuts Markdown where parsing can start afresh."""
+
+    def __init__(
+        self, width: int, theme: CellTheme, *, newlines: bool = False, size: int = SEGMENT
+    ) -> None:
+        """`newlines` as of `MarkdownStream`; `size`: code points from which a segment ends."""
+        self._width = width
+        self.text_width = min(width, TEXT_WIDTH)
+        self._theme = theme
+        self._newlines = newlines
+        self._size = size
+
+    def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
+        offset = start.offset
+        if len(text) - offset <= self._size:
+            return None
+        end = text.rfind("\n", offset) + 1
+        fence = start.state.fence if isinstance(start.state, MarkdownState) else None
+        at = offset
+        while at < end:
+            reach = text.find("\n", at + self._size, end) + 1 or end
+            found = FENCE_LINE.search(text, at, reach)
+            limit = reach if found is None else found.start()
+            if limit >= offset + self._size:
+                cut = self._cut(text, offset, at, limit, end, fence)
+                if cut is not None:
+                    return cut
+            if found is None:
+                at = reach
+                continue
+            fence = fence_behind(found[1], found[2], fence)
+            at = found.end()
+        return self._within_line(text, max(offset, end), len(text), fence)
+
+    def _within_line(
+        self, text: str, low: int, high: int, fence: Fence | None
+    ) -> SegmentStart | None:
+        cut = end_of_long_line(text, low, high)
+        if cut is None:
+            return None
+        state = MarkdownState(is_apart=False, fence=fence)
+        return SegmentStart(cut, min(cut + SEGMENT, len(text)), state)
+
+    def _cut(
+        self,
+        text: str,
+        offset: int,
+        low: int,
+        high: int,
+        end: int,
+        fence: Fence | None,
+    ) -> SegmentStart | None:
+        """Find a cut between two places with the same fence, or none, around them."""
+        sizes = self._size, 2 * self._size, 4 * self._size
+        if fence is not None:
+            found = _LINE.search(text, max(low, offset + sizes[2]), high)
+            whole = found is not None and found.end() < end
+            cut = found.end() if found is not None and whole else high
+            long = self._within_line(text, max(low, offset), cut, fence)
+            state = MarkdownState(is_apart=False, fence=fence)
+            return long or (SegmentStart(cut, cut, state) if whole else None)
+        best: SegmentStart | None = None
+        for pattern, size in zip((_APART, _AT_MARGIN, _LINE), sizes, strict=True):
+            first = max(low - 1, offset + size - 1)
+            found = pattern.search(text, first, min(high + 1, end))
+            # What follows the cut tells how it is drawn: it has to be there.
+            if found is None or found.end() > min(high, len(text) - 1):
+                continue
+            if best is not None and found.end() >= best.offset:
+                continue
+            cut = found.end()
+            is_blank = not text[text.rfind("\n", 0, cut - 1) + 1 : cut].strip(" \t\n")
+            state = MarkdownState(is_apart=is_blank, has_rows=not is_blank and text[cut] == "|")
+            best = SegmentStart(cut, cut + 1, state)
+        limit = high if best is None else best.offset
+        return self._within_line(text, max(low, offset), limit, None) or best
+
+    def renderer(self, start: SegmentStart) -> Renderer:
+        state, checkpoint = start.state, START
+        newlines = self._newlines
+        if isinstance(state, MarkdownState):
+            newlines = newlines or state.has_rows
+            checkpoint = Checkpoint(
+                0, 0, is_first=False, in_list=True, blank=state.is_apart, fence=state.fence
+            )
+        stream = MarkdownStream(self._width, self._theme, newlines=newlines, start=checkpoint)
+        return stream.update

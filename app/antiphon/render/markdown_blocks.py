@@ -1,65 +1,214 @@
-"""Block Markdown: tokens of paragraphs, lists, quotes, code and tables drawn as lines."""
+"""Markdown tokens drawn as lines: paragraphs, lists, quotes, code, tables, and what is in them.
+
+The constants are the contract with the parser, which is imported only when there is Markdown.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.code_lines import CODE_TAB, code_rows, highlighted_lines
-from antiphon.render.display import SourceLines
+from antiphon.render.display import SourceLines, sanitize_for_display
 from antiphon.render.lines import RenderedLine
-from antiphon.render.markdown_inline import DEEPEST, InlineRenderer, InlineSource
+from antiphon.render.links import bare_addresses, link_style
+from antiphon.render.text_lines import CODE_TAB, code_rows, highlighted_lines
 from antiphon.render.wrap import Canvas, WrapPiece, expand_tabs, wrap
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
+AT: Final = "at"
+"""Key in an inline token's `meta`: where in the inline content its source starts."""
+
+TARGET: Final = "target"
+"""Key in the `meta` of an image and of a link's closing token: start and end of the address in the
+inline content; not there if there is no address."""
+
+DEEPEST: Final = 60
+"""Levels of nesting; what is nested deeper is not parsed."""
+
+
+_NOT_IN_A_LINE = str.maketrans({"\n": "␊", "\t": " "})
+
+
+class InlineSource:
+    """The content of an inline token and where its parts stand in the block's text."""
+
+    __slots__ = ("_offsets", "_starts", "content")
+
+    def __init__(self, content: str, parts: Sequence[tuple[int, int]]) -> None:
+        """`parts`: where each line (or other unbroken part) starts, in content and in text."""
+        self.content = content
+        self._starts = [start for start, _ in parts]
+        self._offsets = [offset for _, offset in parts]
+
+    def offset(self, at: int) -> int:
+        """Offset in the block's text of a position in the content."""
+        part = max(0, bisect_right(self._starts, at) - 1)
+        return self._offsets[part] + at - self._starts[part]
+
+    def pieces(self, at: int, text: str, style: Style) -> Iterator[WrapPiece]:
+        """`text`, which stands at `at` in the content; a tab is shown as one space."""
+        text = text.replace("\t", " ")
+        end = at + len(text)
+        low = at
+        for start in self._starts[bisect_right(self._starts, at) :]:
+            if start >= end:
+                break
+            yield WrapPiece.shown(text[low - at : start - at], style, self.offset(low))
+            low = start
+        if low < end:
+            yield WrapPiece.shown(text[low - at :], style, self.offset(low))
+
+
+class InlineRenderer:
+    """Draws inline tokens: the rows that hard line breaks make, each to be wrapped by itself."""
+
+    def __init__(self, source: InlineSource, theme: CellTheme, *, newlines: bool = False) -> None:
+        """With `newlines`, every newline in the text is a line break, as its writer sees it."""
+        self._source = source
+        self._theme = theme
+        self._newlines = newlines
+        self._bare = bare_addresses(source.content)
+        self._styles = {
+            "em_open": theme.emphasis,
+            "strong_open": theme.strong,
+            "s_open": theme.strike,
+            "link_open": theme.link,
+        }
+
+    def rows(self, tokens: Sequence[Token], style: Style, shift: int = 0) -> list[list[WrapPiece]]:
+        """`shift` is where the tokens' own content starts in the whole content."""
+        rows: list[list[WrapPiece]] = [[]]
+        styles = [style]
+        link: Token | None = None
+        closing = _closing_tokens(tokens)
+        for token in tokens:
+            row, at = rows[-1], token.meta.get(AT, 0) + shift
+            if token.nesting > 0:
+                styles.append(styles[-1] + self._styles.get(token.type, Style.null()))
+                if token.type == "link_open":
+                    link = token
+                    styles[-1] += self._link(link, closing.get(id(link)), shift)
+            elif token.nesting < 0:
+                if len(styles) > 1:
+                    styles.pop()
+                if token.type == "link_close" and link is not None:
+                    label = self._source.content[link.meta[AT] + shift : at]
+                    row.extend(self._address(token, styles[-1], shift, label))
+                    link = None
+            elif token.type == "hardbreak" or (token.type == "softbreak" and self._newlines):
+                row.append(WrapPiece("", styles[-1], self._newline(at), 1))
+                rows.append([])
+            elif token.type == "softbreak":
+                row.append(WrapPiece(" ", styles[-1], self._newline(at), 1))
+            elif token.type == "code_inline":
+                row.extend(self._code(token, at, styles[-1]))
+            elif token.type == "text_special":
+                row.extend(self._special(token, at, styles[-1]))
+            elif token.type == "image":
+                row.extend(self._image(token, at, styles[-1], shift))
+            elif link is not None and link.markup == "autolink":
+                end = self._source.content.index(">", at)
+                text = self._source.content[at + 1 : end]
+                row.extend(self._source.pieces(at + 1, text, styles[-1]))
+            elif token.content and (link is not None or not self._bare):
+                row.extend(self._source.pieces(at, token.content, styles[-1]))
+            elif token.content:
+                row.extend(self._text(token.content, at, styles[-1]))
+        return rows
+
+    def _text(self, text: str, at: int, style: Style) -> Iterator[WrapPiece]:
+        """Yield text in which addresses that stand there as they are become links."""
+        end, done = at + len(text), at
+        for bare in self._bare[bisect_right(self._bare, at, key=lambda bare: bare.end) :]:
+            if bare.start >= end:
+                break
+            start, stop = max(bare.start, at), min(bare.end, end)
+            yield from self._source.pieces(done, text[done - at : start - at], style)
+            shown = text[start - at : stop - at]
+            linked = style + self._theme.link + bare.style
+            yield from self._source.pieces(start, shown, linked)
+            done = stop
+        yield from self._source.pieces(done, text[done - at :], style)
+
+    def _link(self, opening: Token, closing: Token | None, shift: int) -> Style:
+        """Return the style that leads where the link says, as the text shows it."""
+        if opening.markup == "autolink":
+            address = str(opening.attrs.get("href", ""))
+        elif closing is not None and TARGET in closing.meta:
+            start, end = (place + shift for place in closing.meta[TARGET])
+            address = self._source.content[start:end]
+        else:
+            address = ""
+        return link_style(address) or Style.null()
+
+    def _newline(self, at: int) -> int:
+        r"""Offset of the ``\n`` at or after `at`: it ends right before the next line's prefix."""
+        newline = self._source.content.find("\n", at)
+        return self._source.offset(max(newline, at))
+
+    def _code(self, token: Token, at: int, style: Style) -> Iterator[WrapPiece]:
+        start = at + len(token.markup)
+        raw = self._source.content[start : start + len(token.content)].replace("\n", " ")
+        if raw != token.content:
+            start += 1
+        return self._source.pieces(start, token.content, style + self._theme.inline_code)
+
+    def _special(self, token: Token, at: int, style: Style) -> Iterator[WrapPiece]:
+        if len(token.content) == len(token.markup):
+            return self._source.pieces(at, token.content, style)
+        if token.info == "escape":
+            return self._source.pieces(at + 1, token.content, style)
+        text = sanitize_for_display(token.content).translate(_NOT_IN_A_LINE)
+        return iter([WrapPiece(text, style, self._source.offset(at), len(token.markup))])
+
+    def _image(self, token: Token, at: int, style: Style, shift: int) -> Iterator[WrapPiece]:
+        yield WrapPiece("▣ ", self._theme.marker)
+        for row in self.rows(token.children or [], style + self._theme.link, at + len("![")):
+            yield from row
+        yield from self._address(token, style, shift)
+
+    def _address(
+        self, token: Token, style: Style, shift: int, label: str = ""
+    ) -> Iterator[WrapPiece]:
+        """The address behind a label that does not say it already."""
+        if TARGET not in token.meta:
+            return
+        start, end = (place + shift for place in token.meta[TARGET])
+        address = self._source.content[start:end]
+        if not address or address == label:
+            return
+        dim = style + self._theme.link_target
+        linked = dim + (link_style(address) or Style.null())
+        yield WrapPiece(" (", dim)
+        yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), linked)
+        yield WrapPiece(")", dim)
+
+
+def _closing_tokens(tokens: Sequence[Token]) -> dict[int, Token]:
+    """Return the end of each link, by the identity of the token that opens it."""
+    found: dict[int, Token] = {}
+    end: Token | None = None
+    for token in reversed(tokens):
+        if token.type == "link_close":
+            end = token
+        elif token.type == "link_open" and end is not None:
+            found[id(token)] = end
+    return found
+
+
 _SEPARATOR: Final = " │ "
 _NARROWEST: Final = 3
-
-
-def draw_table(
-    tokens: Sequence[Token],
-    source: SourceLines,
-    base: int,
-    canvas: Canvas,
-    style: Style,
-    theme: CellTheme,
-) -> None:
-    """Draw the tokens of one table; the offsets of its pieces count from `base`."""
-    rows: list[list[list[WrapPiece]]] = []
-    aligns: list[str] = []
-    column = 0
-    for token in tokens:
-        if token.type == "tr_open":
-            rows.append([])
-            column = 0
-        elif token.type == "th_open":
-            aligns.append(str(token.attrGet("style") or "").removeprefix("text-align:"))
-        elif token.type == "inline":
-            line = (token.map or (0, 0))[0]
-            parts, column = _locate(token.content, source.lines[line], column)
-            start = source.starts[line] - base
-            inline = InlineSource(token.content, [(at, start + place) for at, place in parts])
-            head = theme.table_head if len(rows) == 1 else Style.null()
-            pieces = InlineRenderer(inline, theme).rows(token.children or [], style + head)
-            rows[-1].append([piece for row in pieces for piece in row])
-    needed = [max(map(_width_of, column)) for column in zip(*rows, strict=False)]
-    widths = _fit(needed, canvas.wide_room)
-    for number, row in enumerate(rows):
-        for drawn in _lines(row, widths, aligns, style, theme):
-            canvas.row(drawn)
-        if number == 0:
-            rule = "─┼─".join("─" * width for width in widths)
-            canvas.row([WrapPiece(rule, theme.marker)])
 
 
 def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]], int]:
@@ -67,7 +216,11 @@ def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]],
 
     A pipe in the content is written ``\|``, which makes a new part.
     """
-    place = _find(content, line, start) if content else -1
+    place = line.find(content, start) if content else -1
+    if "|" in content:
+        pattern = re.escape(content).replace(r"\|", r"\\?\|")
+        found = re.compile(pattern).search(line, start)
+        place = found.start() if found else -1
     if place < 0:
         return [(0, min(start, len(line)))], start
     parts = [(0, place)]
@@ -78,14 +231,6 @@ def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]],
         place += 1
     pipe = line.find("|", place)
     return parts, pipe + 1 if pipe >= 0 else len(line)
-
-
-def _find(content: str, line: str, start: int) -> int:
-    if "|" not in content:
-        return line.find(content, start)
-    pattern = re.escape(content).replace(r"\|", r"\\?\|")
-    found = re.compile(pattern).search(line, start)
-    return found.start() if found else -1
 
 
 def _width_of(cell: Sequence[WrapPiece]) -> int:
@@ -109,28 +254,6 @@ def _fit(widths: list[int], room: int) -> list[int]:
                 widths[index] -= step
                 surplus -= step
     return widths
-
-
-def _lines(
-    cells: Sequence[Sequence[WrapPiece]],
-    widths: Sequence[int],
-    aligns: Sequence[str],
-    style: Style,
-    theme: CellTheme,
-) -> Iterator[list[WrapPiece]]:
-    """Yield the lines of one row: as many as its longest cell needs."""
-    wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=False)]
-    for parts in zip_longest(*wrapped, fillvalue=()):
-        line: list[WrapPiece] = []
-        for number, (part, width, align) in enumerate(zip(parts, widths, aligns, strict=False)):
-            if number:
-                line.append(WrapPiece(_SEPARATOR, theme.marker))
-            missing = width - _width_of(part)
-            left = missing if align == "right" else missing // 2 if align == "center" else 0
-            line.append(WrapPiece(" " * left, style))
-            line.extend(part)
-            line.append(WrapPiece(" " * (missing - left), style))
-        yield line
 
 
 _BULLETS: Final = "•◦▪"
@@ -198,6 +321,28 @@ def _items_of(
         ordinal = None if ordinal is None else ordinal + 1
 
 
+FENCE_LINE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+"""A line that may open or close a fence: its marks, and what stands behind them."""
+
+
+class Fence(NamedTuple):
+    """An open fence."""
+
+    markup: str
+    language: str
+    start: int = -1
+    """Offset of its first line in the text that is drawn, if that is at the margin there."""
+
+
+def fence_behind(marks: str, info: str, fence: Fence | None) -> Fence | None:
+    """Return the fence that is open behind a line that may open one or close `fence`."""
+    if fence is None:
+        is_opened = marks[0] == "~" or "`" not in info
+        return Fence(marks, fence_language(info)) if is_opened else None
+    is_closed = marks.startswith(fence.markup) and not info.strip(" \t\r")
+    return None if is_closed else fence
+
+
 def is_closed_fence(fence: Token, source: SourceLines) -> bool:
     first, end = fence.map or (0, 0)
     content = fence.content
@@ -211,22 +356,6 @@ def is_closed_fence(fence: Token, source: SourceLines) -> bool:
 def fence_language(info: str) -> str:
     words = info.split()
     return words[0].strip("{}.").lower() if words else ""
-
-
-def draw_fence_line(
-    line: str, offset: int, language: str, width: int, theme: CellTheme, *, is_first: bool
-) -> list[RenderedLine]:
-    """One line of an open fence at the margin.
-
-    `offset` is where the line stands; the fence, of which it is the first line, stands at 0.
-    """
-    canvas = Canvas(width)
-    parts = highlighted_lines(line, language, theme.code)[0]
-    start = [WrapPiece("", theme.text, 0)] if is_first else []
-    for row in code_rows(parts, offset, width, theme.code):
-        canvas.row([*start, *row], fill=theme.code.plain)
-        start = []
-    return canvas.lines
 
 
 def draw_unit(
@@ -299,9 +428,14 @@ class _Drawing:
             case "paragraph_open":
                 self._inline(tokens[1], style)
             case "heading_open":
-                self._heading(tokens)
+                level = int(opening.tag[1])
+                styles = (self._theme.heading_1, self._theme.heading_2, self._theme.heading_3)
+                self._inline(tokens[1], styles[min(level, 3) - 1], "#" * level)
             case "bullet_list_open" | "ordered_list_open":
-                self._list(tokens, depth)
+                for number, (item, ordinal) in enumerate(_items_of(tokens)):
+                    if number and self._blank_before(self._first_line(item)):
+                        self.canvas.row([])
+                    self.item(item, ordinal, depth)
             case "blockquote_open":
                 marker = self._marker(self._first_line(tokens), ">", "▎")
                 rest = [WrapPiece("▎ ", self._theme.marker)]
@@ -310,7 +444,7 @@ class _Drawing:
             case "fence" | "code_block":
                 self._code(opening)
             case "table_open":
-                draw_table(tokens, self._source, self._base, self.canvas, style, self._theme)
+                self._table(tokens, style)
             case "hr":
                 line = self._first_line(tokens)
                 taken = self._taken.get(line, 0)
@@ -320,16 +454,53 @@ class _Drawing:
             case _:
                 self.as_written(*(opening.map or (0, 0)))
 
-    def _list(self, tokens: Sequence[Token], depth: int) -> None:
-        for number, (item, ordinal) in enumerate(_items_of(tokens)):
-            if number and self._blank_before(self._first_line(item)):
-                self.canvas.row([])
-            self.item(item, ordinal, depth)
+    def _table(self, tokens: Sequence[Token], style: Style) -> None:
+        source, theme = self._source, self._theme
+        rows: list[list[list[WrapPiece]]] = []
+        aligns: list[str] = []
+        column = 0
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append([])
+                column = 0
+            elif token.type == "th_open":
+                aligns.append(str(token.attrGet("style") or "").removeprefix("text-align:"))
+            elif token.type == "inline":
+                line = (token.map or (0, 0))[0]
+                parts, column = _locate(token.content, source.lines[line], column)
+                start = self._offset(line, 0)
+                inline = InlineSource(token.content, [(at, start + place) for at, place in parts])
+                head = theme.table_head if len(rows) == 1 else Style.null()
+                pieces = InlineRenderer(inline, theme).rows(token.children or [], style + head)
+                rows[-1].append([piece for row in pieces for piece in row])
+        needed = [max(map(_width_of, column)) for column in zip(*rows, strict=False)]
+        widths = _fit(needed, self.canvas.wide_room)
+        for number, row in enumerate(rows):
+            self._table_row(row, widths, aligns, style)
+            if number == 0:
+                rule = "─┼─".join("─" * width for width in widths)
+                self.canvas.row([WrapPiece(rule, theme.marker)])
 
-    def _heading(self, tokens: Sequence[Token]) -> None:
-        level = int(tokens[0].tag[1])
-        styles = (self._theme.heading_1, self._theme.heading_2, self._theme.heading_3)
-        self._inline(tokens[1], styles[min(level, 3) - 1], "#" * level)
+    def _table_row(
+        self,
+        cells: Sequence[Sequence[WrapPiece]],
+        widths: Sequence[int],
+        aligns: Sequence[str],
+        style: Style,
+    ) -> None:
+        """Draw as many lines as the longest cell of a row needs."""
+        wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=False)]
+        for parts in zip_longest(*wrapped, fillvalue=()):
+            line: list[WrapPiece] = []
+            for number, (part, width, align) in enumerate(zip(parts, widths, aligns, strict=False)):
+                if number:
+                    line.append(WrapPiece(_SEPARATOR, self._theme.marker))
+                missing = width - _width_of(part)
+                left = missing if align == "right" else missing // 2 if align == "center" else 0
+                line.append(WrapPiece(" " * left, style))
+                line.extend(part)
+                line.append(WrapPiece(" " * (missing - left), style))
+            self.canvas.row(line)
 
     def _inline(self, token: Token, style: Style, hidden: str = "") -> None:
         """Wrapped text; `hidden` is what stands before it on its first line, not shown."""

@@ -1,19 +1,131 @@
-"""Markdown as it is written, styled line by line: every character stays where it is."""
+"""Markdown as it is written: its headings, and its lines with every character in its place."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.code_lines import highlighted_lines
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import StyleSpan
-from antiphon.render.markdown_blocks import fence_language
-from antiphon.render.markdown_inline import AT, TARGET
+from antiphon.render.markdown_blocks import AT, FENCE_LINE, TARGET, Fence, fence_behind
+from antiphon.render.text_lines import highlighted_lines
+from antiphon_kernel.types.records import TextSplice
+
+_MARK: Final = re.compile(
+    r"^ {0,3}(?:(?P<level>#{1,6})(?:[ \t]+(?P<title>[^\n]*))?"
+    r"|(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*))$",
+    re.MULTILINE,
+)
+_CLOSING: Final = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
+_FORMATTING: Final = re.compile(
+    r"(?P<mark>\*{1,3}|~~|\b_{1,3}|`{1,2})(?P<inside>(?=\S).+?(?<=\S))(?P=mark)"
+    r"|\[(?P<link>[^\]\n]*)\]\([^)\n]*\)"
+)
+_BEFORE: Final = re.compile(r"^(?:#{1,6}|>|[-*+])[ \t]+")
+_NESTED: Final = 3
+"""Marks within marks that are taken away."""
+
+_LONGEST_TITLE: Final = 200
+_LONGEST_LINE: Final = 400
+
+
+class Heading(NamedTuple):
+    """A heading that is written with `#`."""
+
+    offset: int
+    """Of its line in the text."""
+    level: int
+    title: str
+    """Without the marks of Markdown."""
+
+
+class _Mark(NamedTuple):
+    """A line that is a heading, or that opens or closes a fence."""
+
+    offset: int
+    level: int
+    title: str
+    """Text behind the marks of a heading or of a fence."""
+    fence: str
+
+
+class Headings:
+    """The headings of one text, outside of its fences."""
+
+    def __init__(self, text: str) -> None:
+        self._marks: list[_Mark] = []
+        self.characters_read = 0
+        """Code points that were searched; for measuring."""
+        self._read(text, 0, len(text))
+
+    def update(self, text: str, splices: Iterable[TextSplice]) -> None:
+        """Follow sequential splices, of which `text` is the result."""
+        low = high = -1
+        for splice in splices:
+            start, end = splice.offset, splice.offset + splice.deleted
+            shift = len(splice.inserted) - splice.deleted
+            first, behind = self._index(start), self._index(end)
+            self._marks[first:] = [
+                mark._replace(offset=mark.offset + shift) for mark in self._marks[behind:]
+            ]
+            if low < 0:
+                low, high = start, start + len(splice.inserted)
+            else:
+                low = min(low, start)
+                high = max(high + shift if high >= end else start, start + len(splice.inserted))
+        if low >= 0:
+            self._read(text, low, high)
+
+    def found(self) -> Sequence[Heading]:
+        headings: list[Heading] = []
+        fence = None
+        for mark in self._marks:
+            if mark.fence:
+                fence = fence_behind(mark.fence, mark.title, fence)
+            elif fence is None:
+                title = without_marks(_CLOSING.sub("", mark.title[:_LONGEST_TITLE]))
+                if title:
+                    headings.append(Heading(mark.offset, mark.level, title))
+        return headings
+
+    def _read(self, text: str, low: int, high: int) -> None:
+        """Search the lines of a range again."""
+        low = text.rfind("\n", 0, low) + 1
+        high = text.find("\n", high)
+        if high < 0:
+            high = len(text)
+        self.characters_read += high - low
+        self._marks[self._index(low) : self._index(high + 1)] = [
+            _Mark(
+                found.start(),
+                len(found["level"] or ""),
+                found["title"] or found["info"] or "",
+                found["fence"] or "",
+            )
+            for found in _MARK.finditer(text, low, high)
+        ]
+
+    def _index(self, offset: int) -> int:
+        return bisect_left(self._marks, offset, key=lambda mark: mark.offset)
+
+
+def without_marks(text: str) -> str:
+    """Return a line of Markdown without the marks at its start and around its words."""
+    text = _BEFORE.sub("", text.strip())
+    for _ in range(_NESTED):
+        text = _FORMATTING.sub(lambda found: found["inside"] or found["link"] or "", text)
+    return text.strip()
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a Markdown text, as a row can show it."""
+    return displayable_in_a_row(without_marks(text.strip().partition("\n")[0][:_LONGEST_LINE]))
+
 
 _LONGEST: Final = 2_000
 """Code points of a line beyond which nothing inside it is styled."""
@@ -21,7 +133,6 @@ _LONGEST: Final = 2_000
 _REMEMBERED: Final = 512
 """Lines whose styles are kept."""
 
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _PREFIX: Final = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$)))*[ \t]*")
 _BULLET: Final = re.compile(r"[-*+](?=[ \t]|$)")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+|$)")
@@ -73,7 +184,7 @@ class MarkdownSource:
         text = self._lines[line]
         fence = self._fence_at(line)
         if fence is not None and (
-            line == fence.first or (line == fence.last and _FENCE.fullmatch(text))
+            line == fence.first or (line == fence.last and FENCE_LINE.fullmatch(text))
         ):
             return (StyleSpan(0, len(text), theme.marker),)
         if theme is not self._theme or len(self._styled) >= _REMEMBERED:
@@ -90,11 +201,20 @@ class MarkdownSource:
         return spans
 
     def without_marks(self, line: int) -> str:
-        """Return a line as it reads: without fences and the marks of what is no code."""
+        """Return a line as it reads: without fences, and the marks of what is no code."""
+        from antiphon.render.markdown_tokens import parse_inline
+
         text, fence = self._lines[line], self._fence_at(line)
         if fence is None:
-            return _without_marks(text)
-        return "" if _FENCE.fullmatch(text) and line in (fence.first, fence.last) else text
+            if _MARKS_ONLY.fullmatch(text):
+                return ""
+            prefix = _PREFIX.match(text)
+            start = prefix.end() if prefix else 0
+            lead = _BULLET.sub("•", text[:start])
+            if heading := _HEADING.match(text, start):
+                start = heading.end()
+            return lead + "".join(token.content for token in parse_inline(text[start:]))
+        return "" if FENCE_LINE.fullmatch(text) and line in (fence.first, fence.last) else text
 
     def _fence_at(self, line: int) -> _FencedLines | None:
         if self._fences is None:
@@ -105,33 +225,17 @@ class MarkdownSource:
         return self._fences[at]
 
     def _find_fences(self) -> Iterator[_FencedLines]:
-        first, marks, language = -1, "", ""
+        first = 0
+        fence: Fence | None = None
         for at in self._marked:
-            found = _FENCE.fullmatch(self._lines[at])
-            if found is None:
-                continue
-            if first < 0:
-                if found[1][0] == "~" or "`" not in found[2]:
-                    first, marks, language = at, found[1], fence_language(found[2])
-            elif found[1].startswith(marks) and not found[2].strip(" \t"):
-                yield _FencedLines(first, at, language)
-                first = -1
-        if first >= 0:
-            yield _FencedLines(first, len(self._lines), language)
-
-
-def _without_marks(line: str) -> str:
-    """Return a line as it reads: without the marks of headings, emphasis, code and links."""
-    from antiphon.render.markdown_tokens import parse_inline
-
-    if _MARKS_ONLY.fullmatch(line):
-        return ""
-    prefix = _PREFIX.match(line)
-    start = prefix.end() if prefix else 0
-    lead = _BULLET.sub("•", line[:start])
-    if heading := _HEADING.match(line, start):
-        start = heading.end()
-    return lead + "".join(token.content for token in parse_inline(line[start:]))
+            if found := FENCE_LINE.fullmatch(self._lines[at]):
+                before, fence = fence, fence_behind(found[1], found[2], fence)
+                if before is None:
+                    first = at
+                elif fence is None:
+                    yield _FencedLines(first, at, before.language)
+        if fence is not None:
+            yield _FencedLines(first, len(self._lines), fence.language)
 
 
 def _may_be_fence(line: str) -> bool:

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.markdown_inline import AT, DEEPEST, TARGET
+from antiphon.render.markdown_blocks import AT, DEEPEST, TARGET
 
 
 class PlacedState(StateInline):
@@ -51,18 +51,14 @@ class PlacedInline(ParserInline):
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
         state = PlacedState(src, md, env, tokens)
         self.tokenize(state)
-        _spread_delimiters(state.tokens)
+        for before, token in itertools.pairwise(state.tokens):
+            # A run of emphasis marks becomes several tokens at one place: put them side by side.
+            if before.type == token.type == "text":
+                token.meta[AT] = before.meta[AT] + len(before.content)
         _note_targets(src, state.tokens)
         for rule in self.ruler2.getRules(""):
             rule(state)
         return state.tokens
-
-
-def _spread_delimiters(tokens: list[Token]) -> None:
-    """A run of emphasis marks becomes several tokens at one place: put them side by side."""
-    for before, token in itertools.pairwise(tokens):
-        if before.type == token.type == "text":
-            token.meta[AT] = before.meta[AT] + len(before.content)
 
 
 @functools.cache
@@ -86,26 +82,17 @@ def parse_inline(source: str) -> list[Token]:
 
 
 def _note_targets(content: str, tokens: list[Token]) -> None:
+    """Note the start and end of the addresses in inline links and images."""
     for token in tokens:
         if token.type == "image":
-            label_end = token.meta[AT] + len("![") + len(token.content)
+            at = token.meta[AT] + len("![](") + len(token.content)
         elif token.type == "link_close" and token.markup != "autolink":
-            label_end = token.meta[AT]
+            at = token.meta[AT] + len("](")
         else:
             continue
-        target = _link_target(content, label_end)
-        if target is not None:
-            token.meta[TARGET] = target
-
-
-def _link_target(content: str, label_end: int) -> tuple[int, int] | None:
-    """Start and end of the address in an inline link whose label ends at `label_end`."""
-    at = label_end + len("](")
-    while at < len(content) and content[at] in " \t\n":
-        at += 1
-    found = _parser().helpers.parseLinkDestination(content, at, len(content))
-    if not found.ok or found.pos <= at:
-        return None
-    if content[at] == "<":
-        return at + 1, found.pos - 1
-    return at, found.pos
+        while at < len(content) and content[at] in " \t\n":
+            at += 1
+        found = _parser().helpers.parseLinkDestination(content, at, len(content))
+        if found.ok and found.pos > at:
+            brackets = content[at] == "<"
+            token.meta[TARGET] = at + brackets, found.pos - brackets

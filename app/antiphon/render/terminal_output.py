@@ -31,8 +31,6 @@ SGR: Final = r"\x1b\[([0-9;:]{0,64})m"
 """Pattern of a sequence that sets styles; group 1 is its parameters. A longer one is none."""
 
 Rgb = tuple[int, int, int]
-_NAMED: Final = 16
-_CUBE: Final = (0, 95, 135, 175, 215, 255)
 _STEPS: Final = 20
 _FAINT: Final = 0.35
 """Share of its ground that faint text takes on, where that leaves it readable."""
@@ -84,12 +82,10 @@ def after_sgr(state: SgrState, parameters: str) -> SgrState:
             elif rest[0] == 2 and len(rest) > 4:
                 rest = [2, *rest[2:5]]  # the second is the colour space
             colour = _extended(rest)
-            if colour is not None:
-                state = (
-                    state._replace(foreground=colour)
-                    if number == 38
-                    else state._replace(background=colour)
-                )
+            if colour is not None and number == 38:
+                state = state._replace(foreground=colour)
+            elif colour is not None:
+                state = state._replace(background=colour)
         else:
             state = _after_number(state, number, rest)
     return state
@@ -185,21 +181,13 @@ class SgrStyles:
         if given is None:
             return default
         if isinstance(given, int):
-            if given < _NAMED:
+            if given < len(self._named):
                 return self._named[given]
-            given = _of_256(given)
+            given = RichColor.from_ansi(given).get_truecolor()
         red, green, blue = given
         if self._is_grey:
             red = green = blue = round(0.299 * red + 0.587 * green + 0.114 * blue)
         return Color(red, green, blue)
-
-
-def _of_256(number: int) -> Rgb:
-    if number >= 232:
-        level = 8 + 10 * (number - 232)
-        return level, level, level
-    number -= _NAMED
-    return _CUBE[number // 36], _CUBE[number // 6 % 6], _CUBE[number % 6]
 
 
 def _colour_of(colour: RichColor | None, default: Color) -> Color:
@@ -214,17 +202,10 @@ def _readable(colour: Color, ground: Color) -> Color:
     """
     if colour.ansi is not None:
         return colour
-    return next(_towards_readable(colour, ground), colour)
-
-
-def _towards_readable(colour: Color, ground: Color) -> Iterator[Color]:
     black, white = Color(0, 0, 0), Color(255, 255, 255)
     end = max(black, white, key=lambda one: contrast(one, ground))
-    for step in range(_STEPS + 1):
-        tried = colour.blend(end, step / _STEPS)
-        if contrast(tried, ground) >= TEXT_CONTRAST:
-            yield tried
-    yield end
+    steps = (colour.blend(end, step / _STEPS) for step in range(_STEPS + 1))
+    return next((one for one in steps if contrast(one, ground) >= TEXT_CONTRAST), end)
 
 
 TAB: Final = 8
@@ -245,8 +226,7 @@ class TerminalLine:
 
     def copy(self) -> TerminalLine:
         other = TerminalLine(self._styles, self.state)
-        other._column = self._column
-        other._cells = self._cells.copy()
+        other._column, other._cells = self._column, self._cells.copy()
         return other
 
     def write(self, raw: str, shown: str, offset: int) -> None:
@@ -381,7 +361,7 @@ class TerminalDecoder:
         if _is_written_over(raw):
             pieces, after = self._written_over(raw, shown, offset, state)
         else:
-            pieces, after = coloured_pieces(raw, shown, offset, self._styles, state)
+            pieces, after = self._coloured(raw, shown, offset, state)
         if not pieces or pieces[0].offset != offset:
             pieces.insert(0, WrapPiece("", self._styles.style(state), offset, 0))
         return pieces, after
@@ -392,9 +372,8 @@ class TerminalDecoder:
         """Write the line; what stands before its last return is not written again as it grows."""
         line, done = TerminalLine(self._styles, state), 0
         if self._open is not None and self._open[1:3] == (offset, state):
-            written = self._open[0]
-            if raw.startswith(written):
-                line, done = self._open[3], len(written)
+            if raw.startswith(self._open[0]):
+                line, done = self._open[3], len(self._open[0])
         final = raw.rfind("\r") + 1
         if final > done:
             line.write(raw[done:final], shown[done:final], offset + done)
@@ -404,20 +383,20 @@ class TerminalDecoder:
         line.write(raw[done:], shown[done:], offset + done)
         return line.pieces(), line.state
 
-
-def coloured_pieces(
-    raw: str, shown: str, offset: int, styles: SgrStyles, state: SgrState
-) -> tuple[list[WrapPiece], SgrState]:
-    """A line that is only coloured, and the state at its end."""
-    pieces: list[WrapPiece] = []
-    at = column = 0
-    for found in _SEQUENCE.finditer(raw):
-        part = expand_tabs(shown[at : found.start()], styles.style(state), offset + at, TAB, column)
-        if at < found.start():
-            pieces += part
-            column += sum(len(piece.text) for piece in part)
-        state = after_sgr(state, found[1])
-        at = found.end()
-    if at < len(shown) or not pieces:
-        pieces += expand_tabs(shown[at:], styles.style(state), offset + at, TAB, column)
-    return pieces, state
+    def _coloured(
+        self, raw: str, shown: str, offset: int, state: SgrState
+    ) -> tuple[list[WrapPiece], SgrState]:
+        """Read a line that is only coloured."""
+        pieces: list[WrapPiece] = []
+        at = column = 0
+        for found in (*_SEQUENCE.finditer(raw), None):
+            end = found.start() if found else len(shown)
+            if at < end or (found is None and not pieces):
+                style = self._styles.style(state)
+                part = expand_tabs(shown[at:end], style, offset + at, TAB, column)
+                pieces += part
+                column += sum(len(piece.text) for piece in part)
+            if found:
+                state = after_sgr(state, found[1])
+                at = found.end()
+        return pieces, state

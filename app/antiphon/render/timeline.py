@@ -92,7 +92,10 @@ class Timeline:
                         lines.append([])
                         room = LONGEST_LINE
                 if text and room and first <= at <= last:
-                    _append(lines[-1], VersionPiece(text[:room], one.principal, fate))
+                    piece = VersionPiece(text[:room], one.principal, fate)
+                    if lines[-1] and lines[-1][-1][1:] == piece[1:]:
+                        piece = piece._replace(text=lines[-1].pop().text + piece.text)
+                    lines[-1].append(piece)
                     room -= min(room, len(text))
         # What a text ends with is the end of its last line, not one more.
         is_ended = bool(found) and found[-1][0].text.endswith("\n")
@@ -111,13 +114,6 @@ class Timeline:
                 yield one, Fate.NEW if shows_change and since == version else Fate.KEPT
             elif shows_change and until == version and since < version:
                 yield one, Fate.GONE
-
-
-def _append(line: list[VersionPiece], piece: VersionPiece) -> None:
-    """Add a piece to a line, to the one before it if they are alike."""
-    if line and line[-1][1:] == piece[1:]:
-        piece = piece._replace(text=line.pop().text + piece.text)
-    line.append(piece)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from antiphon.render.display import (
     sanitize_for_display,
 )
 from antiphon.render.lines import RenderedCell, RenderedLine
-from antiphon.render.status_label import end_label, status_label
 from antiphon.render.terminal_output import TAB
-from antiphon.render.view import CellView
+from antiphon.render.view import CellView, end_label, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.patch import MalformedPatch, parse_patch
@@ -45,43 +44,16 @@ class DiffLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditDiff:
-    """Change of one block."""
-
-    target: str
-    """The block as the call names it."""
-    lines: tuple[DiffLine, ...]
-    unshown: int
-    """Further lines."""
-    removed: int
-    """Lines that are removed, shown or not."""
-    added: int
-
-
-def edit_diff(tool: str | None, arguments: Mapping[str, Any] | None) -> EditDiff | None:
+def _diff_of(tool: str | None, arguments: Mapping[str, Any]) -> Iterator[DiffLine] | None:
     """Return the change that a call asks for; None if it is no edit, or none that can be read."""
-    if arguments is None or not isinstance(target := arguments.get("block_id"), str):
-        return None
     match (tool or "").replace(".", "_"):
         case "block_edit":
-            lines = _edit_lines(arguments.get("operations"))
+            operations = arguments.get("operations")
+            if isinstance(operations, list) and all(map(_is_operation, operations)):
+                return (line for one in operations for line in _operation_lines(one))
         case "block_apply_patch":
-            lines = _patch_lines(arguments.get("patch"))
-        case _:
-            return None
-    if lines is None:
-        return None
-    shown = tuple(islice(lines, SHOWN_LINES))
-    marks = Counter(line.mark for line in shown)
-    marks.update(line.mark for line in lines)
-    return EditDiff(target, shown, marks.total() - len(shown), marks["-"], marks["+"])
-
-
-def _edit_lines(operations: object) -> Iterator[DiffLine] | None:
-    if not isinstance(operations, list) or not all(map(_is_operation, operations)):
-        return None
-    return (line for one in operations for line in _operation_lines(one))
+            return _patch_lines(arguments.get("patch"))
+    return None
 
 
 def _is_operation(one: object) -> bool:
@@ -100,24 +72,20 @@ def _operation_lines(one: Mapping[str, Any]) -> Iterator[DiffLine]:
         yield DiffLine("@", f"line {start}")
     else:
         yield DiffLine("@", f"lines {start} to {end}, the last one excluded")
-    yield from _compared(old, new)
+    codes: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
+    if max(len(old), len(new)) <= _COMPARED:
+        codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for tag, first, last, new_first, new_last in codes:
+        if tag == "equal":
+            yield from (DiffLine(" ", line) for line in old[first:last])
+        else:
+            yield from (DiffLine("-", line) for line in old[first:last])
+            yield from (DiffLine("+", line) for line in new[new_first:new_last])
 
 
 def _lines(text: str | None) -> Sequence[str]:
     lines = split_lines(text or "")
     return lines[:-1] if lines and not lines[-1] else lines
-
-
-def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    codes: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
-    if max(len(old), len(new)) <= _COMPARED:
-        codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for tag, start, end, new_start, new_end in codes:
-        if tag == "equal":
-            yield from (DiffLine(" ", line) for line in old[start:end])
-        else:
-            yield from (DiffLine("-", line) for line in old[start:end])
-            yield from (DiffLine("+", line) for line in new[new_start:new_end])
 
 
 def _patch_lines(patch: object) -> Iterator[DiffLine] | None:
@@ -171,7 +139,10 @@ def arguments_of(stored: str | None) -> dict[str, Any] | None:
 
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
     """Draw the call; folded, its first line only."""
-    prompt = _prompt(view, theme)
+    name, sign = view.header.tool_name, "$ "
+    if name and view.header.tool_kind != ToolKind.SHELL:
+        sign = f"▪ {sanitize_for_display(name)} "
+    prompt = WrapPiece(sign, theme.tool_prompt)
     indent = cell_len(prompt.text)
     label = [WrapPiece(*part) for part in status_label(view, theme) if part[0]]
     label_width = sum(cell_len(piece.text) for piece in label)
@@ -179,12 +150,13 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     beside = room - label_width - _GAP
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
-    diff = edit_diff(view.header.tool_name, arguments_of(view.header.input))
-    if diff is None:
+    arguments = arguments_of(view.header.input) or {}
+    target, diff = arguments.get("block_id"), _diff_of(name, arguments)
+    if diff is None or not isinstance(target, str):
         rows = _command_rows(view, room, first_room, theme)
     else:
         indent = cell_len(_DIFF_INDENT)
-        rows = _diff_rows(diff, view, width - indent, first_room, theme)
+        rows = _diff_rows(target, diff, view, width - indent, first_room, theme)
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
         pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
@@ -200,12 +172,6 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     for piece in wrap([WrapPiece(view.question, theme.unread)], room) if view.question else []:
         lines.append(compose([WrapPiece(" " * indent, prompt.style), *piece]))
     return RenderedCell.of_lines(lines)
-
-
-def _prompt(view: CellView, theme: CellTheme) -> WrapPiece:
-    if view.header.tool_kind == ToolKind.SHELL or not view.header.tool_name:
-        return WrapPiece("$ ", theme.tool_prompt)
-    return WrapPiece(f"▪ {sanitize_for_display(view.header.tool_name)} ", theme.tool_prompt)
 
 
 def _command_rows(
@@ -232,13 +198,21 @@ def _command_rows(
 
 
 def _diff_rows(
-    diff: EditDiff, view: CellView, room: int, first_room: int, theme: CellTheme
+    target: str,
+    lines: Iterator[DiffLine],
+    view: CellView,
+    room: int,
+    first_room: int,
+    theme: CellTheme,
 ) -> list[list[WrapPiece]]:
-    """Return the rows of an edit: what it changes, then its lines unless it is folded."""
-    counted = f" · −{diff.removed} +{diff.added}"
+    """Return the rows of an edit: the block that it changes, then its lines unless it is folded."""
+    shown = tuple(islice(lines, SHOWN_LINES))
+    marks = Counter(line.mark for line in shown)
+    marks.update(line.mark for line in lines)
+    counted = f" · −{marks['-']} +{marks['+']}"
     head = [
-        WrapPiece(displayable_in_a_row(diff.target), theme.tool_command),
-        WrapPiece(counted + (" …" if view.collapsed and diff.lines else ""), theme.dim),
+        WrapPiece(displayable_in_a_row(target), theme.tool_command),
+        WrapPiece(counted + (" …" if view.collapsed and shown else ""), theme.dim),
     ]
     rows = [
         clipped(
@@ -248,13 +222,13 @@ def _diff_rows(
     if view.collapsed and not view.question:
         return rows
     styles = {"+": theme.status_done, "-": theme.error, "@": theme.dim}
-    for line in diff.lines:
+    for line in shown:
         style = styles.get(line.mark, theme.dim)
         text = f"{line.mark} {sanitize_for_display(line.text)}"
         pieces = expand_tabs(text, style, DECORATION, TAB)
         rows.extend(wrap([piece._replace(offset=DECORATION, length=0) for piece in pieces], room))
-    if diff.unshown:
-        rows.append([WrapPiece(f"… {count_of(diff.unshown, 'more line')}", theme.dim)])
+    if unshown := marks.total() - len(shown):
+        rows.append([WrapPiece(f"… {count_of(unshown, 'more line')}", theme.dim)])
     return rows
 
 

@@ -1,10 +1,18 @@
-"""Block data that is passed to a renderer."""
+"""A block as it is to be shown, and its status in words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from rich.style import Style
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import sanitize_for_display
+from antiphon.time_format import format_duration
+from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, REFUSED
+from antiphon_kernel.types.enums import CallPermission, Status
 from antiphon_kernel.types.records import BlockHeader
 
 OWN_NAME: Final = "you"
@@ -40,3 +48,94 @@ class CellView:
     """The position among the messages in its place: `‹ 2/3 ›`; empty if it is the only one."""
     source_context: str | None = None
     """The context that a drift block came from."""
+
+
+ASKS: Final = "asks"
+"""Label of a call that waits for a decision, and of its model."""
+
+WAITS: Final = "waits"
+"""Label of its model for people who may not decide."""
+
+_CUT: Final[Mapping[str | None, str]] = {
+    MAX_TOKENS: "cut: it reached the most tokens that an answer may have",
+    REFUSED: "refused: the model would not answer, or go on",
+    CUT_OFF: "cut: the connection ended before the answer did",
+}
+"""Labels of answers that are not whole, by the stop reason of a block without an error."""
+
+
+_COPIED: Final = "unfinished when copied"
+"""Label of a block that a fork has copied while it was being written."""
+
+_FAILED: Final = "failed"
+
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+_TOLD_OF_FAILURES_MS: Final = 1_000
+"""The time that it took to fail is told if it is longer."""
+
+
+def status_label(view: CellView, theme: CellTheme) -> tuple[tuple[str, Style], ...]:
+    """Return a tool call's right label: `✓ 0.3 s`, `✗ 2`, `■ stopped by …`, `⠋` while it runs."""
+    if view.question:
+        return ((f"? {ASKS}", theme.status_running),)
+    if view.header.status == Status.RUNNING:
+        return ((_SPINNER[view.ticks % len(_SPINNER)], theme.status_running),)
+    if view.header.status not in (Status.DONE, Status.ERROR):
+        return ((_one_line(str(view.header.status)), theme.status_running),)
+    time = "" if view.header.duration_ms is None else f" {format_duration(view.header.duration_ms)}"
+    if view.stopped_by or view.header.stop_reason == INTERRUPTED:
+        return (("■", theme.status_failed), (f" {end_label(view)}", theme.dim))
+    if view.header.status == Status.ERROR or view.header.is_error or view.header.exit_code:
+        words = end_label(view).removeprefix(f"{_FAILED} · ")
+        if view.header.status == Status.DONE and not view.header.exit_code:
+            words = _FAILED
+        if time and (view.header.duration_ms or 0) >= _TOLD_OF_FAILURES_MS:
+            words += f" ·{time}"
+        return ((f"✗ {words}", theme.status_failed),)
+    return (("✓", theme.status_done), (time, theme.dim))
+
+
+def end_label(view: CellView) -> str:
+    """Return the label of a block that ended with an error."""
+    if view.stopped_by:
+        return f"stopped by {_one_line(view.stopped_by)}"
+    if view.header.stop_reason == INTERRUPTED:
+        return _COPIED if view.header.source_block else INTERRUPTED
+    header = view.header
+    if header.permission == CallPermission.DENIED:
+        return "denied"
+    detail = header.stop_reason if header.exit_code is None else str(header.exit_code)
+    return f"{_FAILED} · {_one_line(detail)}" if detail else _FAILED
+
+
+def end_note(view: CellView) -> str:
+    """Return the row below a text that ended with an error or is not whole; empty below others."""
+    if view.header.status == Status.ERROR:
+        return f"■ {end_label(view)}"
+    cut = _CUT.get(view.header.stop_reason) if view.header.status == Status.DONE else None
+    return f"■ {cut}" if cut else ""
+
+
+def permission_question(asker: str, *, is_own: bool, may_decide: bool, before: str = "") -> str:
+    """Return the words below a call that waits: whose rights it has, and which actions decide.
+
+    Args:
+        before: what is to be done before the keys of these actions mean them.
+    """
+    rights = "your rights" if is_own else f"the rights of {asker}"
+    if may_decide:
+        answers = "<key:allow_once> once · <key:allow_always> always · <key:deny> no"
+        return f"Run this with {rights}?  {before}{answers}"
+    return f"Waits until {asker} or an owner decides; it would have {rights}."
+
+
+def queue_label(position: int) -> str:
+    """Return the label of a message that waits for its answer: `queued · 2nd`."""
+    is_teen = position // 10 % 10 == 1
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(position % 10, "th")
+    return f"queued · {position}{ending}"
+
+
+def _one_line(text: str) -> str:
+    return sanitize_for_display(" ".join(text.split()))

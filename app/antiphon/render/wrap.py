@@ -265,7 +265,11 @@ def compose(pieces: Iterable[WrapPiece]) -> RenderedLine:
             elif simple:
                 _add_run(runs, SourceRun(column, width, offset, length))
             else:
-                _add_graphemes(runs, column, text, offset)
+                at = column
+                for start, end, cells in graphemes(text):
+                    size = end - start
+                    _add_run(runs, SourceRun(at, cells, offset + start, size, size > 1))
+                    at += cells
         if text:
             if segments and segments[-1].style == style:
                 segments[-1] = Segment(segments[-1].text + text, style)
@@ -273,13 +277,6 @@ def compose(pieces: Iterable[WrapPiece]) -> RenderedLine:
                 segments.append(Segment(text, style))
         column += width
     return RenderedLine(Strip(segments, column), tuple(runs))
-
-
-def _add_graphemes(runs: list[SourceRun], column: int, text: str, offset: int) -> None:
-    for start, end, width in graphemes(text):
-        size = end - start
-        _add_run(runs, SourceRun(column, width, offset + start, size, size > 1))
-        column += width
 
 
 def _add_run(runs: list[SourceRun], run: SourceRun) -> None:

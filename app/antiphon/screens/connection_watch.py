@@ -69,7 +69,7 @@ class ConnectionWatch(Controller):
         if me is None:
             return
         if self._source.me is None:
-            self._source.me = me.principal
+            self._source.identify(me.principal)
             self._scope.composer.mark.colour = me.colour
         if me.role is not None and str(me.role) != user.role:
             told = user.update(str(me.role))

@@ -13,7 +13,7 @@ from antiphon.actions import Owner
 from antiphon.clipboard import copy_text
 from antiphon.keymap import bindings
 from antiphon.locations import state_folder
-from antiphon.render.cell_export import cell_markdown
+from antiphon.render.cell_renderer import cell_markdown
 from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.message_composer import MessageComposer

@@ -200,7 +200,7 @@ class FindView(Controller):
             if first is not None:
                 self._go_to(first)
         self._cells.show_hits(self.finder, self.place)
-        self._bar.show_count(self.count)
+        self._bar.count.words = self.count
 
     @property
     def count(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.headings import Headings, first_line
+from antiphon.render.markdown_source import Headings, first_line
 from antiphon.widgets.block_list import Anchor, CellChange, CellModel, DocumentView
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.outline import Outline, OutlineEntry, OutlineState, Prompt

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from antiphon.actions import shown_key
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.headings import first_line
+from antiphon.render.markdown_source import first_line
 from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.known_contexts import (
@@ -235,7 +235,7 @@ class ContextsPanel(Panel):
     async def fetch(self) -> None:
         found = await list_contexts(self.kernel, self._memory.seen(), archived=self._shows_archived)
         is_first = not self._entries
-        self._entries = [(one.context, one.mark) for one in context_entries(found)]
+        self._entries = list(context_entries(found))
         self.ids = [one.id for one, _ in self._entries]
         if is_first:
             self.choose_id(self._here)

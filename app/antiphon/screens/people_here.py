@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from antiphon.keymap import KeyMap
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import ASKS, WAITS
+from antiphon.render.view import ASKS, WAITS
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.known_models import KnownModels
 from antiphon.screens.questions import Questions
 from antiphon.terminal_title import terminal_title
-from antiphon.widgets.sidebar import participant_rows
+from antiphon.widgets.sidebar import place_of
 from antiphon.widgets.status import Participant
 from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.client.rejected_edits import Rejection
@@ -52,7 +52,7 @@ class PeopleHere(Controller):
         """Show the project's name in the header instead of an address."""
         found = await self._scope.call("kernel.info", {}, "The kernel does not say its name")
         if found is not None:
-            self._frame.header.name_place(displayable_in_a_row(found["label"]))
+            self._frame.header.place = displayable_in_a_row(found["label"])
             self.show()
 
     def show(self) -> None:
@@ -68,7 +68,7 @@ class PeopleHere(Controller):
         if self._frame.has_sidebar:
             mode = self._scope.mode_word
             self._frame.sidebar.show_people(
-                [participant_rows(one, self._number(one), mode) for one in people]
+                [(one, place_of(one, self._number(one), mode)) for one in people]
             )
         if not self.is_retired:
             unread = sum(one.unread for one in self._contexts.others)

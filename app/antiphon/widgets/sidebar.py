@@ -45,45 +45,32 @@ class ContextName(NamedTuple):
     is_archived: bool = False
 
 
-class ContextEntry(NamedTuple):
-    """One line of the list of contexts."""
-
-    context: ContextName
-    mark: str
-    """Before the label of a fork; the deeper, the further in."""
-
-
-def context_entries(contexts: Sequence[ContextName]) -> Iterator[ContextEntry]:
+def context_entries(contexts: Sequence[ContextName]) -> Iterator[tuple[ContextName, str]]:
     """Yield contexts with their forks below them; forks of what is not listed stand by themselves.
 
-    Contexts and forks of one context come in the order in which they are given.
+    Contexts and forks of one context come in the order in which they are given. Each has a mark
+    that stands before the label of a fork: the deeper, the further in.
     """
     listed = {one.id for one in contexts}
     roots = [one for one in contexts if one.source not in listed]
-    rows = [ContextEntry(one, FORK_SIGN if one.source else "") for one in reversed(roots)]
+    rows = [(one, FORK_SIGN if one.source else "") for one in reversed(roots)]
     while rows:
-        row = rows.pop()
-        yield row
-        mark = f"{row.mark.replace(FORK_SIGN, '  ')}{FORK_SIGN}"[-MOST_INDENTED:]
-        forks = [one for one in contexts if one.source == row.context.id]
-        rows += [ContextEntry(one, mark) for one in reversed(forks)]
-
-
-@dataclass(frozen=True, slots=True)
-class ParticipantRow:
-    """One line of the list of people."""
-
-    person: Participant
-    place: str
-    """`¶5 tail`; empty if the person is in no cell."""
+        context, mark = rows.pop()
+        yield context, mark
+        mark = f"{mark.replace(FORK_SIGN, '  ')}{FORK_SIGN}"[-MOST_INDENTED:]
+        forks = [one for one in contexts if one.source == context.id]
+        rows += [(one, mark) for one in reversed(forks)]
 
 
 _TOLD_ROLES: Final = frozenset({AccessRole.OWNER, AccessRole.VIEWER})
 """Roles that are told of others: whom to ask, and who only reads."""
 
 
-def participant_rows(person: Participant, number: int | None, mode: str) -> ParticipantRow:
-    """Return a person's row; `number` is their cell's, from 1, and `mode` that of this screen."""
+def place_of(person: Participant, number: int | None, mode: str) -> str:
+    """Return the place of a person: `¶5 tail`; empty if that is no cell.
+
+    `number` is that of their cell, from 1, and `mode` that of this screen.
+    """
     if person.is_me:
         words = mode
     elif person.streaming and number is not None:
@@ -91,7 +78,7 @@ def participant_rows(person: Participant, number: int | None, mode: str) -> Part
     else:
         words = person.doing or (person.role if person.role in _TOLD_ROLES else "")
     cell = "" if number is None else f"{CELL_SIGN}{number}"
-    return ParticipantRow(person, f"{cell} {words}".strip())
+    return f"{cell} {words}".strip()
 
 
 LEAST_CONTEXTS: Final = 3
@@ -137,11 +124,11 @@ class Sidebar(StatusRows, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__()
-        self._contexts: tuple[ContextEntry, ...] = ()
+        self._contexts: Sequence[tuple[ContextName, str]] = ()
         self.chosen = ""
         """Id of the context that Enter opens."""
         self._here = ""
-        self._people: tuple[ParticipantRow, ...] = ()
+        self._people: Sequence[tuple[Participant, str]] = ()
         self._shown = range(0)
         """Places of the contexts for which there is room."""
 
@@ -159,7 +146,7 @@ class Sidebar(StatusRows, can_focus=True):
         self._step(-1)
 
     def _step(self, step: int) -> None:
-        before, ids = self.chosen, [one.context.id for one in self._contexts]
+        before, ids = self.chosen, [one.id for one, _ in self._contexts]
         if ids:
             at = ids.index(before) if before in ids else 0
             self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
@@ -180,29 +167,27 @@ class Sidebar(StatusRows, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         if 0 < event.y <= len(self._shown):
-            context = self._contexts[self._shown[event.y - 1]].context
+            context, _ = self._contexts[self._shown[event.y - 1]]
             self.post_message(self.ContextChosen(context.id))
         first = len(self._rows) - len(self._people)
         if first <= event.y < len(self._rows):
-            person = self._people[event.y - first].person
+            person, _ = self._people[event.y - first]
             if not person.is_me:
                 self.post_message(self.PersonClicked(person.principal))
 
-    def _fit_contexts(self) -> range:
-        """Return the contexts that leave room for the people, the chosen one among them."""
-        room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - OTHER_ROWS)
-        ids = [one.context.id for one in self._contexts]
-        at = ids.index(self.chosen) if self.chosen in ids else 0
-        first = min(max(self._shown.start, at - room + 1), at, max(0, len(ids) - room))
-        return range(first, min(first + room, len(ids)))
-
-    def show_people(self, people: Sequence[ParticipantRow]) -> None:
-        self._people = tuple(people)
+    def show_people(self, people: Sequence[tuple[Participant, str]]) -> None:
+        """Show people, each with their place."""
+        self._people = people
         self._layout_rows()
 
     def _new_rows(self) -> list[Row]:
         theme = self.cell_theme
-        self._shown = self._fit_contexts()
+        # The contexts that leave room for the people, the chosen one among them.
+        room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - OTHER_ROWS)
+        ids = [one.id for one, _ in self._contexts]
+        at = ids.index(self.chosen) if self.chosen in ids else 0
+        first = min(max(self._shown.start, at - room + 1), at, max(0, len(ids) - room))
+        self._shown = range(first, min(first + room, len(ids)))
         is_cut = len(self._shown) < len(self._contexts)
         count = [StatusSpan(f"of {len(self._contexts)}", theme.dim)] if is_cut else []
         rows: list[Row] = [([StatusSpan("contexts", theme.dim)], count)]
@@ -218,12 +203,11 @@ class Sidebar(StatusRows, can_focus=True):
         rows.append(
             ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])
         )
-        for one in self._people:
-            person = one.person
+        for person, place in self._people:
             author = theme.author(person.colour)
             present = person.is_me or bool(person.doing) or person.block is not None
             presence = StatusSpan("● " if present else "○ ", author)
             rows.append(
-                ([presence, StatusSpan(person.name, author)], [StatusSpan(one.place, theme.dim)])
+                ([presence, StatusSpan(person.name, author)], [StatusSpan(place, theme.dim)])
             )
         return rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import strategies as st
 from rich.style import Style
@@ -20,6 +20,8 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
 from antiphon.render.view import CellView
 from antiphon.themes import read_theme
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.records import BlockHeader
 
 _REPOSITORY: Final = Path(__file__).parents[3]
 
@@ -71,6 +73,16 @@ def _line(segments: Iterable[tuple[str, Style | None, object]]) -> str:
         shown = marks(style) if style else ""
         parts.append(f"{{{shown}:{text}}}" if shown else text)
     return "".join(parts)
+
+
+def view(kind: BlockKind | str, text: str, **fields: Any) -> CellView:
+    """A block as it is to be shown: a model's that is done, unless the fields say otherwise."""
+    told = {"kind": kind, "role": "model", "status": "done"} | fields
+    header = {name: told.pop(name) for name in BlockHeader._fields if name in told}
+    shared = header.keys() & {"collapsed", "stopped_by", "source_context"}
+    own = {name: header[name] for name in shared}
+    whole = BlockHeader(**{"id": "b", "order": "a", "created": "", "author": "m", **header})
+    return CellView(whole, text, **told, **own)
 
 
 def render_cell(view: CellView, width: int, theme: CellTheme) -> RenderedCell:

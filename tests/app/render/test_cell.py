@@ -11,20 +11,9 @@ from hypothesis import strategies as st
 
 from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.lines import RenderedCell
-from antiphon.render.status_label import permission_question
-from antiphon.render.view import CellView
+from antiphon.render.view import CellView, permission_question
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.records import BlockHeader
-from tests.app.render.notation import THEME, plain, render_cell
-
-
-def view(kind: BlockKind | str, text: str, **fields: Any) -> CellView:
-    told = {"kind": kind, "role": "model", "status": "done"} | fields
-    header = {name: told.pop(name) for name in BlockHeader._fields if name in told}
-    shared = header.keys() & {"collapsed", "stopped_by", "source_context"}
-    own = {name: header[name] for name in shared}
-    whole = BlockHeader(**{"id": "b", "order": "a", "created": "", "author": "m", **header})
-    return CellView(whole, text, **told, **own)
+from tests.app.render.notation import THEME, plain, render_cell, view
 
 
 def lines(kind: BlockKind | str, text: str, width: int = 40, **fields: Any) -> list[str]:
@@ -211,9 +200,9 @@ def picture(cell: RenderedCell, text: str) -> tuple[object, ...]:
 @given(changes=st.lists(views, min_size=1, max_size=5))
 def test_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> None:
     stream = CellRenderer(30, THEME)
-    for view in changes:
-        fresh = render_cell(view, 30, THEME)
-        assert picture(stream.update(view), view.text) == picture(fresh, view.text)
+    for change in changes:
+        fresh = render_cell(change, 30, THEME)
+        assert picture(stream.update(change), change.text) == picture(fresh, change.text)
 
 
 def edit_call(**fields: Any) -> dict[str, Any]:

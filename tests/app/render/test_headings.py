@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render.headings import Heading, Headings, without_marks
+from antiphon.render.markdown_source import Heading, Headings, without_marks
 from antiphon_kernel.types.records import TextSplice
 
 

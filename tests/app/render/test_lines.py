@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.render.lines import RenderedCell
-from antiphon.render.plain import PlainStream
+from antiphon.render.text_lines import PlainStream
 from antiphon.render.wrap import WrapPiece, compose
 from tests.app.render.notation import THEME, plain
 

@@ -14,20 +14,13 @@ from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.cell_theme import TEXT_CONTRAST, CellTheme, contrast
 from antiphon.render.lines import RenderedCell
 from antiphon.render.terminal_output import PLAIN, SgrState, SgrStyles, after_sgr
-from antiphon.render.view import CellView
-from antiphon_kernel.types.records import BlockHeader
-from tests.app.render.notation import THEME, bundled_theme, plain
+from tests.app.render.notation import THEME, bundled_theme, plain, render_cell, view
 
 THEMES = ("antiphon-dark", "antiphon-light", "high-contrast", "monochrome")
 
 
-def view(text: str, *, collapsed: bool = False, status: str = "done") -> CellView:
-    header = BlockHeader("b", "tool_result", "tool", status, "a", "", "m")
-    return CellView(header, text, collapsed=collapsed)
-
-
 def drawn(text: str, width: int = 40) -> RenderedCell:
-    return CellRenderer(width, THEME).update(view(text))
+    return render_cell(view("tool_result", text), width, THEME)
 
 
 def rows(text: str, width: int = 40) -> list[str]:
@@ -183,7 +176,7 @@ def test_nothing_but_styles_reaches_the_terminal(text: str) -> None:
 def test_flood_of_sequences_is_drawn_by_parts() -> None:
     text = "\x1b[31m\x1b[1;38;5;7m" * 100_000 + "x"
     renderer = CellRenderer(40, THEME)
-    cell = renderer.update(view(text))
+    cell = renderer.update(view("tool_result", text))
     assert renderer.lines_drawn == 0
     cell, last = cell.settled(cell.line_count - 1, 20)
     assert cell.strip(last).text == "  x"
@@ -208,8 +201,8 @@ def test_growing_output_looks_as_drawn_afresh(pieces: list[str], width: int) -> 
         renderer, text = CellRenderer(width, THEME), ""
         for piece in pieces:
             text += piece
-            shown = view(text, collapsed=collapsed, status="running")
-            streamed, fresh = renderer.update(shown), CellRenderer(width, THEME).update(shown)
+            shown = view("tool_result", text, collapsed=collapsed, status="running")
+            streamed, fresh = renderer.update(shown), render_cell(shown, width, THEME)
             assert list(streamed.lines) == list(fresh.lines)
             for offset in range(len(text) + 1):
                 assert streamed.place_of(offset) == fresh.place_of(offset)

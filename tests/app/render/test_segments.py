@@ -7,15 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.render.cell_renderer import CellRenderer
-from antiphon.render.lines import RenderedCell
-from antiphon.render.markdown import MarkdownStream
-from antiphon.render.markdown_segments import MarkdownCutter
-from antiphon.render.plain import PlainCutter, PlainStream
-from antiphon.render.segments import LONGEST_LINE, Cutter, SegmentedText, SegmentStart
+from antiphon.render.lines import LONGEST_LINE, Cutter, RenderedCell, SegmentedText, SegmentStart
+from antiphon.render.markdown import MarkdownCutter, MarkdownStream
 from antiphon.render.terminal_output import SgrStyles, TerminalDecoder
-from antiphon.render.view import CellView
-from antiphon_kernel.types.records import BlockHeader
-from tests.app.render.notation import THEME, markdown_texts, written
+from antiphon.render.text_lines import PlainCutter, PlainStream
+from tests.app.render.notation import THEME, markdown_texts, view, written
 
 WIDTH = 60
 ROWS = 40
@@ -25,10 +21,6 @@ ROWS = 40
 def whole(cell: RenderedCell) -> RenderedCell:
     """The cell with every line drawn."""
     return cell.settled(0, cell.line_count + 1_000_000)[0]
-
-
-def view(kind: str, text: str) -> CellView:
-    return CellView(BlockHeader("b", kind, "model", "done", "a", "", "m"), text)
 
 
 PARAGRAPHS = "".join(f"Paragraph **{n}** of *some* length, `code` too.\n\n" for n in range(2_000))
@@ -178,6 +170,6 @@ def test_sequence_is_never_cut_in_two() -> None:
     cutter = PlainCutter(WIDTH, THEME.dim, styles=SgrStyles(THEME, THEME.dim))
     for lead in range(LONGEST_LINE - 20, LONGEST_LINE + 5):
         text = "x" * lead + "\x1b[31;1;4mred" + "y" * LONGEST_LINE
-        start = cutter.next_start(text, SegmentStart(0, 0, cutter.initial))
+        start = cutter.next_start(text, SegmentStart(0, 0, None))
         assert start is not None
         assert not lead < start.offset < lead + len("\x1b[31;1;4m")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.render.status_label import queue_label
+from antiphon.render.view import queue_label
 from antiphon.screens.known_models import ModelsHere
 from antiphon.screens.model_turns import ModelTurns
 from antiphon_kernel.messages import ModelWindow

@@ -11,7 +11,7 @@ from tests.waiting import until
 
 async def count(there: Opened, words: str) -> None:
     bar = there.screen.query_one(FindBar)
-    await until(lambda: bar.count == words, lambda: f"{words!r}, not {bar.count!r}")
+    await until(lambda: bar.count.words == words, lambda: f"{words!r}, not {bar.count.words!r}")
 
 
 async def test_find_goes_to_hits_and_escape_goes_back(here: World, there: Opened) -> None:
@@ -48,7 +48,7 @@ async def test_find_n_goes_round_and_counts(here: World, there: Opened) -> None:
     await there.press("n", "N")
     await count(there, "3 of 3")
     await there.press("escape", mode=Mode.NAVIGATE)
-    assert not there.screen.query_one(FindBar).is_open
+    assert not there.screen.query_one(FindBar).has_class("-open")
     assert cells.focused_cell == second
 
 
@@ -71,7 +71,7 @@ async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(the
     await there.sees("Esc ends the search")
     await there.press("escape")
     assert there.screen.mode is Mode.WRITE
-    assert not there.screen.query_one(FindBar).is_open
+    assert not there.screen.query_one(FindBar).has_class("-open")
     await there.press("escape", mode=Mode.NAVIGATE)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.actions import ACTIONS, Mode
 from antiphon.keymap import KeyMap
-from antiphon.render.status_label import permission_question
+from antiphon.render.view import permission_question
 from antiphon.screens.modals import REASON_ASKED
 from antiphon.screens.questions import JUST_APPEARED, NOTHING_TO_DECIDE, READ_SECONDS
 from antiphon_kernel.providers.events import End, ToolCallEvent

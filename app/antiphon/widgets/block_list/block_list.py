@@ -11,15 +11,16 @@ from textual import events, on
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
+from textual.widget import Widget
 
 from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange
-from antiphon.widgets.block_list.cell_presenter import CellPresenter
-from antiphon.widgets.block_list.editor_placement import EditorPlacement
-from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
+from antiphon.widgets.block_list.cell_presenter import CellPresenter, FrameBuffer, with_selection
 from antiphon.widgets.block_list.frame_scheduler import CellTimers, FrameScheduler
 from antiphon.widgets.block_list.height_index import (
     GUESSED_ROWS,
@@ -27,12 +28,10 @@ from antiphon.widgets.block_list.height_index import (
     HeightEstimator,
     HeightIndex,
 )
-from antiphon.widgets.block_list.row_scroll_view import RowScrollView
-from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor, ShownText
+from antiphon.widgets.block_list.scroll_anchor import EditorPlacement, ScrollAnchor, ShownText
 from antiphon.widgets.block_list.scroll_map import MAP_SECONDS, MapRender, ScrollMap
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
-from antiphon.widgets.block_list.unread import Unread
-from antiphon.widgets.block_list.viewport import Anchor, LineRef, Viewport, first_seen
+from antiphon.widgets.block_list.viewport import Anchor, LineRef, Unread, Viewport, first_seen
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.enums import BlockKind
@@ -44,15 +43,18 @@ STREAM_FRAME: Final = 1 / 30
 _CROWD_FRAME: Final = 1 / 15
 _UNSEEN_FRAME: Final = 1 / 4
 
+WHEEL_ROWS: Final = 3
+
 _READ_AHEAD: Final = 1 / 50
 """Seconds between two bits of a long document that is searched for drafts."""
 
 
-class BlockList(RowScrollView, ThemedWidget, can_focus=True):
+class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False):
     """Cells on the line API. Has no keys of its own: every action is a method.
 
     A frame is laid out, drawn and compared with the one before in one go (`draw`); the widget then
-    only hands out the rows of it that changed.
+    only hands out the rows of it that changed. Scrolling by Textual's own means would lay out the
+    whole screen.
     """
 
     DEFAULT_CSS = """
@@ -81,12 +83,13 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
     def __init__(self, source: CellModel) -> None:
         super().__init__()
         self.source = source
-        self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.ids())
+        self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.document.block_ids())
         self._map = ScrollMap(source, self._heights)
         self._map_state: object = None
         """Values that the map was computed from."""
-        self._mapping: Timer | None = None
-        """Runs for a moment after each change of the map."""
+        self.mapping: Timer | None = None
+        """Runs for a moment after each change of the map; None if it shows all that is known."""
+        self._thumb = (0, 0)
         self.order = CellOrder(self._heights, source.is_hidden)
         self.looks = CellPresenter(source, self.order)
         self.viewport = Viewport(self._heights, self.looks.measure, self.looks.settle)
@@ -97,7 +100,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
         self._rows = FrameBuffer()
-        self._cell_timers = CellTimers(source, self._rows.shown, self.set_timer)
+        self._cell_timers = CellTimers(source, lambda: self._rows.cells, self.set_timer)
         self.clock = FrameScheduler(self.draw, self.call_next, self.set_timer)
         self._estimator = HeightEstimator(source, self._heights)
         self._streams: set[str] = set()
@@ -141,7 +144,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         unread = self._unread.update()
         self.looks.unread = self._unread.start
         self.looks.shows_focus = self.has_focus
-        self.show_position(max(0, self.viewport.first_row), self._heights.total, self._page)
+        self._show_position(max(0, self.viewport.first_row), self._heights.total)
         # The editor first: names that it has no room for stand in the row above it.
         self.editing.place(height)
         for run in self._rows.compose_frame(
@@ -155,24 +158,36 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self._update_map()
         self.drawn.notify()
 
-    @property
-    def is_map_current(self) -> bool:
-        """Return whether the scroll bar shows all that the last frame knew."""
-        return self._mapping is None
+    def _show_position(self, first: int, total: int) -> None:
+        """Show in the scroll bar that the view begins at a row of so many."""
+        width, height = self._page
+        total = max(total, first + height)
+        self.set_reactive(Widget.virtual_size, Size(width, total))
+        self.set_reactive(Widget.scroll_y, float(first))
+        self.set_reactive(Widget.scroll_target_y, float(first))
+        eighths = 8 * height
+        thumb = (first * eighths // total, height * eighths // total)
+        # A new total draws the whole bar: it is told only what makes it look different.
+        if self.show_vertical_scrollbar and thumb != self._thumb:
+            self._thumb = thumb
+            bar = self.vertical_scrollbar
+            bar.window_virtual_size = total
+            bar.window_size = height
+            bar.position = first
 
     def _update_map(self) -> None:
         """Follow with the marks of the scroll bar, now and then."""
-        if self._mapping is not None or not self.show_vertical_scrollbar:
+        if self.mapping is not None or not self.show_vertical_scrollbar:
             return
         finder, rows = self.looks.finder, self._page.height
         count = 0 if finder is None else finder.count
-        people = list(self.source.places())
+        people = list(self.source.cursors.places())
         unread = list(self._unread.blocks)
         state = (rows, self._heights.total, len(unread), self._unread.start, count, people)
         if (state, self.cell_theme) == self._map_state:
             return
         self._map_state = (state, self.cell_theme)
-        self._mapping = self.set_timer(MAP_SECONDS, self._map_again)
+        self.mapping = self.set_timer(MAP_SECONDS, self._map_again)
         if self._map.update(
             rows,
             self.cell_theme,
@@ -184,7 +199,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
             self.vertical_scrollbar.refresh()
 
     def _map_again(self) -> None:
-        self._mapping = None
+        self.mapping = None
         self._update_map()
 
     def render_line(self, y: int) -> Strip:
@@ -219,23 +234,20 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
     def _cells_changed(self, change: CellChange) -> None:
         self._estimator.place((*change.added, *change.moved))
         for text in change.texts:
-            if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
+            if text.block not in self._rows.cells and not self.source.is_folded(text.block):
                 self._estimator.grow(text, self.looks.columns.prose)
         self.anchoring.follow_texts(change.texts)
         if len(change.added) <= BULK:
-            self._unread.mark(change, self._rows.is_shown, self.source.is_hidden)
+            self._unread.mark(change, self._rows.cells, self.source.is_hidden)
         has_unread = change.drafts or len(change.added) > BULK
         if has_unread and self.is_mounted and not self._is_preloading:
             self._preload()
-        self._request_frame_for(change)
-
-    def _request_frame_for(self, change: CellChange) -> None:
-        """Draw what a person did at once, a stream at its rate, and what is not seen rarely."""
         if not self.is_mounted:
             return
+        # What a person did is drawn at once, a stream at its rate, and what is not seen rarely.
         if not change.streamed:
             self.clock.request()
-        elif self.viewport.following or any(map(self._rows.is_shown, change.changed)):
+        elif self.viewport.following or any(map(self._rows.cells.__contains__, change.changed)):
             self._streams.update(change.changed)
             crowd = len(self._streams) > 1
             self.clock.request_throttled(_CROWD_FRAME if crowd else STREAM_FRAME)
@@ -438,7 +450,7 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         self.anchoring.pin(block, offset, row)
         self._request_frame()
 
-    def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
+    def editor_changed(self, editor: CellEditor, by_person: bool) -> None:
         if editor is not self.looks.editor:
             return
         self.anchoring.editor_changed(editor, by_person=by_person)
@@ -450,13 +462,36 @@ class BlockList(RowScrollView, ThemedWidget, can_focus=True):
         elif self.is_mounted:
             self.clock.request_throttled(STREAM_FRAME)
 
-    def jump(self, row: int) -> None:
-        self.viewport.height = self._page.height
-        self.viewport.jump(row)
-        self._moved()
-        self._focus_seen()
-
     # Mouse
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        event.prevent_default()
+        self.scroll_rows(WHEEL_ROWS)
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        event.prevent_default()
+        self.scroll_rows(-WHEEL_ROWS)
+
+    def _on_scroll_to(self, message: ScrollTo) -> None:
+        message.stop()
+        message.prevent_default()
+        if message.y is not None:
+            self.viewport.height = self._page.height
+            self.viewport.jump(round(message.y))
+            self._moved()
+            self._focus_seen()
+
+    def _on_scroll_up(self, event: ScrollUp) -> None:
+        event.stop()
+        event.prevent_default()
+        self.page(-1)
+
+    def _on_scroll_down(self, event: ScrollDown) -> None:
+        event.stop()
+        event.prevent_default()
+        self.page(1)
 
     def on_click(self, event: events.Click) -> None:
         if self.text_selection is not None and event.chain == 1:

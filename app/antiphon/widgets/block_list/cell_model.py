@@ -1,21 +1,22 @@
-"""Blocks of a document as cells: which are shown, folded, changed, and whose cursor is where."""
+"""Blocks of a document as cells: which are shown, folded, changed, and whose cursor is where.
+
+Messages are on their way, wait for a model, and have a place among branches.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import permission_question
-from antiphon.render.view import OWN_NAME, CellView
+from antiphon.render.view import OWN_NAME, CellView, permission_question, queue_label
 from antiphon.widgets.block_list.gutter import GutterWidth
-from antiphon.widgets.block_list.ink import Ink
-from antiphon.widgets.block_list.message_states import Branches, Deliveries
-from antiphon.widgets.block_list.remote_cursors import RemoteCursors, Writer
-from antiphon.widgets.editor import RemoteCursor
+from antiphon.widgets.block_list.remote_cursors import Ink, RemoteCursors, Writer
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
@@ -23,11 +24,138 @@ from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out, stands_for_earlier
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
+
+
+class Deliveries:
+    """States of messages until they are answered."""
+
+    def __init__(
+        self, document: Document, redraw: Callable[[Iterable[str], tuple[str, ...]], None]
+    ) -> None:
+        self._document = document
+        self._redraw = redraw
+        self.sending: dict[str, None] = {}
+        """Drafts of one's own that are shown as messages on their way, in their order."""
+        self._queue: Mapping[str, int] = {}
+        """Messages that wait for their answer, by their place among those of a model, from 2 on."""
+
+    def begin(self, block: str) -> None:
+        """Show a draft of one's own as a message on its way, until it is submitted."""
+        self.sending[block] = None
+        self._redraw([block], (block,))
+
+    def cancel(self, block: str) -> None:
+        """Show the message as a draft again: the kernel has not accepted it."""
+        if block in self.sending:
+            del self.sending[block]
+            self._redraw([block], (block,))
+
+    def finish(self, block: str) -> bool:
+        """Let go of a message that has been submitted; return whether it was on its way."""
+        is_finished = block in self.sending and not self._document.is_draft(block)
+        if is_finished:
+            del self.sending[block]
+        return is_finished
+
+    def label(self, block: str) -> str:
+        """Return the state of a message: `sending`, `queued · 2nd`, or nothing."""
+        if block in self.sending:
+            return "sending"
+        position = self._queue.get(block)
+        return "" if position is None else queue_label(position)
+
+    def update_queue(self, states: Iterable[PresenceState]) -> set[str]:
+        """Count the waiting messages of each model; return those whose position is another."""
+        waiting = [
+            (self._document.header(one.block).order, one.block, one.principal)
+            for one in states
+            if one.activity == Activity.WAITING and one.block in self._document and one.block
+        ]
+        answered: dict[str, int] = {}
+        positions: dict[str, int] = {}
+        for _, block, model in sorted(waiting):
+            answered[model] = answered.get(model, 1) + 1
+            positions[block] = max(positions.get(block, 0), answered[model])
+        before, self._queue = self._queue, positions
+        return {block for block, _ in before.items() ^ positions.items()}
+
+
+_ANSWER_DEPTH: Final = 2
+"""Steps from a block of an answer to the message that it answers: a result is below its call."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLocation:
+    """A message in its context."""
+
+    context: str
+    block: str
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> MessageLocation:
+        """Return the message that the result of a tool is about."""
+        return cls(told["context_id"], told["message_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Siblings:
+    """The messages that stand in one place in the branches of a conversation."""
+
+    position: int
+    """The one that is shown, from 0."""
+    places: tuple[MessageLocation, ...]
+    """Of all of them, oldest branch first."""
+
+
+class Branches:
+    """Siblings of the messages of a document, as the kernel listed them last."""
+
+    def __init__(self, document: Document, redraw: Callable[[Iterable[str]], None]) -> None:
+        self._document = document
+        self._redraw = redraw
+        self._siblings: Mapping[str, Siblings] = {}
+        """Of each block of a message that has some."""
+        self._answers: dict[str, Siblings] = {}
+        """Siblings of the first answer that has some, by the message that is answered."""
+        self.labels: Mapping[str, str] = {}
+        """Places among its siblings of each message, by the block that it ends with: `‹ 2/3 ›`."""
+
+    def siblings(self, block: str) -> Siblings | None:
+        """Return the siblings of the message that a block is of; None if it has none.
+
+        An answer is several messages, with thinking and calls: those of the first that has some.
+        """
+        found = self._siblings.get(block)
+        for _ in range(_ANSWER_DEPTH):
+            if found is not None or block not in self._document:
+                break
+            header = self._document.header(block)
+            if header.role == Role.USER or header.parent is None:
+                break
+            block = header.parent
+            found = self._answers.get(block)
+        return found
+
+    def show(self, found: Mapping[tuple[str, ...], Siblings]) -> None:
+        """Mark messages, each given as its blocks, that have siblings; all others have none."""
+        self._siblings = {block: one for blocks, one in found.items() for block in blocks}
+        self._answers = {}
+        for block, one in self._siblings.items():
+            header = self._document.header(block) if block in self._document else None
+            if header is not None and header.parent is not None and header.role != Role.USER:
+                self._answers.setdefault(header.parent, one)
+        labels = {
+            blocks[-1]: f"‹ {one.position + 1}/{len(one.places)} ›" for blocks, one in found.items()
+        }
+        changed = {block for block, _ in self.labels.items() ^ labels.items()}
+        self.labels = labels
+        self._redraw(block for block in changed if block in self._document)
+
 
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
@@ -83,10 +211,12 @@ class CellModel:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
         self.document = document
         self.user = user or LocalUser()
-        self._me = me
+        self.me = me
+        """Principal id of the person here; None until the kernel has said it."""
         self._presence = presence
         clock = clock or SystemClock()
-        self._tracks = RemoteCursors(clock)
+        self.cursors = RemoteCursors(clock)
+        """Of everybody else."""
         self.ink = Ink(clock)
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
@@ -94,8 +224,10 @@ class CellModel:
         """Writes the keys of actions where a text names these."""
         self.before_answer: Callable[[str], str] = lambda _: ""
         """Says what is to be done before keys decide about a call."""
-        self._versions: dict[str, int] = {}
-        self._views: dict[str, CellView] = {}
+        self.versions = Counter[str]()
+        """Of cells: each grows with everything that `view` says."""
+        self.views: dict[str, CellView] = {}
+        """Of cells that somebody looks at; those of others can be taken out."""
         self._lengths: dict[str, int] = {}
         self.folds: dict[str, bool] = {}
         """Cells that the person has folded (True) and opened."""
@@ -113,22 +245,17 @@ class CellModel:
         self._labels: Mapping[str, str] = {}
         """Of contexts, by id."""
         self._ticks = 0
-        self._tracks.update_presence(presence())
+        self.cursors.update_presence(presence())
 
     def close(self) -> None:
         self._stop_watching()
 
-    @property
-    def me(self) -> str | None:
-        """Principal id of the person here; None until the kernel has said it."""
-        return self._me
-
-    @me.setter
-    def me(self, principal: str | None) -> None:
-        if principal != self._me:
-            self._me = principal
+    def identify(self, principal: str) -> None:
+        """Take somebody for the person here from now on."""
+        if principal != self.me:
+            self.me = principal
             self._unread_headers = list(self.document.block_ids())
-            self._redraw(self._views, drafts=True)
+            self._redraw(self.views, drafts=True)
 
     # Reading
 
@@ -174,21 +301,31 @@ class CellModel:
         """The text of a cell: of a block with a schema, its content as it is rendered."""
         return render(self.document, block)
 
-    def version(self, block: str) -> int:
-        """Grows with everything that `view` says."""
-        return self._versions.get(block, 0)
-
     def view(self, block: str) -> CellView:
         """Raises KeyError."""
-        version = self.version(block)
-        view = self._views.get(block)
-        if view is None or view.version != version:
-            view = self._views[block] = self._build(block, version)
+        version = self.versions[block]
+        view = self.views.get(block)
+        if view is not None and view.version == version:
+            return view
+        header = self.document.header(block)
+        text = self.text(block)
+        self._lengths[block] = len(text)
+        view = self.views[block] = CellView(
+            header,
+            text,
+            version,
+            author=self.name(header.author)[0],
+            ticks=self._ticks,
+            stopped_by=self._stopper(header.stopped_by),
+            question=self._question(header),
+            is_sending=block in self.deliveries.sending,
+            collapsed=self.is_folded(block),
+            edited_by=self._editors.get(block, ""),
+            siblings=self.branches.labels.get(block, ""),
+            source_context=self._labels.get(header.source_context or "", header.source_context),
+            is_read_from=block == self._read_from,
+        )
         return view
-
-    def forget(self, block: str) -> None:
-        """Let go of a view that nobody looks at any more."""
-        self._views.pop(block, None)
 
     def name(self, principal: str) -> tuple[str, int]:
         """Username and colour slot of a principal."""
@@ -243,27 +380,19 @@ class CellModel:
         if labels == self._labels:
             return
         self._labels = labels
-        self._redraw(block for block, one in self._views.items() if one.source_context)
-
-    def cursors(self, block: str) -> Sequence[RemoteCursor]:
-        """Of others, in this block."""
-        return self._tracks.of(block)
-
-    def places(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the block, the offset and the colour of everybody else who is in a block."""
-        return self._tracks.places()
+        self._redraw(block for block, one in self.views.items() if one.source_context)
 
     def point(self, place: TextPlace | None) -> None:
         """Mark the text that the person here points at."""
         name, colour = self.name(self.me) if self.me is not None else ("", 0)
-        touched = self._tracks.point(0, place, OWN_NAME if name else "", colour)
+        touched = self.cursors.point(0, place, OWN_NAME if name else "", colour)
         self.changed.notify(CellChange(changed=frozenset(touched)))
 
     def writers(self) -> list[Writer]:
         """Return others who are writing in cells, who has begun last first."""
         return [
             one
-            for one in self._tracks.writers()
+            for one in self.cursors.writers()
             if one.block in self.document and not self.is_hidden(one.block)
         ]
 
@@ -281,16 +410,12 @@ class CellModel:
                 found.append((header.order, Draft(block, name, colour, text)))
         return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
-    def edit_denied_reason(self, block: str) -> str | None:
-        """A sentence for the person, or None if the cell can be edited in place."""
-        if self.user.refusal is not None and block in self.document:
-            return self.user.refusal
-        return self.no_editor_reason(block)
-
-    def no_editor_reason(self, block: str) -> str | None:
-        """As `edit_denied_reason`, whoever the person is."""
+    def edit_denied_reason(self, block: str, *, to_read: bool = False) -> str | None:
+        """A sentence for the person, or None if the cell can be edited in place, or read so."""
         if block not in self.document:
             return "This cell is not there any more."
+        if self.user.refusal is not None and not to_read:
+            return self.user.refusal
         header = self.document.header(block)
         if block in self.deliveries.sending:
             return "This message is on its way: it can be edited when it has arrived."
@@ -326,7 +451,7 @@ class CellModel:
 
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.presence_changed`."""
-        touched, only_models = self._tracks.update_presence(self._presence())
+        touched, only_models = self.cursors.update_presence(self._presence())
         queued = self.deliveries.update_queue(self._presence().values())
         touched |= queued
         only_models = only_models and not queued
@@ -334,12 +459,10 @@ class CellModel:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
 
     def is_call_running(self, block: str) -> bool:
-        header = self.document.header(block) if block in self.document else None
-        return (
-            header is not None
-            and header.kind == BlockKind.TOOL_CALL
-            and header.status == Status.RUNNING
-        )
+        if block not in self.document:
+            return False
+        header = self.document.header(block)
+        return header.kind == BlockKind.TOOL_CALL and header.status == Status.RUNNING
 
     def tick(self, blocks: Iterable[str]) -> None:
         """Let the signs of running calls move on."""
@@ -349,12 +472,12 @@ class CellModel:
     @property
     def next_fade(self) -> float | None:
         """Seconds until `fade` changes something; None if nothing does."""
-        fades = (self._tracks.next_fade, self.ink.next_fade)
+        fades = (self.cursors.next_fade, self.ink.next_fade)
         return min((one for one in fades if one is not None), default=None)
 
     def fade(self) -> None:
         """Take away flags of cursors that have not moved for a while, and let new text age."""
-        touched = self._tracks.fade() | self.ink.fade()
+        touched = self.cursors.fade() | self.ink.fade()
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=True))
 
@@ -391,7 +514,7 @@ class CellModel:
                 text,
                 self.document.header(text.block) if is_marked else None,
                 self._lengths.get(text.block),
-                self._tracks.colour_at,
+                self.cursors.colour_at,
                 self.text,
             )
             streamed = self._follow_text(text) and streamed
@@ -428,9 +551,9 @@ class CellModel:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
         self._editors.pop(text.block, None)
         if text.splices:
-            self._tracks.shift(text.block, text.splices)
-        elif self._tracks.is_anybody_in(text.block):
-            self._tracks.move_to_end(text.block, len(self.document.text(text.block)))
+            self.cursors.shift(text.block, text.splices)
+        elif self.cursors.of(text.block):
+            self.cursors.move_to_end(text.block, len(self.document.text(text.block)))
         length = self._lengths.get(text.block)
         appended = True
         for splice in text.splices:
@@ -458,28 +581,8 @@ class CellModel:
     def _mark_changed(self, blocks: Iterable[str]) -> frozenset[str]:
         changed = frozenset(blocks)
         for block in changed:
-            self._versions[block] = self._versions.get(block, 0) + 1
+            self.versions[block] += 1
         return changed
-
-    def _build(self, block: str, version: int) -> CellView:
-        header = self.document.header(block)
-        text = self.text(block)
-        self._lengths[block] = len(text)
-        return CellView(
-            header,
-            text,
-            version,
-            author=self.name(header.author)[0],
-            ticks=self._ticks,
-            stopped_by=self._stopper(header.stopped_by),
-            question=self._question(header),
-            is_sending=block in self.deliveries.sending,
-            collapsed=self.is_folded(block),
-            edited_by=self._editors.get(block, ""),
-            siblings=self.branches.label(block),
-            source_context=self._labels.get(header.source_context or "", header.source_context),
-            is_read_from=block == self._read_from,
-        )
 
     def _question(self, header: BlockHeader) -> str:
         if not header.is_undecided:
@@ -502,7 +605,7 @@ class CellModel:
 
     def redraw_questions(self, blocks: Iterable[str]) -> None:
         """Draw calls that wait again: the person decides about others, or by other keys."""
-        views = ((block, self._views.get(block)) for block in blocks)
+        views = ((block, self.views.get(block)) for block in blocks)
         self._redraw([block for block, view in views if view is not None and view.question])
 
     def _stopper(self, username: str | None) -> str | None:

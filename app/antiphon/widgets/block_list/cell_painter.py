@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -40,18 +40,8 @@ class Highlights:
     """Ranges that do not overlap, in order. A line costs what is in it, not what is in the cell."""
 
     def __init__(self, ranges: Iterable[StyleSpan]) -> None:
-        self._ranges = [one for one in ranges if one.start < one.end]
-        self._ends = [one.end for one in self._ranges]
-
-    def __bool__(self) -> bool:
-        return bool(self._ranges)
-
-    def between(self, low: int, high: int) -> Iterator[StyleSpan]:
-        """The ranges with text from `low` to `high` (exclusive)."""
-        for at in range(bisect_right(self._ends, low), len(self._ranges)):
-            if self._ranges[at].start >= high:
-                return
-            yield self._ranges[at]
+        self.ranges = [one for one in ranges if one.start < one.end]
+        self._ends = [one.end for one in self.ranges]
 
     def marks(self, line: RenderedLine) -> list[StyleSpan]:
         """Return the marked spans of a line, by its columns."""
@@ -60,7 +50,10 @@ class Highlights:
             if not run.width:
                 continue
             end = run.offset + run.length
-            for one in self.between(run.offset, end):
+            for at in range(bisect_right(self._ends, run.offset), len(self.ranges)):
+                one = self.ranges[at]
+                if one.start >= end:
+                    break
                 left = run.column_of(max(one.start, run.offset))
                 right = run.column + run.width
                 if one.end < end and not run.atomic:
@@ -119,26 +112,35 @@ class CellPainter:
         """`before` lends the rows that did not change."""
         self.look = look
         self._rows: dict[int, tuple[Strip | None, Strip]] = {}
-        self._layers = [layer for layer in _layers(look) if layer]
+        self._layers = [layer for layer in _layers(look) if layer.ranges]
         self._labels: dict[int, list[CursorLabel]] = {}
-        self._flags: dict[int, tuple[CursorLabel, ...]] = {}
+        self.flags: dict[int, tuple[CursorLabel, ...]] = {}
+        """Names of cursors in lines, drawn before, that have no room for them."""
         self._ink = Highlights(
             StyleSpan(one.start, one.end, ink_style(one, look.gutters.theme)) for one in look.ink
         )
-        self._inked = set(self._lines_of(look.ink))
+        self._inked: set[int] = set()
+        """Lines with new text."""
         self._marks_of_ink: dict[int, tuple[StyleSpan, ...]] = {}
-        self._overlay_cursors()
-        self._lender = before if before is not None and self._may_share(before.look) else None
+        if (picture := look.picture) is not None:
+            for cursor in look.cursors:
+                line, column = picture.place_of(cursor.offset)
+                label = CursorLabel.of(cursor, column, look.gutters.theme)
+                self._labels.setdefault(line, []).append(label)
+            for one in look.ink:
+                first, last = picture.place_of(one.start)[0], picture.place_of(one.end)[0]
+                self._inked.update(range(first, last + 1))
+        self.lender = before if before is not None and self._may_share(before.look) else None
         if before is not None:
-            before.detach()
+            before.lender = None  # from now on it draws what is missing: rows of older looks can go
 
     def strip(self, line: int) -> Strip:
         """The row of a line; those above the first are below 0."""
         picture = self.look.picture
         content = None if picture is None or line < 0 else picture.strip(line)
         known = self._rows.get(line)
-        if known is None and self._lender is not None and line not in self._labels:
-            known = self._lender.row_without_cursors(line, self._ink_marks(line))
+        if known is None and self.lender is not None and line not in self._labels:
+            known = self.lender.row_without_cursors(line, self._ink_marks(line))
         if known is None or known[0] is not content:
             known = (content, self._draw(line, content))
         self._rows[line] = known
@@ -160,17 +162,6 @@ class CellPainter:
             marks = tuple(self._ink.marks(self.look.picture.line(line)))
             self._marks_of_ink[line] = marks
         return marks
-
-    def _lines_of(self, ranges: Sequence[InkRange]) -> Iterator[int]:
-        picture = self.look.picture
-        for one in ranges if picture is not None else ():
-            assert picture is not None
-            first, last = picture.place_of(one.start)[0], picture.place_of(one.end)[0]
-            yield from range(first, last + 1)
-
-    def detach(self) -> None:
-        """From now on draw what is missing: the rows of older looks can go."""
-        self._lender = None
 
     def _may_share(self, other: CellStyle) -> bool:
         mine = self.look
@@ -203,7 +194,7 @@ class CellPainter:
                 content = styled(content, self._marks(line))
                 if labels := self._labels.get(line):
                     room = columns.width - strip.cell_length
-                    content, self._flags[line] = labelled(content, labels, room)
+                    content, self.flags[line] = labelled(content, labels, room)
                 if look.is_panel:
                     content = content.extend_cell_length(columns.text).apply_style(look.ground)
                 strip = Strip.join([strip, content])
@@ -213,10 +204,6 @@ class CellPainter:
             elif look.end is not None and line == look.end[0]:
                 strip = Strip.join([strip, Strip([Segment(look.end[1], theme.dim)])])
         return strip.adjust_cell_length(columns.width).apply_style(ground)
-
-    def flags(self, line: int) -> tuple[CursorLabel, ...]:
-        """Names of cursors in a line, drawn before, that has no room for them."""
-        return self._flags.get(line, ())
 
     def _gutter(self, line: int) -> Strip:
         look = self.look
@@ -246,14 +233,6 @@ class CellPainter:
             rendered = self.look.picture.line(line)
             marks += [mark for layer in self._layers for mark in layer.marks(rendered)]
         return marks
-
-    def _overlay_cursors(self) -> None:
-        picture, theme = self.look.picture, self.look.gutters.theme
-        if picture is None:
-            return
-        for cursor in self.look.cursors:
-            line, column = picture.place_of(cursor.offset)
-            self._labels.setdefault(line, []).append(CursorLabel.of(cursor, column, theme))
 
 
 def _layers(look: CellStyle) -> list[Highlights]:

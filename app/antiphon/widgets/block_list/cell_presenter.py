@@ -1,26 +1,130 @@
-"""Current appearance of each cell, and its height in rows."""
+"""Current appearance of each cell, its height in rows, and the rows that are on the screen now."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from rich.segment import Segment
 from rich.style import Style
+from textual.selection import Selection
 from textual.strip import Strip
 
+from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.headings import first_line
-from antiphon.render.status_label import end_note
+from antiphon.render.lines import RenderedCell
+from antiphon.render.markdown_source import first_line
 from antiphon.render.tool_call import command_of
+from antiphon.render.view import end_note
 from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.block_list.cell_painter import AuthorRange, CellStyle
+from antiphon.widgets.block_list.cell_painter import AuthorRange, CellPainter, CellStyle
 from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle
 from antiphon.widgets.block_list.height_index import CellOrder
-from antiphon.widgets.block_list.render_cache import RenderCache
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
-from antiphon.widgets.block_list.viewport import LineRef, Measured
-from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef, Measured
+from antiphon.widgets.editor import CellEditor, CursorLabel, flagged
 from antiphon_kernel.types.enums import BlockKind, Role
+
+_MAX_LINES: Final = 5_000
+"""Cells of so many lines together are kept, and always the last one asked for.
+
+A line takes 3 KB, and 70 us to draw anew.
+"""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class _CachedRendering(NamedTuple):
+    version: int
+    stream: CellRenderer
+    picture: RenderedCell
+
+
+class RenderCache:
+    """The picture of each cell at one width and theme; the least recently used go first."""
+
+    _theme: CellTheme
+
+    def __init__(self, source: CellModel) -> None:
+        """Cells are rendered from the first `set_style` on."""
+        self._source = source
+        self._width = -1
+        self._kept: OrderedDict[str, _CachedRendering] = OrderedDict()
+        self._lines = 0
+        self.drawn = 0
+        """How often a cell was drawn; for measuring."""
+        self.lines_drawn = 0
+        """Lines of text that were drawn; for measuring."""
+
+    def set_style(self, width: int, theme: CellTheme) -> None:
+        if width != self._width or theme is not self._theme:
+            self._width = width
+            self._theme = theme
+            self.clear()
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._lines = 0
+
+    def rendering(self, block: str) -> RenderedCell:
+        """The picture of the cell as it is now. Raises KeyError if there is no such block.
+
+        A cell that cannot be drawn is drawn as one that says so: no content ends the app.
+        """
+        kept = self._kept.get(block)
+        version = self._source.versions[block]
+        if kept is not None and kept.version == version:
+            self._kept.move_to_end(block)
+            return kept.picture
+        stream = CellRenderer(self._width, self._theme) if kept is None else kept.stream
+        before = stream.lines_drawn
+        try:
+            picture = stream.update(self._source.view(block))
+        except Exception as error:
+            if block not in self._source.document:
+                raise
+            _log.exception("block %s cannot be drawn", block)
+            stream = CellRenderer(self._width, self._theme)
+            picture = stream.failed(error)
+        self.drawn += 1
+        self.lines_drawn += max(0, stream.lines_drawn - before)
+        self._keep(block, _CachedRendering(version, stream, picture))
+        return picture
+
+    def settle(self, block: str, line: int, rows: int) -> int:
+        """Draw the lines of a long cell within `rows` of a line; return its number from now on."""
+        return self._settled(block, lambda cell: cell.settled(line, rows))
+
+    def line_at(self, block: str, offset: int, rows: int) -> int:
+        """Return the line that shows a code point, and draw those of a long cell around it."""
+        return self._settled(block, lambda cell: cell.settled_at(offset, rows))
+
+    def _settled(
+        self, block: str, settle: Callable[[RenderedCell], tuple[RenderedCell, int]]
+    ) -> int:
+        before = self.rendering(block)
+        kept = self._kept[block]
+        drawn = kept.stream.lines_drawn
+        picture, line = settle(before)
+        if picture is not before:
+            self.lines_drawn += kept.stream.lines_drawn - drawn
+            self._keep(block, kept._replace(picture=picture))
+        return line
+
+    def _keep(self, block: str, rendering: _CachedRendering) -> None:
+        before = self._kept.get(block)
+        self._lines += rendering.picture.drawn_count
+        self._lines -= before.picture.drawn_count if before else 0
+        self._kept[block] = rendering
+        self._kept.move_to_end(block)
+        while self._lines > _MAX_LINES and len(self._kept) > 1:
+            block, kept = self._kept.popitem(last=False)
+            self._lines -= kept.picture.drawn_count
+            self._source.views.pop(block, None)
+
 
 _HIDDEN = Measured(0, 0)
 _NO_GROUND = Style()
@@ -107,7 +211,7 @@ class CellPresenter:
             ),
             gutters=self.gutters,
             unread_line=unread.line if unread is not None and unread.block == block else None,
-            cursors=tuple(source.cursors(block)),
+            cursors=source.cursors.of(block),
             tints=self.tints.get(block, ()),
             hits=finder.of(block) if finder is not None else (),
             hit=(
@@ -132,26 +236,21 @@ class CellPresenter:
         return top.line > 0 or self._names_above(top.block)
 
     def running_head_key(self, block: str) -> tuple[object, ...]:
-        parent = self._source.header(block).parent
-        asked = None if parent is None else self._source.version(parent)
-        return block, self._source.version(block), asked, self.gutters
+        parent, versions = self._source.header(block).parent, self._source.versions
+        return block, versions[block], versions[parent or ""], self.gutters
 
     def running_head(self, block: str) -> Strip:
         """Draw a row that names the author of a cell, and what the cell answers."""
-        header = self._source.header(block)
-        name, colour = self._source.shown_name(header.author)
-        return self.gutters.running_head(name, colour, self._subject(block))
-
-    def _subject(self, block: str) -> str:
-        """Return the command of a result, the prompt of an answer, the start of a message."""
-        header = self._source.header(block)
+        header, words = self._source.header(block), ""
+        # The command of a result, the prompt of an answer, the start of a message.
         subject = block if header.role == Role.USER else header.parent
-        if subject is None or subject not in self._source.document:
-            return ""
-        view = self._source.view(subject)
-        if view.header.kind == BlockKind.TOOL_CALL:
-            return f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
-        return first_line(view.text[:_SUBJECT])
+        if subject is not None and subject in self._source.document:
+            view = self._source.view(subject)
+            if view.header.kind == BlockKind.TOOL_CALL:
+                words = f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
+            else:
+                words = first_line(view.text[:_SUBJECT])
+        return self.gutters.running_head(*self._source.shown_name(header.author), words)
 
     def _ground(self, block: str) -> Style:
         header = self._source.header(block)
@@ -172,19 +271,17 @@ class CellPresenter:
         return is_output and self.editor_over(block) is None and not self._has_focus(block)
 
     def _header(self, block: str) -> int:
-        return int(self._has_gap(block)) + int(self._names_above(block))
+        """Rows above the first line: a blank one, and the name of the author.
+
+        Thinking and calls of one author stand together.
+        """
+        kind, has_gap = self._source.header(block).kind, False
+        if kind != BlockKind.TOOL_RESULT and self._order.neighbour(block, -1) is not None:
+            has_gap = kind not in _WITHOUT_GAP or self._is_named(block)
+        return has_gap + self._names_above(block)
 
     def _names_above(self, block: str) -> bool:
         return not self.columns.is_wide and self._is_named(block) and not self._is_inline(block)
-
-    def _has_gap(self, block: str) -> bool:
-        """There is a blank row above: thinking and calls of one author stand together."""
-        if self._order.neighbour(block, -1) is None:
-            return False
-        kind = self._source.header(block).kind
-        if kind == BlockKind.TOOL_RESULT:
-            return False
-        return kind not in _WITHOUT_GAP or self._is_named(block)
 
     def _is_inline(self, block: str) -> bool:
         """Folded thinking has its author's name in the same row, where names have rows."""
@@ -211,3 +308,123 @@ class CellPresenter:
                 return other.author != header.author or is_next_answer
             above = self._order.neighbour(above, -1)
         return True
+
+
+class FrameBuffer:
+    """Draws the rows of a frame, taking over those of the last one that look the same."""
+
+    def __init__(self) -> None:
+        self.cells: dict[str, CellPainter] = {}
+        """Of the last frame."""
+        self._strips: list[Strip] = []
+        self._head: tuple[tuple[object, ...], Strip] | None = None
+        """The running head that was drawn last, and what it depends on."""
+        self.has_head = False
+        """Whether the first row is a running head."""
+
+    def strip(self, y: int) -> Strip | None:
+        return self._strips[y] if 0 <= y < len(self._strips) else None
+
+    def compose_frame(
+        self, places: Sequence[LineRef | None], looks: CellPresenter, head_rows: int
+    ) -> list[range]:
+        """Draw what is at these places; return the runs of rows that look different now."""
+        cells: dict[str, CellPainter] = {}
+        strips: list[Strip] = []
+        blank = Strip.blank(looks.gutters.columns.width, looks.theme.background)
+        for place in places:
+            if place is None:
+                strips.append(blank)
+                continue
+            cell = cells.get(place.block)
+            if cell is None:
+                look, cell = looks.style_for(place.block), self.cells.get(place.block)
+                if cell is None or cell.look != look:
+                    cell = CellPainter(look, cell)
+                cells[place.block] = cell
+            strips.append(cell.strip(place.line))
+        top, below = (places[0], places[1]) if head_rows else (None, None)
+        # It covers a row, which must not be all that is seen of its cell.
+        self.has_head = (
+            top is not None
+            and below is not None
+            and below.block == top.block
+            and looks.is_head_away(top)
+        )
+        if top is not None and self.has_head:
+            key = looks.running_head_key(top.block)
+            if self._head is None or self._head[0] != key:
+                self._head = key, looks.running_head(top.block)
+            strips[0] = self._head[1]
+        self._add_flags(strips, places, cells, looks)
+        changed = _changed(strips, self._strips)
+        self.cells, self._strips = cells, strips
+        return changed
+
+    def _add_flags(
+        self,
+        strips: list[Strip],
+        places: Sequence[LineRef | None],
+        cells: Mapping[str, CellPainter],
+        looks: CellPresenter,
+    ) -> None:
+        """Write the names that have no room in their row over the one above, or the one below."""
+        editor = looks.editor
+        edited = editor.block if editor is not None else None
+        rows: dict[int, tuple[CursorLabel, ...]] = {}
+        is_editor_above = False
+        for y, place in enumerate(places):
+            is_editor = place is not None and place.block == edited and place.line >= 0
+            if is_editor and editor is not None:
+                flags = () if is_editor_above else editor.row_cache.flags_above
+            else:
+                flags = cells[place.block].flags.get(place.line, ()) if place is not None else ()
+            if flags:
+                target = y - 1 if y and not is_editor_above else y + 1
+                rows[target] = (*rows.get(target, ()), *flags)
+            is_editor_above = is_editor
+        columns = looks.columns
+        for y, flags in rows.items():
+            if y < len(strips):
+                place = places[y]
+                names_author = place is not None and (
+                    place.line == HEADER_LINE or (y == 0 and self.has_head)
+                )
+                strips[y] = flagged(
+                    strips[y], flags, columns.width, left=columns.gutter, keep_text=names_author
+                )
+
+    def selected_text(self, selection: Selection, gutter: int) -> str:
+        """Return the text of the selected rows, without their gutters."""
+        rows = []
+        for y, strip in enumerate(self._strips):
+            span = selection.get_span(y)
+            if span is not None:
+                start, end = _within(span, strip)
+                rows.append(strip.crop(max(start, gutter), max(end, gutter)).text.rstrip())
+        return "\n".join(rows)
+
+
+def with_selection(strip: Strip, span: tuple[int, int], gutter: int, style: Style) -> Strip:
+    """The row with columns `span` (end -1: to the last) as selected, without its gutter."""
+    start, end = (max(one, gutter) for one in _within(span, strip))
+    selected = Strip(Segment.apply_style(strip.crop(start, end), post_style=style))
+    return Strip.join([strip.crop(0, start), selected, strip.crop(end)])
+
+
+def _within(span: tuple[int, int], strip: Strip) -> tuple[int, int]:
+    start, end = span
+    return start, strip.cell_length if end == -1 else end
+
+
+def _changed(rows: Sequence[Strip], before: Sequence[Strip]) -> list[range]:
+    """Runs of rows that are other strips than before."""
+    changed: list[range] = []
+    for y, strip in enumerate(rows):
+        if y < len(before) and (before[y] is strip or before[y] == strip):
+            continue
+        if changed and changed[-1].stop == y:
+            changed[-1] = range(changed[-1].start, y + 1)
+        else:
+            changed.append(range(y, y + 1))
+    return changed

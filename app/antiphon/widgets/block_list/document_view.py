@@ -10,9 +10,8 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.widgets.block_list.block_list import BlockList
+from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
-from antiphon.widgets.block_list.row_scroll_view import WHEEL_ROWS
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -76,8 +75,7 @@ class DocumentView(Widget):
         block = block or self.cells.focused_cell
         if block is None:
             return False
-        why_not = self.source.no_editor_reason if to_read else self.source.edit_denied_reason
-        reason = why_not(block)
+        reason = self.source.edit_denied_reason(block, to_read=to_read)
         if reason is not None:
             self.post_message(self.EditRefused(reason))
             return False
@@ -95,7 +93,7 @@ class DocumentView(Widget):
             block,
             offset=offset,
             anchor=anchor,
-            host=self.cells,
+            host=self.cells.editor_changed,
             user=self.source.user,
             is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
         )
@@ -107,6 +105,7 @@ class DocumentView(Widget):
         editor.focus(scroll_visible=False)
         return True
 
+    @on(CellEditor.Left)
     def leave(self) -> None:
         """Close the editor, if there is one, and give the focus to the list."""
         if self.editor is not None:
@@ -162,7 +161,7 @@ class DocumentView(Widget):
 
     def _show_cursors(self) -> None:
         if self.editor is not None:
-            self.editor.others = self.source.cursors(self.editor.block)
+            self.editor.others = self.source.cursors.of(self.editor.block)
 
     def _carry_last_places(self, change: CellChange) -> None:
         """Cursors that were left behind stay between the same characters."""
@@ -186,10 +185,6 @@ class DocumentView(Widget):
     def on_click(self, event: events.Click) -> None:
         if event.widget is self.cells:
             self.leave()
-
-    @on(CellEditor.Left)
-    def _editor_left(self) -> None:
-        self.leave()
 
     @on(CellEditor.NeighbourRequested)
     def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:

@@ -105,10 +105,9 @@ class GutterPainter:
     def beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
         """Left of one line of a cell."""
         key = (look, is_first, is_unread)
-        strip = self._drawn.get(key)
-        if strip is None:
-            strip = self._drawn[key] = self._draw(look, is_first, is_unread)
-        return strip
+        if key not in self._drawn:
+            self._drawn[key] = self._draw(*key)
+        return self._drawn[key]
 
     def blame(self, label: str, colour: int) -> Strip:
         """Return the gutter with the author of the line's first text; their bar if both fit."""

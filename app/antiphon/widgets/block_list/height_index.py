@@ -53,15 +53,10 @@ class HeightIndex:
     def last(self) -> str | None:
         return self._keys[-1] if self._keys else None
 
-    def next(self, key: str) -> str | None:
-        """The cell below. Raises KeyError."""
-        below = self._index[key] + 1
-        return self._keys[below] if below < len(self._keys) else None
-
-    def previous(self, key: str) -> str | None:
-        """The cell above. Raises KeyError."""
-        at = self._index[key]
-        return self._keys[at - 1] if at else None
+    def beside(self, key: str, direction: int) -> str | None:
+        """The cell below (1) or above (-1). Raises KeyError."""
+        at = self._index[key] + direction
+        return self._keys[at] if 0 <= at < len(self._keys) else None
 
     def prefix(self, key: str) -> int:
         """Rows above the cell. Raises KeyError."""
@@ -144,7 +139,8 @@ class HeightEstimator:
         if len(blocks) > BULK:
             known |= {block: self._heights[block] for block in self._heights}
             self._heights.replace_all(
-                (block, known.get(block, GUESSED_ROWS)) for block in self._source.ids()
+                (block, known.get(block, GUESSED_ROWS))
+                for block in self._source.document.block_ids()
             )
             return
         for block in known:
@@ -164,14 +160,13 @@ class CellOrder:
 
     def neighbour(self, block: str, direction: int) -> str | None:
         """Return the shown cell below (1) or above (-1)."""
-        step = self._heights.next if direction > 0 else self._heights.previous
-        return self._shown(step(block), step)
+        return self._shown(self._heights.beside(block, direction), direction)
 
     def first(self) -> str | None:
-        return self._shown(self._heights.first(), self._heights.next)
+        return self._shown(self._heights.first(), 1)
 
     def last(self) -> str | None:
-        return self._shown(self._heights.last(), self._heights.previous)
+        return self._shown(self._heights.last(), -1)
 
     def is_first(self, block: str | None) -> bool:
         """Return whether no shown cell is above this one."""
@@ -195,7 +190,7 @@ class CellOrder:
             return None
         return places[0 if direction > 0 else -1][1]
 
-    def _shown(self, block: str | None, step: Callable[[str], str | None]) -> str | None:
+    def _shown(self, block: str | None, direction: int) -> str | None:
         while block is not None and self._is_hidden(block):
-            block = step(block)
+            block = self._heights.beside(block, direction)
         return block

@@ -97,22 +97,18 @@ class ScrollMap:
         # The rows of many hits are the same as long as the document has not grown by much.
         key = (rows, self._heights.total // rows, hit_count)
         if self._hits[0] != key:
-            found = (
-                self._row(block, share, rows)
-                for block, in_cell in hits
-                for share in self._shares(block, in_cell)
-            )
+            found: set[int | None] = set()
+            for block, in_cell in hits:
+                length = max(1, self._source.document.length(block))
+                # How far down in the cell they are, as exactly as a bar can show.
+                shares = {min(1.0, round(hit.start / length, _DIGITS)) for hit in in_cell}
+                found.update(self._row(block, share, rows) for share in shares)
             self._hits = (key, frozenset(row for row in found if row is not None))
         return self._hits[1]
 
-    def _shares(self, block: str, hits: Sequence[Hit]) -> Iterable[float]:
-        """Return how far down in a cell hits are, as exactly as a bar can show."""
-        length = max(1, self._source.document.length(block))
-        return {min(1.0, round(hit.start / length, _DIGITS)) for hit in hits}
-
     def _people(self, rows: int, theme: CellTheme) -> dict[int, Segment]:
         marks = {}
-        for block, offset, colour in self._source.places():
+        for block, offset, colour in self._source.cursors.places():
             length = self._source.document.length(block) if block in self._source.document else 0
             row = self._row(block, min(1.0, offset / length) if length else 0.0, rows)
             if row is not None:

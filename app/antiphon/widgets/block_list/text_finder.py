@@ -98,7 +98,9 @@ class TextFinder:
         """Search a cell from a code point on; return whether its hits are others now."""
         if self._pattern is None or block not in self._source.document:
             return False
-        text = self._text(block)
+        document = self._source.document
+        is_plain = document.schema(block) == TEXT
+        text = document.peek_text(block) if is_plain else self._source.text(block)
         before = self._hits.get(block, ())
         kept = before[: bisect_right(before, start, key=lambda hit: hit.end)]
         begin = max(kept[-1].end if kept else 0, start - self._length + 1, 0)
@@ -111,12 +113,6 @@ class TextFinder:
         else:
             del self._hits[block]
         return True
-
-    def _text(self, block: str) -> str:
-        document = self._source.document
-        if document.schema(block) == TEXT:
-            return document.peek_text(block)
-        return self._source.text(block)
 
     # Following
 

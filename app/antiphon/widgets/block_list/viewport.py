@@ -1,4 +1,4 @@
-"""Mapping of the lines of cells to the rows of the screen.
+"""Mapping of the lines of cells to the rows of the screen, and what has come out of view.
 
 Heights are exact where the view is and guessed elsewhere; moving by rows is exact, because it
 measures the cells that it passes. Nothing here draws.
@@ -6,11 +6,12 @@ measures the cells that it passes. Nothing here draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
+from antiphon.widgets.block_list.cell_model import CellChange
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.text.transform import shift_through
@@ -134,11 +135,8 @@ class Viewport:
         last = self._heights.last()
         places: list[LineRef | None] = []
         if last is not None:
-            for place in self._up(last, self._settled_end(last)):
-                places.append(place)
-                if len(places) == self.height:
-                    break
-        places.reverse()
+            places += islice(self._up(last, self._settled_end(last)), self.height)
+            places.reverse()
         return places + [None] * (self.height - len(places))
 
     def _from_anchor(self) -> list[LineRef | None]:
@@ -146,28 +144,20 @@ class Viewport:
         if anchor is None:
             return [None] * self.height
         places: list[LineRef | None] = [None] * self.height
-        row = anchor.row - 1
-        for place in self._up(anchor.block, anchor.line):
-            if row < 0:
-                break
+        above, below = range(anchor.row - 1, -1, -1), range(anchor.row, self.height)
+        for row, place in zip(above, self._up(anchor.block, anchor.line), strict=False):
             if row < self.height:
                 places[row] = place
-            row -= 1
-        row = anchor.row
-        for place in self._down(anchor.block, anchor.line):
-            if row >= self.height:
-                break
+        for row, place in zip(below, self._down(anchor.block, anchor.line), strict=False):
             if row >= 0:
                 places[row] = place
-            row += 1
         return places
 
     def _filled(self, places: list[LineRef | None]) -> list[LineRef | None]:
         """Pull text up over blank first rows, and down over blank last ones."""
         first = first_seen(places)
         if first is not None and first[0]:
-            below = self._down(*first[1])
-            places = [place for _, place in zip(range(self.height), below, strict=False)]
+            places = list(islice(self._down(*first[1]), self.height))
             places += [None] * (self.height - len(places))
         return places if places[-1] is not None else self._from_tail()
 
@@ -187,19 +177,16 @@ class Viewport:
                     anchor = replace(anchor, line=line)
                 self.anchor = anchor
                 return anchor
-            below = self._heights.next(anchor.block)
+            below = self._heights.beside(anchor.block, 1)
             if below is None:
-                return self._last_shown_anchor(anchor.row)
+                break
             anchor = Anchor(below, TOP_LINE, anchor.row)
-        return None
-
-    def _last_shown_anchor(self, row: int) -> Anchor | None:
-        block = self._heights.last()
+        block, row = self._heights.last(), anchor.row if anchor is not None else 0
         while block is not None:
             measured = self.measured(block)
             if measured.rows:
                 return Anchor(block, measured.body - 1, row)
-            block = self._heights.previous(block)
+            block = self._heights.beside(block, -1)
         return None
 
     def _up(self, block: str, line: int) -> Iterator[LineRef]:
@@ -209,7 +196,7 @@ class Viewport:
             measured = self.measured(above)
             for number in range(line - 1, -measured.head - 1, -1):
                 yield LineRef(above, number)
-            above = self._heights.previous(above)
+            above = self._heights.beside(above, -1)
             line = self._settled_end(above) if above is not None else 0
 
     def _down(self, block: str, line: int) -> Iterator[LineRef]:
@@ -219,7 +206,7 @@ class Viewport:
             measured = self.measured(below)
             for number in range(max(line, -measured.head), measured.body):
                 yield LineRef(below, number)
-            below = self._heights.next(below)
+            below = self._heights.beside(below, 1)
             line = TOP_LINE
             if below is not None and self.measured(below).body > 0:
                 self._settle(below, 0, self.margin)
@@ -280,7 +267,7 @@ class Viewport:
         place = place._replace(line=settled)
         if rows < 0:
             wanted = row - rows
-            available = sum(1 for _, _ in zip(range(wanted), self._up(*place), strict=False))
+            available = len(list(islice(self._up(*place), wanted)))
             self.anchor = Anchor(place.block, place.line, max(row, available))
             self.layout()
             self._take_first_as_anchor()
@@ -338,3 +325,64 @@ class Viewport:
         """Follow the tail from now on, if that changes nothing on the screen."""
         if not self.following and self.is_at_tail and self._from_tail() == self.places:
             self.following = True
+
+
+class Unread:
+    """Start of new text below the view, and the cells that changed unseen."""
+
+    def __init__(self, heights: HeightIndex, viewport: Viewport) -> None:
+        self._heights = heights
+        self._viewport = viewport
+        self._seen: LineRef | None = None
+        """The first line below all that has been seen; None while the tail is followed."""
+        self.start: LineRef | None = None
+        """The line that new text starts at, while there is any."""
+        self.blocks: dict[str, None] = {}
+        """Cells that changed and were not seen since."""
+
+    def cells(self) -> list[str]:
+        start = [] if self.start is None else [self.start.block]
+        return [*self.blocks, *start]
+
+    def mark(
+        self, change: CellChange, shown: Container[str], is_hidden: Callable[[str], bool]
+    ) -> None:
+        """Note cells that changed out of sight; what a context is opened with is not new."""
+        is_opening = len(change.added) == len(self._heights)
+        for block in change.changed:
+            if block in shown or block not in self._heights:
+                continue
+            if is_hidden(block):
+                self._heights.set(block, 0)
+            elif (change.texts or change.added) and not is_opening:
+                self.blocks[block] = None
+
+    def grown_by_person(self, block: str, rows: int) -> None:
+        """Count rows that the person's own edit has added to a cell as seen."""
+        if self._seen is not None and self._seen.block == block:
+            self._seen = self._seen._replace(line=self._seen.line + rows)
+
+    def update(self) -> int:
+        """Take notice of what the view shows; returns how many new lines are below it."""
+        viewport = self._viewport
+        for block in {place.block for place in viewport.places if place is not None}:
+            self.blocks.pop(block, None)
+        last = viewport.last_seen
+        if viewport.following or viewport.is_at_tail or last is None:
+            self._seen = self.start = None
+            return 0
+        if self._seen is None or self._seen.block not in self._heights:
+            end = self._heights.last()
+            assert end is not None
+            self._seen = LineRef(end, self._heights[end])
+        new = self._heights.total - self._row(self._seen)
+        self.start = self._seen if new > 0 else None
+        passed = LineRef(last.block, last.line + 1)
+        if self._row(passed) > self._row(self._seen):
+            self._seen = passed
+        return max(0, self._heights.total - max(self._row(self._seen), self._row(passed)))
+
+    def _row(self, place: LineRef) -> int:
+        return self._heights.prefix(place.block) + min(
+            max(place.line, 0), self._heights[place.block]
+        )

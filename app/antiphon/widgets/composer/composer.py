@@ -1,4 +1,4 @@
-"""The place at the bottom where messages are written."""
+"""The place at the bottom where messages are written, and the choices for what is being typed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,111 @@ import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Literal
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from antiphon.actions import shown_key
 from antiphon.completion import Completion, CompletionChoice
 from antiphon.local_user import LocalUser
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
-from antiphon.widgets.composer.completion_list import CompletionList
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
 from antiphon.widgets.editor import FOLDED, CellEditor
-from antiphon.widgets.status import cut_to
+from antiphon.widgets.status import StatusSpan, cut_to
+from antiphon.widgets.status.line import fit
 from antiphon.widgets.themed import ThemedWidget
+
+MOST_ROWS = 8
+
+_DETAIL_COLUMN = 24
+
+
+class CompletionList(ThemedWidget):
+    """A few rows; not there while nothing can be completed."""
+
+    DEFAULT_CSS = """
+    CompletionList { layer: above; dock: bottom; width: 100%; height: auto; display: none; }
+    CompletionList.-open { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.completion: Completion | None = None
+        self.has_moved = False
+        """Whether the person has chosen a line; else the first is only the likely one."""
+        self._at = 0
+        self.margin = 1
+        """The column in which it begins."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.completion is not None
+
+    @property
+    def chosen(self) -> CompletionChoice | None:
+        """The choice that Tab takes."""
+        return None if self.completion is None else self.completion.choices[self._at]
+
+    def show(self, completion: Completion | None) -> None:
+        if completion == self.completion:
+            return
+        self.completion, self._at, self.has_moved = completion, 0, False
+        self.set_class(completion is not None, "-open")
+        self.refresh(layout=True)
+
+    @property
+    def taken_by(self) -> str:
+        """The key that takes the choice."""
+        is_command = self.completion is not None and self.completion.is_command
+        return "enter" if self.has_moved or is_command else "tab"
+
+    def move(self, step: int) -> bool:
+        """Choose the next line, around the ends; False if that changes nothing."""
+        if self.completion is None:
+            return False
+        before = self._at, self.taken_by
+        self._at = (self._at + step) % len(self.completion.choices)
+        self.has_moved = True
+        self.refresh()
+        return (self._at, self.taken_by) != before
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        count = 0 if self.completion is None else len(self.completion.choices)
+        return max(1, min(MOST_ROWS, count, container.height - 1))
+
+    def render_line(self, y: int) -> Strip:
+        width, theme = self.size.width, self.cell_theme
+        ground = theme.background + theme.panel
+        choices = () if self.completion is None else self.completion.choices
+        top = max(0, min(self._at - self.size.height // 2, len(choices) - self.size.height))
+        if top + y >= len(choices):
+            return Strip.blank(width, ground)
+        choice = choices[top + y]
+        is_chosen = top + y == self._at
+        text = displayable_in_a_row(choice.text.rstrip())
+        gap = " " * max(2, _DETAIL_COLUMN - cell_len(text))
+        mark = "▸ " if is_chosen else "  "
+        room = width - self.margin - 1
+        left = [
+            StatusSpan(mark, theme.focus),
+            StatusSpan(cut_to(text, room - 2), theme.focus if is_chosen else theme.text),
+            StatusSpan(gap + displayable_in_a_row(choice.detail), theme.dim),
+        ]
+        more = len(choices) - self.size.height
+        is_last = y == self.size.height - 1 and more > 0
+        notes = [shown_key(self.taken_by)] if is_chosen else []
+        notes += [f"{self._at + 1}/{len(choices)}"] if is_last else []
+        right = [StatusSpan(" · ".join(notes), theme.dim)] if notes else []
+        return fit(left, right, width, ground, margin=self.margin)
+
 
 PROMPT: Final = "› "
 PRIVATE_PROMPT: Final = "» "
@@ -105,12 +192,11 @@ class ComposerEditor(CellEditor):
 
     def _offer(self) -> None:
         found = self._completion()
-        if found is None or (self._declined is not None and self._declined in found.begun):
-            if found is None:
-                self._declined = None
-            self._completions.show(None)
-        else:
-            self._completions.show(found)
+        if found is None:
+            self._declined = None
+        elif self._declined is not None and self._declined in found.begun:
+            found = None
+        self._completions.show(found)
 
     def offer_history(self, messages: Sequence[str]) -> bool:
         """Offer the earlier messages that contain what is written, or choose the next offered one.
@@ -321,15 +407,13 @@ class Composer(Horizontal):
         height = self.screen.size.height
         return max(1, min(height // 2, height - _ROWS_BESIDE))
 
-    def on_resize(self) -> None:
-        self._fit()
-
     def _text_changed(self) -> None:
         self.post_message(self.Changed())
         self._show_purpose()
         # The editor follows the same change; its rows are known after it has.
         self.call_later(self._fit)
 
+    @on(events.Resize)
     @on(CellEditor.Refolded)
     def _fit(self) -> None:
         rows = max(1, min(self.editor.row_count, self._most_rows))

@@ -1,17 +1,27 @@
-r"""A block's text as the text area wants it: lines end at ``\n`` only, nothing is changed.
+r"""A block's text as the text area wants it, and its lines cut into screen rows.
 
-A range of the text may be folded: in `lines`, and for locations, one character stands for it.
-Offsets and `text` are those of the exact text.
+Lines end at ``\n`` only, nothing is changed. A range of the text may be folded: in `lines`, and for
+locations, one character stands for it. Offsets and `text` are those of the exact text.
+
+Offsets, rows and columns count from 0. A row shows a section of a line; the text area's own class
+for this keeps one entry a row and walks all of them for a newline; this one keeps sums.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple, overload
 
 from textual.document._document import DocumentBase, EditResult, Location, Newline
-from textual.geometry import Size
+from textual.document._document_navigator import DocumentNavigator
+from textual.document._wrapped_document import WrappedDocument
+from textual.geometry import Offset, Size
 
+from antiphon.render.display import sanitize_for_display
+from antiphon.render.wrap import graphemes, is_one_cell_each, line_ranges
 from antiphon.widgets.prefix_sums import PrefixSums
 from antiphon_kernel.types.records import TextSplice
 
@@ -160,10 +170,6 @@ class CellDocument(DocumentBase):
                 found.append(FoldedRange(offset, offset + len(self._folds[fold[0]])))
         return found
 
-    def folded_texts(self, line: str) -> tuple[str, ...]:
-        """Return the texts that characters of a line stand for, in order."""
-        return tuple(self._folds[one] for one in FOLDED.findall(line)) if self._folds else ()
-
     def fold(self, offset: int, end: int, label: str) -> Replaced:
         """Show one character in the place of a range; ranges folded in it are part of it then.
 
@@ -196,7 +202,8 @@ class CellDocument(DocumentBase):
 
     def _size(self, line: str) -> int:
         """Return the code points of a line and its end in the exact text."""
-        return len(line) + 1 + sum(len(folded) - 1 for folded in self.folded_texts(line))
+        folded = FOLDED.findall(line) if self._folds else ()
+        return len(line) + 1 + sum(len(self._folds[one]) - 1 for one in folded)
 
     def _replace(self, offset: int, end: int, shown: str) -> Replaced:
         """Replace a range, which cuts no fold in two, by what is shown in its place."""
@@ -212,3 +219,291 @@ class CellDocument(DocumentBase):
         self._sizes.splice(first, last + 1, map(self._size, came))
         self._text = None
         return Replaced(start, old_end, new_end)
+
+
+_UNWRAPPED: list[int] = []
+_ROWS_AT_ONCE = 16
+_LEAST_AT_ONCE = 64
+_WIDE: Final = re.compile(f"\t|{FOLDED.pattern}")
+"""Characters that take as many cells as they want."""
+
+
+class LineCells(NamedTuple):
+    """A line as it is drawn. `lefts` and `starts` are None if every code point takes one cell."""
+
+    shown: str
+    """Tabs expanded, dangerous characters replaced, labels in the place of folded ranges."""
+    lefts: tuple[int, ...] | None
+    """Column of each code point of the line, and of its end; equal inside one picture."""
+    starts: tuple[int, ...] | None
+    """Index in `shown` of each code point of the line, and of its end."""
+
+    def left(self, column: int) -> int:
+        """Screen column of a code point in the unwrapped line."""
+        return column if self.lefts is None else self.lefts[column]
+
+    def start(self, column: int) -> int:
+        return column if self.starts is None else self.starts[column]
+
+    def at(self, left: int) -> int:
+        """The code point drawn at a screen column of the unwrapped line."""
+        if self.lefts is None:
+            return min(max(left, 0), len(self.shown))
+        found = bisect_right(self.lefts, max(left, 0)) - 1
+        return bisect_left(self.lefts, self.lefts[found])
+
+
+@lru_cache(256)
+def _line_cells(line: str, tab: int, labels: tuple[str, ...]) -> LineCells:
+    shown = sanitize_for_display(line)
+    if "\t" not in shown and not labels:
+        if is_one_cell_each(shown):
+            return LineCells(shown, None, None)
+        return LineCells(shown, tuple(_lefts(shown)), None)
+    lefts: list[int] = []
+    starts: list[int] = []
+    parts: list[str] = []
+    column = index = at = 0
+    folded = iter(labels)
+    for wide in (*_WIDE.finditer(line), None):
+        part = shown[at : wide.start() if wide else len(shown)]
+        inside = range(len(part) + 1) if is_one_cell_each(part) else _lefts(part)
+        lefts += [column + left for left in inside[:-1]]
+        starts += range(index, index + len(part))
+        column += inside[-1]
+        index += len(part)
+        parts.append(part)
+        if wide is not None:
+            lefts.append(column)
+            starts.append(index)
+            parts.append(" " * (tab - column % tab) if wide[0] == "\t" else next(folded))
+            column += len(parts[-1])
+            index += len(parts[-1])
+            at = wide.end()
+    return LineCells("".join(parts), (*lefts, column), (*starts, index))
+
+
+def _lefts(shown: str) -> list[int]:
+    lefts: list[int] = []
+    column = 0
+    for start, end, width in graphemes(shown):
+        lefts += [column] * (end - start)
+        column += width
+    lefts.append(column)
+    return lefts
+
+
+def _first_of_row(piece: str, starts: tuple[int, ...], row: int) -> int:
+    """Return the column with which a row begins that is drawn from index `row` on.
+
+    A label of a folded range is not cut in two, unless it begins a row.
+    """
+    at = bisect_left(starts, row)
+    is_cut = at > 1 and starts[at] > row and FOLDED.match(piece, at - 1) is not None
+    return at - 1 if is_cut else at
+
+
+class CellWrappedDocument(WrappedDocument):
+    """Sections of the lines of a `CellDocument`."""
+
+    document: CellDocument
+
+    def __init__(self, document: CellDocument, width: int = 0, tab_width: int = 4) -> None:
+        self._rows = PrefixSums()
+        self._wrapped_at: tuple[int, int] | None = None
+        super().__init__(document, width, tab_width)
+
+    def wrap(self, width: int, tab_width: int | None = None) -> None:
+        """Wrap everything at a width, unless it is already; 0 is no wrapping."""
+        tab_width = tab_width or self._tab_width
+        if self._wrapped_at == (width, tab_width):
+            return
+        self._wrapped_at = width, tab_width
+        self._width, self._tab_width = width, tab_width
+        lines = self.document.lines
+        self._wrap_offsets = (
+            [
+                _UNWRAPPED
+                if len(line) <= width and line.isascii() and line.isprintable()
+                else self._wrap_columns(line)
+                for line in lines
+            ]
+            if width
+            else [_UNWRAPPED] * len(lines)
+        )
+        self._rows = PrefixSums([len(offsets) + 1 for offsets in self._wrap_offsets])
+
+    def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
+        """Follow an edit of the document; the locations are in order."""
+        first = start[0]
+        if first == old_end[0] == new_end[0]:
+            old = self._wrap_offsets[first]
+            offsets = self._wrap_again(first, start[1], old_end[1], new_end[1])
+            self._wrap_offsets[first] = offsets
+            if len(offsets) != len(old):
+                self._rows.splice(first, first + 1, [len(offsets) + 1])
+            return
+        changed = [self._wrap_columns(line) for line in self.document[first : new_end[0] + 1]]
+        self._wrap_offsets[first : old_end[0] + 1] = changed
+        self._rows.splice(first, old_end[0] + 1, [len(offsets) + 1 for offsets in changed])
+
+    def _wrap_columns(self, line: str) -> list[int]:
+        """Return the columns of a line at which a new row begins."""
+        width = self._width
+        if not width or (len(line) <= width and is_one_cell_each(line)):
+            return _UNWRAPPED
+        return list(self._breaks(line, 0)) or _UNWRAPPED
+
+    def _wrap_again(self, number: int, start: int, old_end: int, new_end: int) -> list[int]:
+        """Return the same for a line that is another from `start` to `new_end`, once `old_end`."""
+        line, old = self.document[number], self._wrap_offsets[number]
+        if not old or not self._width:
+            return self._wrap_columns(line)
+        # A joiner at the end of the row before may belong to the row before that from now on.
+        kept = max(0, bisect_right(old, start) - 2)
+        grown = new_end - old_end
+        wrapped = old[:kept]
+        for at in self._breaks(line, old[kept - 1] if kept else 0):
+            if at >= new_end:
+                met = bisect_left(old, at - grown)
+                if met < len(old) and old[met] == at - grown:
+                    wrapped += [column + grown for column in old[met:]]
+                    break
+            wrapped.append(at)
+        return wrapped
+
+    def _breaks(self, line: str, start: int) -> Iterator[int]:
+        """Yield the columns at which new rows begin, for a row that begins at `start`.
+
+        Where a row ends depends on nothing but the text that it could hold.
+        """
+        size = max(_ROWS_AT_ONCE * self._width, _LEAST_AT_ONCE)
+        while True:
+            piece = line[start : start + size]
+            is_end = start + size >= len(line)
+            cells = self._cells_of(piece)
+            rows = [row for row, _ in line_ranges(cells.shown, self._width)][1:]
+            if cells.starts is not None:
+                # Tab stops count from the start of a row: only the first one is right.
+                rows = [at for row in rows[:1] if (at := _first_of_row(piece, cells.starts, row))]
+                is_end = is_end and not rows
+                rows = [at for at in rows if start + at < len(line)]
+            elif not is_end:
+                rows = rows[:-1]
+            for row in rows:
+                yield start + row
+            if is_end or (cells.starts is not None and not rows and size >= len(line)):
+                return
+            if rows:
+                start += rows[-1]
+            else:
+                size *= 2
+
+    def _cells_of(self, text: str) -> LineCells:
+        """Return the cells of a line without its end, or of a part of one."""
+        labels = self.document.labels
+        folded = tuple(map(labels.__getitem__, FOLDED.findall(text))) if labels else ()
+        return _line_cells(text, self._tab_width, folded)
+
+    @property
+    def height(self) -> int:
+        return self._rows.total
+
+    @property
+    def lines(self) -> list[list[str]]:
+        return [self.get_sections(row) for row in range(self.document.line_count)]
+
+    def cells(self, line: int, section: int) -> LineCells:
+        """Return the cells of a section; columns count from its start."""
+        start, end = self.section_span(line, section)
+        return self._cells_of(self.document[line][start:end])
+
+    def section_at(self, row: int) -> tuple[int, int]:
+        """Line and section of a row; the nearest row for one that is outside."""
+        line, section = self._rows.find(max(row, 0))
+        return line, min(section, len(self._wrap_offsets[line]))
+
+    def section_span(self, line: int, section: int) -> tuple[int, int]:
+        """Columns of the line, from and to (exclusive), that a section shows."""
+        offsets = self._wrap_offsets[line]
+        start = offsets[section - 1] if section else 0
+        end = offsets[section] if section < len(offsets) else len(self.document[line])
+        return start, end
+
+    def row_of(self, location: Location) -> int:
+        line, column = location
+        return self._rows.before(line) + bisect_right(self._wrap_offsets[line], column)
+
+    def section_of(self, location: Location) -> int:
+        return bisect_right(self._wrap_offsets[location[0]], location[1])
+
+    def location_to_offset(self, location: Location) -> Offset:
+        line = min(max(location[0], 0), self.document.line_count - 1)
+        column = min(max(location[1], 0), len(self.document[line]))
+        section = self.section_of((line, column))
+        start, _ = self.section_span(line, section)
+        left = self.cells(line, section).left(column - start)
+        return Offset(left, self._rows.before(line) + section)
+
+    def offset_to_location(self, offset: Offset) -> Location:
+        line, section = self.section_at(offset[1])
+        return line, self.get_target_document_column(line, offset[0], section)
+
+    def get_target_document_column(self, line_index: int, x_offset: int, y_offset: int) -> int:
+        """Column of a line that is drawn at a screen column of one of its sections."""
+        count = len(self._wrap_offsets[line_index]) + 1
+        section = y_offset % count
+        start, end = self.section_span(line_index, section)
+        cells = self.cells(line_index, section)
+        column = min(cells.at(max(x_offset, 0)), end - start)
+        if section < count - 1 and column >= end - start:
+            column = cells.at(cells.left(end - start) - 1)
+        return start + column
+
+    def get_sections(self, line_index: int) -> list[str]:
+        count = len(self._wrap_offsets[line_index]) + 1
+        return [self.cells(line_index, section).shown for section in range(count)]
+
+
+class WrappedNavigator(DocumentNavigator):
+    """Moves by what is drawn: up and down by row, left and right by picture."""
+
+    def __init__(self, wrapped: CellWrappedDocument) -> None:
+        super().__init__(wrapped)
+        self._wrap = wrapped
+
+    def get_location_left(self, location: Location) -> Location:
+        line, column = location
+        if column == 0:
+            return (line - 1, len(self._wrap.document[line - 1])) if line else (0, 0)
+        section = self._wrap.section_of((line, column - 1))
+        start, _ = self._wrap.section_span(line, section)
+        lefts = self._wrap.cells(line, section).lefts
+        if lefts is None:
+            return line, column - 1
+        return line, start + bisect_left(lefts, lefts[column - 1 - start])
+
+    def get_location_right(self, location: Location) -> Location:
+        line, column = location
+        text = self._wrap.document[line]
+        if column >= len(text):
+            last = line == self._wrap.document.line_count - 1
+            return (line, len(text)) if last else (line + 1, 0)
+        section = self._wrap.section_of(location)
+        start, end = self._wrap.section_span(line, section)
+        lefts = self._wrap.cells(line, section).lefts
+        if lefts is None:
+            return line, column + 1
+        return line, start + bisect_right(lefts, lefts[column - start], hi=end - start)
+
+    def get_location_above(self, location: Location) -> Location:
+        left, row = self._wrap.location_to_offset(location)
+        if row == 0:
+            return 0, 0
+        return self._wrap.offset_to_location(Offset(max(left, self.last_x_offset), row - 1))
+
+    def get_location_below(self, location: Location) -> Location:
+        left, row = self._wrap.location_to_offset(location)
+        if row >= self._wrap.height - 1:
+            return self._wrap.document.end
+        return self._wrap.offset_to_location(Offset(max(left, self.last_x_offset), row + 1))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal
 
 from rich.style import Style
 from textual import events
@@ -43,13 +43,6 @@ FOLDED_CHARACTERS: Final = 2_000
 """A pasted text with more lines or characters is shown as a label, until it is opened."""
 
 
-class EditorHost(Protocol):
-    """Owner of the editor, which places it and decides which of its rows are seen."""
-
-    def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
-        """Its text, its rows or a cursor changed; `by_person`: draw it at once."""
-
-
 class CellEditor(PlainTextArea):
     """Edits `document.text(block)`; `text` equals it after every event.
 
@@ -68,10 +61,6 @@ class CellEditor(PlainTextArea):
         """Something that an editor says about its block."""
 
         editor: CellEditor
-
-        @property
-        def control(self) -> CellEditor:
-            return self.editor
 
     class Left(EditorMessage):
         """Esc without a selection: the person is done here."""
@@ -116,13 +105,15 @@ class CellEditor(PlainTextArea):
         *,
         offset: int = 0,
         anchor: int | None = None,
-        host: EditorHost | None = None,
+        host: Callable[[CellEditor, bool], None] | None = None,
         user: LocalUser | None = None,
         is_markdown: bool = False,
     ) -> None:
         """`offset` and `anchor` are the cursor and the other end of the selection.
 
-        With `is_markdown`, what is written looks like what it means.
+        With `is_markdown`, what is written looks like what it means. The `host` places the editor,
+        and decides which of its rows are seen. It is told when its text, its rows or a cursor
+        changed, and whether it is to be drawn at once because the person has changed it.
 
         Raises:
             KeyError: if there is no such block.
@@ -212,7 +203,7 @@ class CellEditor(PlainTextArea):
     def _changed(self, *, by_person: bool) -> None:
         self._cursor_offset = self.wrapped_document.location_to_offset(self.selection.end)
         if self._host is not None:
-            self._host.editor_changed(self, by_person=by_person)
+            self._host(self, by_person)
         elif not self._flush_pending and self.is_mounted:
             self._flush_pending = True
             self.call_next(self._flush)
@@ -224,7 +215,7 @@ class CellEditor(PlainTextArea):
             self.virtual_size = Size(0, self.row_count)
         height = self._height_to_fill
         row = self.cursor_row
-        top = max(row - height + 1, min(self._rows.top, row, max(self.row_count - height, 0)))
+        top = max(row - height + 1, min(self.row_cache.top, row, max(self.row_count - height, 0)))
         self.show_rows(top, height)
 
     def _on_resize(self) -> None:

@@ -20,7 +20,13 @@ from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.textual_patches.screens import remove_watchers
 from antiphon.textual_patches.text_area import HostedTextArea
-from antiphon.widgets.editor.cell_document import FOLDED, CellDocument, Replaced
+from antiphon.widgets.editor.cell_document import (
+    FOLDED,
+    CellDocument,
+    CellWrappedDocument,
+    Replaced,
+    WrappedNavigator,
+)
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
     InkRange,
@@ -31,7 +37,6 @@ from antiphon.widgets.editor.overlays import (
     labelled,
     styled,
 )
-from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.records import TextSplice
 
@@ -71,7 +76,7 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         """Returns the ranges to mark, in order, whenever rows are drawn."""
         self.ink: Sequence[InkRange] = ()
         """Text that others have just written in this block."""
-        self._rows = RowCache(self)
+        self.row_cache = RowCache(self)
         # Textual would wrap the text it is made with, in its own way.
         super().__init__("", tab_behavior="indent", highlight_cursor_line=False)
         self._set_document(text, None)
@@ -160,11 +165,6 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
             offset = self.document.offset_of(place)
             self.unfold(offset + 1, offset + 1)
 
-    @property
-    def flags_above(self) -> tuple[CursorLabel, ...]:
-        """Names of cursors in the first row shown that stand in the row above it."""
-        return self._rows.flags_above
-
     def show_rows(
         self, top: int, count: int, *, width: int = 0, has_row_above: bool = False
     ) -> None:
@@ -172,10 +172,10 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
 
         Args:
             width: columns of a row, if there are more than the text takes.
-            has_row_above: whether somebody else shows `flags_above`.
+            has_row_above: whether somebody else shows `row_cache.flags_above`.
         """
         width = max(width, self._text_columns + 1)
-        changed = self._rows.layout(top, count, width, has_row_above=has_row_above)
+        changed = self.row_cache.layout(top, count, width, has_row_above=has_row_above)
         if changed:
             self.refresh(*(Region(0, y, self.size.width or width, 1) for y in changed))
 
@@ -237,7 +237,7 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         return ScrollView.render_lines(self, crop)
 
     def render_line(self, y: int) -> Strip:
-        return self._rows.strip(y) or Strip.blank(self.size.width, self.ground_below)
+        return self.row_cache.strip(y) or Strip.blank(self.size.width, self.ground_below)
 
     @property
     def ground_below(self) -> Style:
@@ -253,18 +253,22 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
     def cursor_screen_offset(self) -> Offset:
         column, row = self.wrapped_document.location_to_offset(self.selection.end)
         left, top, _, _ = self.content_region
-        return Offset(left + min(column, self._text_columns), top + row - self._rows.top)
+        return Offset(left + min(column, self._text_columns), top + row - self.row_cache.top)
 
     def get_target_document_location(self, event: events.MouseEvent) -> Location:
         return self.wrapped_document.offset_to_location(
-            Offset(max(event.x, 0), max(event.y + self._rows.top, 0))
+            Offset(max(event.x, 0), max(event.y + self.row_cache.top, 0))
         )
 
     # Keys
 
     def _tab(self, *, backwards: bool) -> None:
-        """Indent: the selected lines, or from the cursor to the next stop."""
-        unit = _indent_unit(self.document.lines, self.indent_width)
+        """Indent: the selected lines, or from the cursor to the next stop.
+
+        By a tab where the first indented line begins with one, else by spaces.
+        """
+        starts = (one[0] for one in self.document.lines if one.startswith(("\t", "  ")))
+        unit = "\t" if next(starts, " ") == "\t" else " " * self.indent_width
         (first, _), (last, last_column) = sorted(self.selection)
         if not backwards and first == last:
             left, _ = self.wrapped_document.location_to_offset(self.cursor_location)
@@ -276,7 +280,8 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         for line in range(first, last + 1):
             text = self.document[line]
             if backwards:
-                self.delete((line, 0), (line, len(text) - len(_dedented(text, self.indent_width))))
+                spaces = min(len(text) - len(text.lstrip(" ")), self.indent_width)
+                self.delete((line, 0), (line, 1 if text.startswith("\t") else spaces))
             elif text:
                 self.insert(unit, (line, 0))
 
@@ -298,26 +303,8 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         self._page(1)
 
     def _page(self, direction: int) -> None:
-        rows = max(self._rows.count - 1, 1) * direction
+        rows = max(self.row_cache.count - 1, 1) * direction
         self.move_cursor(self.navigator.get_location_at_y_offset(self.cursor_location, rows))
-
-
-def _indent_unit(lines: Iterable[str], width: int) -> str:
-    """A tab where the first indented line begins with one, else `width` spaces."""
-    for line in lines:
-        if line.startswith("\t"):
-            return "\t"
-        if line.startswith("  "):
-            break
-    return " " * width
-
-
-def _dedented(line: str, width: int) -> str:
-    """The line with one step of indentation less."""
-    if line.startswith("\t"):
-        return line[1:]
-    spaces = len(line) - len(line.lstrip(" "))
-    return line[min(spaces, width) :]
 
 
 _REMEMBERED = 512
@@ -382,7 +369,7 @@ class RowCache:
             marks = [*marks, *self._hits(span, wrap, hits), *selected]
             marks += span.marks(low, high, self._theme.own_selection)
             least = 0
-            if span.holds_line_end(low, high):
+            if span.is_last and low <= span.ends[1] < high:
                 least = min(span.column(span.ends[1]), width - 1) + 1
                 marks.append(StyleSpan(least - 1, least, self._theme.own_selection))
             own = None
@@ -480,13 +467,10 @@ class RowCache:
             flags[row] = (*flags.get(row, ()), *line.flags)
         for row, names in flags.items():
             drawn = flagged(strips[row], names, width)
-            if own is None or row != own.y or _is_same(drawn, strips[row], own.x):
+            at = own.x if own is not None and own.y == row else None
+            if at is None or drawn.crop(at, at + 1) == strips[row].crop(at, at + 1):
                 strips[row] = drawn
         return strips
-
-
-def _is_same(strip: Strip, other: Strip, column: int) -> bool:
-    return strip.crop(column, column + 1) == other.crop(column, column + 1)
 
 
 def _shown(text: str, least: int, style: Style, parts: Iterable[StyleSpan]) -> Strip:
@@ -507,7 +491,7 @@ class _CachedSpan:
     def __init__(self, wrap: CellWrappedDocument, line: int, section: int) -> None:
         self._line = line
         self._start, self._end = wrap.section_span(line, section)
-        self._is_last = self._end == len(wrap.document[line])
+        self.is_last = self._end == len(wrap.document[line])
         self._cells = wrap.cells(line, section)
         self.text = self._cells.shown
 
@@ -520,11 +504,7 @@ class _CachedSpan:
         line, column = place
         if line != self._line or column < self._start:
             return False
-        return column < self._end or (self._is_last and column == self._end)
-
-    def holds_line_end(self, low: Location, high: Location) -> bool:
-        """Return whether a range has the end of the line in it, and this row too."""
-        return self._is_last and low <= self.ends[1] < high
+        return column < self._end or (self.is_last and column == self._end)
 
     def column(self, place: Location) -> int:
         return self._cells.left(place[1] - self._start)

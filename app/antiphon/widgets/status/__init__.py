@@ -3,6 +3,16 @@
 from antiphon.widgets.status.find_bar import FindBar
 from antiphon.widgets.status.header_line import HeaderLine, Participant
 from antiphon.widgets.status.hint_bar import HintBar, HintLog
-from antiphon.widgets.status.key_lines import FooterLine, KeyLines, Keys, key_rows
-from antiphon.widgets.status.line import Row, StatusLine, StatusRows, StatusSpan, cut_to, fit
+from antiphon.widgets.status.line import (
+    FooterLine,
+    KeyLines,
+    Keys,
+    Row,
+    StatusLine,
+    StatusRows,
+    StatusSpan,
+    cut_to,
+    fit,
+    key_rows,
+)
 from antiphon.widgets.status.live_strip import DraftPreview, LiveStrip, LiveText, surroundings

@@ -31,9 +31,11 @@ class _FindSign(StatusLine):
         return [StatusSpan("/", self.cell_theme.focus)], ()
 
 
-class _FindCount(StatusLine):
+class FindCount(StatusLine):
+    """Number of the hit that was gone to, and of all hits."""
+
     DEFAULT_CSS = """
-    _FindCount { width: 24; }
+    FindCount { width: 24; }
     """
 
     words: reactive[str] = reactive("")
@@ -78,20 +80,12 @@ class FindBar(Horizontal):
         self.input = Input(compact=True, max_length=LONGEST_QUERY)
         self.input.cursor_blink = False
         self._sign = _FindSign()
-        self._count = _FindCount()
+        self.count = FindCount()
 
     def compose(self) -> ComposeResult:
         yield self._sign
         yield self.input
-        yield self._count
-
-    @property
-    def is_open(self) -> bool:
-        return self.has_class("-open")
-
-    @property
-    def count(self) -> str:
-        return self._count.words
+        yield self.count
 
     def open(self, where: str) -> None:
         """Show the row and give it the focus; what is typed replaces the text found last."""
@@ -114,9 +108,6 @@ class FindBar(Horizontal):
         """Stand in line with what is above or below."""
         self._sign.margin = margin
         self._sign.styles.width = margin + 2
-
-    def show_count(self, words: str) -> None:
-        self._count.words = words
 
     @on(Input.Changed)
     def _query_changed(self, event: Input.Changed) -> None:

@@ -88,15 +88,12 @@ class HeaderLine(StatusLine):
 
     def __init__(self, place: str) -> None:
         super().__init__()
-        self._place = place
+        self.place = place
+        """Name of the kernel."""
         self.context = ""
         self._people: Sequence[Participant] = ()
         self._standing = SessionStatus(ConnectionStatus.CONNECTING)
         self._use = ""
-
-    def name_place(self, place: str) -> None:
-        """Call the kernel so from now on."""
-        self._place = place
 
     def show(
         self,
@@ -108,12 +105,12 @@ class HeaderLine(StatusLine):
         """Show this from now on; `use` is what the model here has used of tokens and money."""
         self.context, self._people, self._standing = context, people, standing
         self._use = use
-        self.update_spans((self._place, context, tuple(people), standing, use))
+        self.update_spans((self.place, context, tuple(people), standing, use))
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme = self.cell_theme
         right = self._connection_pieces(width)
-        place = [StatusSpan(self._place, theme.strong), StatusSpan(" · ", theme.dim)]
+        place = [StatusSpan(self.place, theme.strong), StatusSpan(" · ", theme.dim)]
         left = [
             *(place if width >= WITH_PLACE else ()),
             StatusSpan(self.context, theme.text),

@@ -8,7 +8,6 @@ import pytest
 from textual import events
 
 from antiphon.widgets.block_list import CellModel
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import (
     AMY,
@@ -63,16 +62,6 @@ async def test_text_above_does_not_move_the_focused_cell_that_is_read_from_a_bla
         assert app.screen_text() == before
 
 
-async def test_second_block_in_front_and_behind_are_put_in_order(sample: Sample) -> None:
-    first = sample.add("first")
-    async with on_screen(sample) as (app, _):
-        sample.add("zeroth", before=first)
-        sample.add("second", author=BEN)
-        await until(lambda: " │ second" in app.screen_text(), "all are drawn")
-        rows = [row for row in app.screen_text() if row]
-        assert rows == [" aria", " │ zeroth", " │ first", " ben", " │ second"]
-
-
 async def test_block_list_with_many_new_blocks_shows_their_end(sample: Sample) -> None:
     async with on_screen(sample) as (app, _):
         sample.add_turns(50)
@@ -102,16 +91,6 @@ async def test_drafts_are_not_cells_until_they_are_sent(sample: Sample) -> None:
         assert app.source.drafts() == []
         sample.peer.set_fields(mine, status="done")
         await until(lambda: " │ my own draft" in app.screen_text(), "mine is sent")
-
-
-def test_old_drafts_of_others_are_found_bit_by_bit(sample: Sample) -> None:
-    sample.add("an old draft", author=BEN, status=Status.PENDING)
-    sample.add_turns(30)
-    source = CellModel(sample.here, me=AMY)
-    assert source.drafts() == []
-    while source.preload(10):
-        pass
-    assert [draft.text for draft in source.drafts()] == ["an old draft"]
 
 
 async def test_list_that_is_mounted_finds_old_drafts_by_itself(sample: Sample) -> None:
@@ -259,12 +238,6 @@ async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows(sample:
         await pilot.pause()
         assert app.screen_text()[-1].endswith("▸ line 0 · 119 lines")
         assert app.cells.following and None not in app.cells.viewport.places
-
-
-async def test_unknown_author_is_named_when_the_document_says_who_it_is() -> None:
-    document = Document(5)
-    source = CellModel(document)
-    assert source.name("f" * 32) == ("f" * 8, 0)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 24)], ids=["narrow", "wide"])

@@ -96,6 +96,7 @@ def test_cell_shows_the_content_as_it_is_now() -> None:
     document.create_block(header, schema=SCHEMA)
     source = CellModel(document)
     assert source.view(BLOCK).text == "## notes\n\n## steps [read-only]\n"
+    assert source.view(BLOCK).author == "1" * 8, "nobody has said who that is"
     changes: list[CellChange] = []
     source.changed.listen(changes.append)
     document.append(BLOCK, "remember", "notes")

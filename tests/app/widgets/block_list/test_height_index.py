@@ -46,8 +46,8 @@ def test_height_index_agrees_with_list(
     for at, (key, height) in enumerate(cells):
         assert (heights.index(key), heights[key]) == (at, height)
         assert heights.prefix(key) == sum(height for _, height in cells[:at])
-        assert heights.next(key) == (keys[at + 1] if at + 1 < len(keys) else None)
-        assert heights.previous(key) == (keys[at - 1] if at else None)
+        assert heights.beside(key, 1) == (keys[at + 1] if at + 1 < len(keys) else None)
+        assert heights.beside(key, -1) == (keys[at - 1] if at else None)
     for row in range(-2, heights.total + 3):
         found = heights.find(row)
         assert (found is None) == (not keys)

@@ -10,14 +10,11 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.lines import SourceRun, StyleSpan
-from antiphon.render.view import CellView
 from antiphon.render.wrap import graphemes
 from antiphon.widgets.block_list.cell_painter import Highlights
 from antiphon.widgets.block_list.gutter import Columns, author_labels
 from antiphon.widgets.editor import styled
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.records import BlockHeader
-from tests.app.render.notation import render_cell
+from tests.app.render.notation import render_cell, view
 from tests.app.widgets.block_list.sample import ANSWER, THEME
 
 TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
@@ -35,9 +32,7 @@ def columns_of(run: SourceRun, wanted: range) -> range:
 @settings(deadline=None)
 @given(start=st.integers(0, len(TEXT)), size=st.integers(0, len(TEXT)), width=st.integers(8, 60))
 def test_range_is_marked_where_the_cell_shows_it(start: int, size: int, width: int) -> None:
-    header = BlockHeader("b", BlockKind.TEXT, Role.MODEL, Status.DONE, "a", "", "m")
-    view = CellView(header, TEXT)
-    picture = render_cell(view, width, THEME)
+    picture = render_cell(view("text", TEXT), width, THEME)
     end = min(start + size, len(TEXT))
     expected = {
         (number, column)

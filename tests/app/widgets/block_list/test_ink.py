@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from antiphon.widgets.block_list.ink import INK_SECONDS, STEP_SECONDS, Ink
-from antiphon.widgets.block_list.remote_cursors import RemoteCursors
-from antiphon.widgets.editor import InkRange
+from antiphon.widgets.block_list import CellModel
+from antiphon.widgets.block_list.remote_cursors import INK_SECONDS, STEP_SECONDS, Ink, RemoteCursors
+from antiphon.widgets.editor import CellEditor, InkRange
 from antiphon_kernel.types.enums import Activity, BlockKind, Status
 from antiphon_kernel.types.records import TextSplice
 from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import (
+    AMY,
     THEME,
     Sample,
     SampleApp,
@@ -123,41 +124,30 @@ async def test_text_of_others_has_their_colour_until_it_is_old(edited: bool) -> 
         await until(lambda: colour_of(app, "five") == colour_of(app, "ew two") == plain, "faded")
 
 
-async def test_own_text_and_output_have_no_ink() -> None:
-    sample = Sample()
+def test_own_text_output_and_what_is_not_wanted_have_no_ink(sample: Sample) -> None:
     block = sample.add("One two three.")
     output = sample.add("$ ls", kind=BlockKind.TOOL_RESULT, status=Status.RUNNING)
-    async with on_screen(sample) as (app, pilot):
-        app.area.edit(block, 0)
-        await pilot.press("M", "e")
-        app.source.text(output)
-        sample.peer.append(output, "\nREADME.md")
-        await pilot.pause()
-        assert not app.source.ink.of(block)
-        assert not app.source.ink.of(output)
+    source = CellModel(sample.here, me=AMY, clock=ManualClock())
+    assert source.view(output).text == "$ ls"
+    editor = CellEditor(sample.here, block)
+    editor.insert("Me")
+    sample.peer.append(output, "\nREADME.md")
+    assert not source.ink.of(block)
+    assert not source.ink.of(output)
+    source.ink.is_shown = False
+    sample.peer.append(block, " five")
+    assert not source.ink.of(block)
 
 
-async def test_ink_is_off_when_it_is_not_wanted() -> None:
-    sample = Sample()
-    block = sample.add("One", status=Status.RUNNING)
-    async with on_screen(sample) as (app, pilot):
-        app.source.ink.is_shown = False
-        sample.peer.append(block, " five")
-        await pilot.pause()
-        assert not app.source.ink.of(block)
-
-
-async def test_removed_text_shows_where_it_was_if_that_was_asked_for() -> None:
-    sample = Sample()
+def test_removed_text_shows_where_it_was_if_that_was_asked_for(sample: Sample) -> None:
     block = sample.add("One two three.")
-    async with on_screen(sample) as (app, pilot):
-        app.source.ink.flash(block)
-        sample.peer.splice(block, 3, 4, "")
-        await pilot.pause()
-        assert app.source.ink.of(block) == (InkRange(0, 10, None, 0),)
-        sample.peer.splice(block, 0, 3, "")
-        await pilot.pause()
-        assert app.source.ink.of(block)[0].end == 7
+    source = CellModel(sample.here, me=AMY, clock=ManualClock())
+    assert source.view(block).text == "One two three."
+    source.ink.flash(block)
+    sample.peer.splice(block, 3, 4, "")
+    assert source.ink.of(block) == (InkRange(0, 10, None, 0),)
+    sample.peer.splice(block, 0, 3, "")
+    assert source.ink.of(block)[0].end == 7
 
 
 async def test_rows_without_new_text_are_not_drawn_again() -> None:

@@ -7,37 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.widgets.block_list import CellModel, Hit, HitPlace, TextFinder
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.records import BlockHeader
-
-AUTHOR = "b" * 32
+from antiphon_kernel.types.enums import Status
+from tests.app.widgets.block_list.sample import BEN, CONTEXT, Sample
 
 
 def block_id(number: int) -> str:
-    return f"{'a' * 32}.{AUTHOR}.{number}"
+    return f"{CONTEXT}.{BEN}.{number}"
 
 
-def add(document: Document, number: int, text: str, status: Status = Status.DONE) -> str:
-    header = BlockHeader(
-        id=block_id(number),
-        kind=BlockKind.TEXT,
-        role=Role.USER,
-        status=status,
-        order=f"a{number:05}",
-        created="",
-        author=AUTHOR,
-    )
-    with document.transaction("test"):
-        document.create_block(header, text)
-    return header.id
-
-
-def finder_of(*texts: str) -> tuple[Document, TextFinder]:
-    document = Document(1)
-    for number, text in enumerate(texts, 1):
-        add(document, number, text)
-    return document, TextFinder(CellModel(document))
+def finder_of(*texts: str) -> tuple[Sample, TextFinder]:
+    sample = Sample()
+    for text in texts:
+        sample.add(text, author=BEN)
+    return sample, TextFinder(CellModel(sample.here))
 
 
 def find(finder: TextFinder, query: str, first: str | None = None) -> None:
@@ -85,8 +67,8 @@ def test_finder_single_hit_is_next_to_itself() -> None:
 
 
 def test_finder_drafts_of_others_are_left_out() -> None:
-    document, finder = finder_of("x")
-    add(document, 2, "x", Status.PENDING)
+    sample, finder = finder_of("x")
+    sample.add("x", author=BEN, status=Status.PENDING)
     find(finder, "x")
     assert [block for block, _ in finder] == [block_id(1)]
 
@@ -101,10 +83,9 @@ def test_finder_begins_with_the_first_cell_it_is_told() -> None:
 
 
 def test_finder_long_text_is_shifted_until_it_is_searched_again() -> None:
-    document, finder = finder_of("y" * 30_000 + "x")
+    sample, finder = finder_of("y" * 30_000 + "x")
     find(finder, "x")
-    with document.transaction("test"):
-        document.splice(block_id(1), 0, 0, "x..")
+    sample.here.splice(block_id(1), 0, 0, "x..")
     assert finder.of(block_id(1)) == (Hit(30_003, 30_004),)
     while finder.step():
         pass
@@ -122,13 +103,12 @@ def test_finder_long_text_is_shifted_until_it_is_searched_again() -> None:
 def test_finder_hits_while_text_changes_equal_those_of_a_new_search(
     text: str, query: str, edits: list[tuple[int, int, str]]
 ) -> None:
-    document, finder = finder_of(text)
+    sample, finder = finder_of(text)
     find(finder, query)
     for offset, deleted, inserted in edits:
-        length = len(document.text(block_id(1)))
+        length = len(sample.peer.text(block_id(1)))
         offset = min(offset, length)
-        with document.transaction("test"):
-            document.splice(block_id(1), offset, min(deleted, length - offset), inserted)
-        now = document.text(block_id(1))
+        sample.peer.splice(block_id(1), offset, min(deleted, length - offset), inserted)
+        now = sample.here.text(block_id(1))
         expected = [Hit(*one.span()) for one in re.finditer(query, now, re.IGNORECASE)]
         assert list(finder.of(block_id(1))) == expected

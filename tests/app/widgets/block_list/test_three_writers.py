@@ -128,7 +128,7 @@ async def test_three_writers_in_one_cell_lose_nothing_and_keep_their_places(seed
             assert editor.text == run.text
             assert screen_row(app, editor) == row, "the view does not move"
             assert not app.cells.following
-            cursors = {one.username: one.offset for one in app.source.cursors(block)}
+            cursors = {one.username: one.offset for one in app.source.cursors.of(block)}
             assert cursors["aria"] == len(run.text)
             assert cursors["ben"] == bens
         run.sample.sync()

@@ -100,7 +100,7 @@ def test_changes_above_what_one_reads_do_not_move_it(
         if what == "insert":
             name = f"new{number}"
             world.cells[name] = Measured(1, size)
-            world.heights.insert(name, 3, after=world.heights.previous(block))
+            world.heights.insert(name, 3, after=world.heights.beside(block, -1))
             at += 1
         elif what == "grow":
             world.cells[block] = Measured(world.cells[block].head, world.cells[block].body + size)

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,14 +22,25 @@ def shared_document(client: int = 7) -> Document:
     return Document.create(client, context=ContextId("c" * 32), epoch="e" * 32, label="default")
 
 
-def own_draft(shared: Document, clock: ManualClock | None = None, first: int = 0) -> DraftSync:
+def own_draft(
+    shared: Document,
+    clock: ManualClock | None = None,
+    first: int = 0,
+    folder: Path | None = None,
+) -> DraftSync:
+    """A draft that is kept in a folder, if there is one, while it is private."""
     numbers = count(DRAFT_SEQ_MIN + first)
-    return DraftSync(shared, clock=clock or ManualClock(), new_seq=lambda: next(numbers))
+    return DraftSync(
+        shared,
+        clock=clock or ManualClock(),
+        new_seq=lambda: next(numbers),
+        private=None if folder is None else PrivateDraftFile(folder, "kernel"),
+    )
 
 
-def attached() -> tuple[Document, DraftSync]:
+def attached(folder: Path | None = None) -> tuple[Document, DraftSync]:
     shared = shared_document()
-    draft = own_draft(shared)
+    draft = own_draft(shared, folder=folder)
     draft.attach(ME)
     return shared, draft
 
@@ -84,9 +93,7 @@ def test_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows()
 
 
 def test_draft_of_another_window_is_left_alone() -> None:
-    shared = shared_document()
-    first = own_draft(shared)
-    first.attach(ME)
+    shared, first = attached()
     type_in(first, "mine")
     assert first.block is not None
     second = own_draft(shared, first=100)
@@ -114,9 +121,7 @@ def test_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
 
 
 def test_restore_of_an_emptied_draft_brings_back_the_sent_text() -> None:
-    shared, draft = attached()
-    type_in(draft, "one")
-    released = draft.detach()
+    shared, draft, released = one_sent()
     with shared.transaction(REMOTE):
         shared.splice(released, 0, 3, "")
     draft.restore(released, "one")
@@ -196,9 +201,7 @@ pieces = st.text(st.sampled_from("ab\n é😀\r\u200be\u0301"), max_size=4)
 def test_message_and_draft_are_equal_whoever_writes(
     edits: list[tuple[bool, int, int, str]],
 ) -> None:
-    shared, elsewhere = shared_document(), shared_document(client=8)
-    draft = own_draft(shared)
-    draft.attach(ME)
+    (shared, draft), elsewhere = attached(), shared_document(client=8)
     type_in(draft, "x")
     block = draft.block
     assert block is not None
@@ -215,29 +218,8 @@ def test_message_and_draft_are_equal_whoever_writes(
         assert draft.text == shared.text(block)
 
 
-@pytest.fixture
-def drafts(tmp_path: Path) -> Callable[[Document], DraftSync]:
-    """Make drafts whose private texts are kept in one folder."""
-
-    def make(shared: Document) -> DraftSync:
-        numbers = count(DRAFT_SEQ_MIN)
-        return DraftSync(
-            shared,
-            clock=ManualClock(),
-            new_seq=lambda: next(numbers),
-            private=PrivateDraftFile(tmp_path, "kernel"),
-        )
-
-    return make
-
-
-Drafts = Callable[[Document], DraftSync]
-
-
-def test_private_draft_is_in_no_shared_block(drafts: Drafts) -> None:
-    shared = shared_document()
-    draft = drafts(shared)
-    draft.attach(ME)
+def test_private_draft_is_in_no_shared_block(tmp_path: Path) -> None:
+    shared, draft = attached(tmp_path)
     type_in(draft, "seen")
     draft.make_private()
     type_in(draft, " secret")
@@ -245,10 +227,8 @@ def test_private_draft_is_in_no_shared_block(drafts: Drafts) -> None:
     assert [shared.text(block) for block in shared.block_ids()] == [""]
 
 
-def test_private_draft_that_is_shared_is_in_the_block_from_before(drafts: Drafts) -> None:
-    shared = shared_document()
-    draft = drafts(shared)
-    draft.attach(ME)
+def test_private_draft_that_is_shared_is_in_the_block_from_before(tmp_path: Path) -> None:
+    shared, draft = attached(tmp_path)
     type_in(draft, "seen")
     before = draft.block
     draft.make_private()
@@ -258,19 +238,15 @@ def test_private_draft_that_is_shared_is_in_the_block_from_before(drafts: Drafts
     assert [shared.text(block) for block in shared.block_ids()] == ["seen again"]
 
 
-def test_private_draft_is_in_a_file_of_its_author_only_and_comes_back(
-    drafts: Drafts, tmp_path: Path
-) -> None:
-    shared = shared_document()
-    before = drafts(shared)
-    before.attach(ME)
+def test_private_draft_is_in_a_file_of_its_author_only_and_comes_back(tmp_path: Path) -> None:
+    shared, before = attached(tmp_path)
     before.make_private()
     type_in(before, "secret")
     (file,) = tmp_path.rglob("*.txt")
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("secret", 0o600)
     assert file.parent.stat().st_mode & 0o777 == 0o700
     before.close()
-    draft = drafts(shared)
+    draft = own_draft(shared, folder=tmp_path)
     type_in(draft, "more")
     draft.attach(ME)
     assert (draft.text, draft.is_private, len(shared)) == ("secret\nmore", True, 0)
@@ -278,10 +254,9 @@ def test_private_draft_is_in_a_file_of_its_author_only_and_comes_back(
     assert not list(tmp_path.rglob("*.txt"))
 
 
-def test_private_draft_of_another_window_is_left_alone(drafts: Drafts) -> None:
-    shared = shared_document()
-    first, second = drafts(shared), drafts(shared)
-    first.attach(ME)
+def test_private_draft_of_another_window_is_left_alone(tmp_path: Path) -> None:
+    shared, first = attached(tmp_path)
+    second = own_draft(shared, folder=tmp_path)
     first.make_private()
     type_in(first, "first")
     second.attach(ME)
@@ -289,15 +264,13 @@ def test_private_draft_of_another_window_is_left_alone(drafts: Drafts) -> None:
     second.make_private()
     type_in(second, "second")
     second.close()
-    third = drafts(shared)
+    third = own_draft(shared, folder=tmp_path)
     third.attach(ME)
     assert third.text == "second"
 
 
-def test_private_draft_that_was_not_submitted_is_private_again(drafts: Drafts) -> None:
-    shared = shared_document()
-    draft = drafts(shared)
-    draft.attach(ME)
+def test_private_draft_that_was_not_submitted_is_private_again(tmp_path: Path) -> None:
+    shared, draft = attached(tmp_path)
     draft.make_private()
     type_in(draft, "secret")
     draft.share()
@@ -308,11 +281,8 @@ def test_private_draft_that_was_not_submitted_is_private_again(drafts: Drafts) -
     assert (draft.text, draft.block, shared.text(sent)) == ("secret\nnext", None, "")
 
 
-def test_private_draft_goes_on_after_its_document_was_replaced(
-    drafts: Drafts, tmp_path: Path
-) -> None:
-    former = drafts(shared_document())
-    former.attach(ME)
+def test_private_draft_goes_on_after_its_document_was_replaced(tmp_path: Path) -> None:
+    _, former = attached(tmp_path)
     former.make_private()
     type_in(former, "secret")
     shared = shared_document(8)

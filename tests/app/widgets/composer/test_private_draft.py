@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.widgets.composer.private_draft import DraftUndo
+from antiphon.widgets.composer.draft_sync import DraftUndo
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.types.typing_run import TYPING_PAUSE_MS, TYPING_UNITS
 

@@ -96,23 +96,6 @@ def test_cell_editor_cursor_stays_at_its_text_while_others_write(
             assert splice.offset <= after <= splice.offset + len(splice.inserted)
 
 
-def test_cursor_at_the_tail_stays_left_of_the_stream(sample: Sample) -> None:
-    block = sample.add("I would start")
-    editor = CellEditor(sample.here, block, offset=13)
-    sample.peer.append(block, " with the journal")
-    assert editor.cursor_offset == 13
-    editor.insert(" here", maintain_selection_offset=False)
-    assert editor.text == "I would start here with the journal"
-    assert editor.cursor_offset == 18
-
-
-def test_selection_over_what_others_write_in_grows_with_it(sample: Sample) -> None:
-    block = sample.add("one three")
-    editor = CellEditor(sample.here, block, offset=9, anchor=0)
-    sample.peer.splice(block, 4, 0, "two ")
-    assert editor.selected_text == "one two three"
-
-
 def test_typing_is_one_transaction_with_the_editors_origin(sample: Sample) -> None:
     block = sample.add("abc")
     origins: list[object] = []

@@ -85,11 +85,8 @@ def test_live_text_that_begins_in_a_fence_is_code_until_its_end(closed: str, row
     assert last_rows(before, 60, 1, is_markdown=True) == [row]
 
 
-def test_live_text_of_long_text_begins_at_the_same_place_for_a_while() -> None:
+def test_live_text_begins_at_the_same_place_for_a_while_and_ends_at_its_line() -> None:
     text = "x" * 10 * TAIL
     assert surroundings(text, 5 * TAIL)[0] == text[:TAIL]
     assert len(surroundings(text, 6 * TAIL - 1)[0]) == 2 * TAIL - 1
-
-
-def test_live_text_ends_behind_at_the_line() -> None:
     assert surroundings("ab cd\nef", 2) == ("ab", " cd")

@@ -1,0 +1,314 @@
+"""Text line by line: as it is, as a terminal shows it, or as coloured code; files.
+
+Code stands on its own background and is cut at the width, not at words. Pygments is imported when
+there is code to colour.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from rich.style import Style
+
+from antiphon.render.cell_theme import CellTheme, CodeTheme
+from antiphon.render.display import SourceLines
+from antiphon.render.lines import (
+    NEWLINE,
+    SEGMENT,
+    LineChunk,
+    RenderedCell,
+    RenderedLine,
+    Renderer,
+    SegmentStart,
+    end_of_long_line,
+)
+from antiphon.render.terminal_output import (
+    PLAIN,
+    TAB,
+    SgrState,
+    SgrStyles,
+    TerminalDecoder,
+    states_after,
+)
+from antiphon.render.wrap import Canvas, WrapPiece, compose, expand_tabs, wrap
+from antiphon_kernel.text.splice_diff import common_prefix
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer  # type: ignore[import-untyped]
+
+
+_RETURN: Final = re.compile(r"[\r\n]")
+
+_CHUNK: Final = 50
+"""Lines that are drawn, and dropped after an edit, together."""
+
+
+class PlainStream:
+    """Draws a text again and again as it changes; finished lines are drawn once."""
+
+    def __init__(
+        self,
+        width: int,
+        style: Style,
+        *,
+        lead: WrapPiece | None = None,
+        decoder: TerminalDecoder | None = None,
+        state: SgrState = PLAIN,
+    ) -> None:
+        """Args:
+        lead: stands before the first row, and as many spaces before the others.
+        decoder: reads the lines as a terminal does; without one they are shown as they are.
+        state: the state that the text begins in.
+        """
+        indent = 0 if lead is None else len(lead.text)
+        self._width = width - indent
+        self._style = style
+        self._lead = [] if lead is None else [lead]
+        self._indent = [] if lead is None else [WrapPiece(" " * indent, style)]
+        self._decoder = decoder
+        self._states = [state]
+        """At the start of the text, and at the end of each section."""
+        self._text = ""
+        self._sections: list[LineChunk] = []
+        self._ends: list[int] = []
+        """The end of each section, as an offset into the text."""
+
+    def update(self, text: str) -> RenderedCell:
+        r"""The picture of `text`, of which a final ``\n`` makes no line."""
+        if not text.startswith(self._text):
+            self._forget(common_prefix(self._text, text))
+        self._text = text
+        start = self._ends[-1] if self._ends else 0
+        source = SourceLines(text[start:], start)
+        unfinished = len(source) - 1
+        for first in range(0, unfinished, _CHUNK):
+            end = min(first + _CHUNK, unfinished)
+            self._sections.append(self._section(text, source, first, end))
+            self._ends.append(source.starts[end])
+        live: list[LineChunk] = []
+        if source.lines[unfinished] or not self._sections:
+            live = [self._section(text, source, unfinished, unfinished + 1)]
+            self._states.pop()
+        return RenderedCell([*self._sections, *live])
+
+    def _forget(self, kept: int) -> None:
+        count = len(self._ends)
+        while count and self._ends[count - 1] > kept:
+            count -= 1
+        del self._sections[count:], self._ends[count:], self._states[count + 1 :]
+
+    def _section(self, text: str, source: SourceLines, first: int, end: int) -> LineChunk:
+        base = source.starts[first]
+        state = self._states[-1]
+        lines: list[RenderedLine] = []
+        above = self._sections[-1].end_line if self._sections else 0
+        before = self._indent if above else self._lead
+        for number in range(first, end):
+            shown, start = source.lines[number], source.starts[number]
+            if self._decoder is None:
+                pieces = expand_tabs(shown, self._style, start - base, TAB)
+            else:
+                raw = text[start : start + len(shown)]
+                pieces, state = self._decoder.pieces(raw, shown, start - base, state)
+            for row in wrap(pieces, self._width):
+                lines.append(compose([*before, *row]))
+                before = self._indent
+        self._states.append(state)
+        return LineChunk(base, above, lines)
+
+
+class PlainCutter:
+    """Cuts text behind a line, and a line that is too long anywhere."""
+
+    def __init__(
+        self,
+        width: int,
+        style: Style,
+        *,
+        lead: WrapPiece | None = None,
+        styles: SgrStyles | None = None,
+        size: int = SEGMENT,
+    ) -> None:
+        """Args:
+        lead: stands before the first row, and as many spaces before the others.
+        styles: those of output, which is read as a terminal does; None for other text.
+        size: code points from which a segment ends.
+        """
+        self.text_width = width
+        self._style = style
+        self._lead = lead
+        self._styles = styles
+        self._size = size
+
+    def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
+        offset = text.find("\n", start.offset + self._size) + 1
+        breaks = NEWLINE if self._styles is None else _RETURN
+        long = end_of_long_line(text, start.offset, offset or len(text), breaks)
+        offset = long or offset
+        if not offset or offset == len(text):
+            return None
+        state = start.state if isinstance(start.state, SgrState) else PLAIN
+        if self._styles is not None:
+            state = states_after(text, state, start.offset, offset)
+        return SegmentStart(offset, min(offset + SEGMENT, len(text)) if long else offset, state)
+
+    def renderer(self, start: SegmentStart) -> Renderer:
+        lead = self._lead
+        if lead is not None and start.offset:
+            lead = WrapPiece(" " * len(lead.text), self._style)
+        decoder = None if self._styles is None else TerminalDecoder(self._styles)
+        state = start.state if isinstance(start.state, SgrState) else PLAIN
+        return PlainStream(
+            self.text_width, self._style, lead=lead, decoder=decoder, state=state
+        ).update
+
+
+CodeRole = Literal["plain", "keyword", "name", "string", "number", "comment", "removed"]
+
+LONGEST_COLOURED: Final = 60_000
+"""Code points of one piece of code beyond which it is not coloured: it would take too long."""
+
+
+@functools.lru_cache(maxsize=32)
+def _lexer(language: str) -> Lexer | None:
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
+    try:
+        return get_lexer_by_name(language)
+    except ClassNotFound:
+        return None
+
+
+@functools.lru_cache(maxsize=32)
+def language_of_path(path: str) -> str:
+    """The language a file's name suggests; empty if none."""
+    from pygments.lexers import find_lexer_class_for_filename
+
+    found = find_lexer_class_for_filename(path)
+    return found.aliases[0] if found and found.aliases else ""
+
+
+@functools.cache
+def _role(token_type: object) -> CodeRole:
+    from pygments.token import Token  # type: ignore[import-untyped]
+
+    roles: list[tuple[object, CodeRole]] = [
+        (Token.Comment, "comment"),
+        (Token.Keyword.Constant, "number"),
+        (Token.Keyword, "keyword"),
+        (Token.Operator.Word, "keyword"),
+        (Token.Literal.String, "string"),
+        (Token.Literal.Number, "number"),
+        (Token.Name.Function, "name"),
+        (Token.Name.Class, "name"),
+        (Token.Name.Decorator, "name"),
+        (Token.Name.Tag, "keyword"),
+        (Token.Name.Attribute, "name"),
+        (Token.Generic.Heading, "keyword"),
+        (Token.Generic.Subheading, "keyword"),
+        (Token.Generic.Inserted, "string"),
+        (Token.Generic.Deleted, "removed"),
+        (Token.Generic.Prompt, "comment"),
+        (Token.Generic.Output, "comment"),
+    ]
+    for kind, role in roles:
+        if token_type in kind:  # type: ignore[operator]
+            return role
+    return "plain"
+
+
+@functools.lru_cache(maxsize=128)
+def code_roles(code: str, language: str) -> tuple[tuple[str, CodeRole], ...] | None:
+    """The code in parts by role, which joined are the code; None if it stays plain."""
+    if not language or not code or len(code) > LONGEST_COLOURED:
+        return None
+    lexer = _lexer(language)
+    if lexer is None:
+        return None
+    parts: list[tuple[str, CodeRole]] = []
+    for _, token_type, value in lexer.get_tokens_unprocessed(code):
+        role = _role(token_type)
+        if parts and parts[-1][1] == role:
+            parts[-1] = (parts[-1][0] + value, role)
+        elif value:
+            parts.append((value, role))
+    if "".join(value for value, _ in parts) != code:
+        return None
+    return tuple(parts)
+
+
+def highlighted_lines(code: str, language: str, theme: CodeTheme) -> list[list[tuple[str, Style]]]:
+    r"""Each line of the code as styled parts; a final ``\n`` makes no line."""
+    roles = code_roles(code, language)
+    if roles is None:
+        lines = [[(line, theme.plain)] if line else [] for line in code.split("\n")]
+    else:
+        lines = [[]]
+        for text, role in roles:
+            style: Style = getattr(theme, role)
+            first, *others = text.split("\n")
+            if first:
+                lines[-1].append((first, style))
+            lines += [[(part, style)] if part else [] for part in others]
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+MARGIN: Final = " "
+"""Stands before and behind every row of code."""
+CODE_TAB: Final = 4
+
+
+def code_rows(
+    parts: Sequence[tuple[str, Style]], offset: int, width: int, theme: CodeTheme, lead: int = 0
+) -> Iterator[list[WrapPiece]]:
+    """The rows of one line of code.
+
+    `offset` is where the line starts in the block's text; its first `lead` code points are not
+    from the text (a tab of which a part is indentation of what the code stands in).
+    """
+    pieces: list[WrapPiece] = []
+    column = at = 0
+    for text, style in parts:
+        if at < lead:
+            spaces = text[: lead - at]
+            pieces.append(WrapPiece(spaces, style))
+            text = text[lead - at :]
+            at = column = len(spaces) + at
+        for piece in expand_tabs(text, style, offset + at - lead, CODE_TAB, column):
+            pieces.append(piece)
+            column += len(piece.text)
+        at += len(text)
+    if not pieces:
+        pieces = [WrapPiece("", theme.plain, offset)]
+    margin = WrapPiece(MARGIN, theme.plain)
+    inner = width - 2 * len(MARGIN)
+    for row in wrap(pieces, inner, words=False):
+        yield [margin, *row]
+
+
+def file_cell(text: str, language: str, width: int, theme: CellTheme) -> RenderedCell:
+    """The whole text, coloured as `language`."""
+    source = SourceLines(text)
+    canvas = Canvas(width)
+    lines = highlighted_lines("\n".join(source.lines), language, theme.code)
+    for parts, start in zip(lines, source.starts, strict=False):
+        for row in code_rows(parts, start, width, theme.code):
+            canvas.row(row, fill=theme.code.plain)
+    return RenderedCell.of_lines(canvas.lines)
+
+
+class CodeCutter(PlainCutter):
+    """Cuts a file that is too long to be coloured behind a line."""
+
+    def __init__(self, width: int, theme: CellTheme) -> None:
+        super().__init__(width, theme.text)
+        self._theme = theme
+
+    def renderer(self, start: SegmentStart) -> Renderer:
+        return lambda text: file_cell(text, "", self.text_width, self._theme)
