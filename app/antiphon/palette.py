@@ -71,8 +71,9 @@ class PaletteCommands(Provider):
         def run(method: str, *args: str) -> Callable[[], object]:
             return lambda: getattr(screen.shown_now, method)(*args)
 
-        for action in screen.keymap.palette_actions(screen.situation):
-            title = action.palette_title(screen.situation)
+        situation = screen.situation
+        for action in screen.keymap.palette_actions(situation):
+            title = action.palette_title(situation)
             yield PaletteEntry(title, action.shown_keys(), run("call_action", action.name))
         doing = {one.principal: one.doing for one in screen.people.participants()}
         for one in screen.following.others():
