@@ -13,6 +13,7 @@ from antiphon.context_preview import ContextPreview, read_preview
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import (
     Rejection,
     claim_untold,
@@ -20,7 +21,6 @@ from antiphon_kernel.client.rejected_edits import (
     write_report,
 )
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -158,7 +158,7 @@ class Session:
         return SessionStatus(
             connection,
             reason,
-            self.replica.unsaved,
+            self.replica.outbox.unsaved,
             str(role) if role else None,
             state is ReplicaState.LIVE
             and (self.replica.is_silent or self._edits_are_late or self._late_calls > 0),
@@ -309,7 +309,9 @@ class Session:
         state = self.replica.state
         # Called when the first edit is made, and with each acknowledgement.
         self._edits_are_late = False
-        self._await_acknowledgement(is_due=state is ReplicaState.LIVE and self.replica.unsaved > 0)
+        self._await_acknowledgement(
+            is_due=state is ReplicaState.LIVE and self.replica.outbox.unsaved > 0
+        )
         if state is ReplicaState.LIVE:
             self._was_live = True
             self.preview = None

@@ -36,7 +36,6 @@ from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, Journal, SessionRow
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
     SYSTEM_NAME,
@@ -75,7 +74,7 @@ class Kernel:
         """How people call this kernel; the name of its project's folder unless it was given one."""
         self.owner: Principal
         self.system: Actor
-        self.members = members
+        self.members, self.principal = members, members.principal
         self.invitations = Invitations(members, clock, limits.clients_per_invitation)
         self.tool_permissions = ToolPermissions(members.auth, clock)
         self.sessions = Sessions()
@@ -95,11 +94,11 @@ class Kernel:
         self.trees = ConversationTrees(self.contexts.rows, self.context)
         lease = limits.write_lease_seconds
         self.writers = BlockOwners(members, self.tool_permissions, lease, ids.client_id)
-        self._open = OpenContexts(
+        self.open_contexts = OpenContexts(
             self.contexts, self.quarantine, self.writers, self.trees.root, limits
         )
-        self.opened, self.closed = self._open.opened, self._open.closed
-        self.submissions = self._open.submissions
+        self.opened, self.closed = self.open_contexts.opened, self.open_contexts.closed
+        self.submissions = self.open_contexts.submissions
         self.closed.listen(self.trees.forget)
         self._closed = False
 
@@ -182,26 +181,16 @@ class Kernel:
         try:
             await self.quarantine.close()
             await self.search.stop()
-            await self._open.interrupt_all()
+            await self.open_contexts.interrupt_all()
             self.start_closing()
             self.access.close()
             # What must be on disk is; snapshots take longer and may be cut short.
-            await self._open.close()
+            await self.open_contexts.close()
         finally:
             await self.members.close()
             await self.journal.close()
 
     # Principals and sessions
-
-    async def principal(
-        self, username: str, kind: PrincipalKind = PrincipalKind.HUMAN
-    ) -> Principal:
-        """The principal of this name, made on first use with the role that its kind has.
-
-        Raises:
-            AntiphonError: invalid_params if the name cannot be one.
-        """
-        return await self.members.principal(username, kind)
 
     async def rename(self, label: str) -> None:
         """Give the kernel another label; stored when this returns."""
@@ -268,7 +257,7 @@ class Kernel:
         self.subscriptions.end_session(actor.session)
         self.access.on_session_closed(actor)
         leaves_leases = not actor.lasts and self.sessions.dismissal(actor) is None
-        await self._open.end_session(actor.session, leaves_leases=leaves_leases)
+        await self.open_contexts.end_session(actor.session, leaves_leases=leaves_leases)
 
     # Contexts
 
@@ -302,7 +291,9 @@ class Kernel:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
         found = self.contexts.find(reference)
-        context = self._open.get(found) or await self._open.open(found, is_partial=is_partial)
+        context = self.open_contexts.get(found) or await self.open_contexts.open(
+            found, is_partial=is_partial
+        )
         if not is_partial:
             await context.whole()
         return context
@@ -314,18 +305,10 @@ class Kernel:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
         found = self.contexts.find(reference)
-        if found in self._open.ids():
+        if found in self.open_contexts.ids():
             return None
         self.quarantine.raise_if_quarantined(found)
         return await stored_page(self.journal, self.contexts[found])
-
-    async def close_idle_contexts(self) -> None:
-        """Close the contexts that nobody has used for long; done by itself every few seconds."""
-        await self._open.close_idle()
-
-    async def flush(self) -> None:
-        """Write every streamed append into its block and wait until all is on disk."""
-        await self._open.flush()
 
     def block_name(self, block: str) -> str:
         """Return the short form of a block's id, whether its context is open or not."""
@@ -371,8 +354,10 @@ class Kernel:
                 reference=truncate(text),
             ) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
-        for name in (context.id,) if in_context is not None else (context.id, *self._open.ids()):
-            one = self._open.get(name)
+        for name in (
+            (context.id,) if in_context is not None else (context.id, *self.open_contexts.ids())
+        ):
+            one = self.open_contexts.get(name)
             if one is None:
                 continue  # closed while another was being read
             await one.whole()

@@ -83,7 +83,7 @@ async def use_some(folder: Path, count: int, used: int) -> None:
         await open_one(kernel, f"context-{number}", is_used=number < used)
     all_open = memory_of()
     for _ in range(2):  # memory goes back once nothing has been written between two of them
-        await kernel.close_idle_contexts()
+        await kernel.open_contexts.close_idle()
     grown = {"all": all_open - before, "used": memory_of() - before}
     sys.stdout.write(json.dumps(grown))
     await kernel.close()

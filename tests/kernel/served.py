@@ -13,8 +13,8 @@ import aiosqlite
 from websockets.asyncio.client import ClientConnection, connect
 
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity
@@ -49,29 +49,23 @@ class ClientAwareness:
         """Take in what the kernel says; whether anything changed."""
         changed = False
         for client, clock, state in entries:
+            parsed = PresenceState.parse(state) if state is not None else None
             if client == self._client:
-                changed = self._receive_own(clock, state) or changed
+                # The echo says as whom the kernel knows me; a clock ahead is not let stand.
+                self._own_clock = max(self._own_clock, clock)
+                if parsed is not None and parsed != self.me:
+                    self.me, changed = parsed, True
                 continue
             known = self._clocks.get(client, -1)
             if clock < known or (clock == known and state is not None):
                 continue
             self._clocks[client] = clock
-            parsed = PresenceState.parse(state) if state is not None else None
             if parsed is None:
                 changed = self.others.pop(client, None) is not None or changed
             elif self.others.get(client) != parsed:
                 self.others[client] = parsed
                 changed = True
         return changed
-
-    def _receive_own(self, clock: int, state: Mapping[str, Any] | None) -> bool:
-        """The kernel's echo says as whom it knows me; a clock that is ahead is not let stand."""
-        self._own_clock = max(self._own_clock, clock)
-        parsed = PresenceState.parse(state) if state is not None else None
-        if parsed is None or parsed == self.me:
-            return False
-        self.me = parsed
-        return True
 
     def publish(
         self,

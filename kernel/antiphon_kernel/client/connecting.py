@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
-from websockets.http11 import Response
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -39,40 +38,30 @@ async def open_socket(
         target += "?" + urlencode(query)
     parts = urlsplit(address.http)
     scheme = "wss" if parts.scheme == "https" else "ws"
+    base = f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    way: dict[str, Any] = {"additional_headers": address.headers}
+    if socket is not None:
+        base, way = "ws://localhost", {"unix": True, "path": str(socket)}
     try:
-        if socket is not None:
-            return await unix_connect(
-                str(socket),
-                f"ws://localhost{target}",
-                compression=None,
-                max_size=None,
-                open_timeout=OPEN_SECONDS,
-                close_timeout=CLOSE_SECONDS,
-            )
         return await connect(
-            f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}{target}",
-            additional_headers=address.headers,
+            base + target,
             compression=None,
             max_size=None,
             open_timeout=OPEN_SECONDS,
             close_timeout=CLOSE_SECONDS,
+            **way,
         )
     except InvalidStatus as error:
-        raise _refused(error.response, address) from error
+        response = error.response
+        with suppress(ValueError, TypeError, KeyError):
+            reason = str(json.loads(response.body or b"")["error"]["message"])
+            raise AntiphonError(ErrorCode.PERMISSION_DENIED, reason) from error
+        raise AntiphonError(
+            ErrorCode.NO_KERNEL,
+            f"No kernel answers at {address.http} (status {response.status_code}). Is it running?",
+        ) from error
     except (OSError, EOFError, InvalidHandshake, InvalidURI, ConnectionClosed) as error:
         raise AntiphonError(
             ErrorCode.NO_KERNEL,
             f"No kernel answers at {socket or address.http} ({error}). Is it running?",
         ) from error
-
-
-def _refused(response: Response, address: KernelAddress) -> AntiphonError:
-    """Return why a handshake was answered with a status instead of a WebSocket."""
-    with suppress(ValueError, TypeError, KeyError):
-        return AntiphonError(
-            ErrorCode.PERMISSION_DENIED, str(json.loads(response.body or b"")["error"]["message"])
-        )
-    return AntiphonError(
-        ErrorCode.NO_KERNEL,
-        f"No kernel answers at {address.http} (status {response.status_code}). Is it running?",
-    )

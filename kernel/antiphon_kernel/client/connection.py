@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.local_replica import LocalReplica
-from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final

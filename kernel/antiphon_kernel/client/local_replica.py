@@ -6,16 +6,30 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from antiphon_kernel.client.awareness import ClientAwareness
 from antiphon_kernel.client.outbox import Outbox
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.changes import REMOTE, DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.frames import Omitted
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
+
+
+class ReplicaState(StrEnum):
+    """Connection state of a replica."""
+
+    CONNECTING = "connecting"
+    """Looking for the kernel for the first time."""
+    CATCHING_UP = "catching_up"
+    """Connected; what was missed is on its way."""
+    LIVE = "live"
+    OFFLINE = "offline"
+    """No connection; the next attempt comes by itself."""
+    REFUSED = "refused"
+    """The kernel will not have this replica, for the reason `rejection`; it has given up."""
 
 
 @dataclass(slots=True)

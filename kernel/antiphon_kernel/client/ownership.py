@@ -52,26 +52,20 @@ def check_ownership(data: Path) -> None:
             " are possible. Choose a folder with a shorter path.",
         )
     try:
+        _check_folder(data)
+    except OSError as error:
+        raise AntiphonError(
+            ErrorCode.NO_KERNEL,
+            f"No kernel can work in {data}: {error.strerror} ({error.filename}). Choose a folder"
+            " that you may use.",
+        ) from error
+
+
+def _check_folder(data: Path) -> None:
+    try:
         status = data.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return
-    except OSError as error:
-        raise _unusable(data, error) from error
-    try:
-        _check_folder(data, status)
-    except OSError as error:
-        raise _unusable(data, error) from error
-
-
-def _unusable(data: Path, error: OSError) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.NO_KERNEL,
-        f"No kernel can work in {data}: {error.strerror} ({error.filename}). Choose a folder that"
-        " you may use.",
-    )
-
-
-def _check_folder(data: Path, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise untrusted(data, f"it is a symbolic link: name the folder {data.resolve()} instead")
     _check_entry(data, data, status)

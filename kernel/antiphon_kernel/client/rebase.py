@@ -56,17 +56,13 @@ class _Neighbours:
             del self._written[item]
             del self._items[bisect_left(self._items, item)]
 
-    def first(self, client: int, clocks: range) -> Struct | None:
-        """Return the struct nearest to the first of these items that has one beside it."""
-        return self._nearest(bisect_left(self._items, ItemId(client, clocks.start)), client, clocks)
+    def nearest(self, client: int, clocks: range, *, is_last: bool) -> Struct | None:
+        """Return the struct nearest to the first, or last, of these items that has one beside it.
 
-    def last(self, client: int, clocks: range) -> Struct | None:
-        """Return the struct nearest to the last of these items that has one beside it."""
-        return self._nearest(
-            bisect_left(self._items, ItemId(client, clocks.stop)) - 1, client, clocks
-        )
-
-    def _nearest(self, at: int, client: int, clocks: range) -> Struct | None:
+        None if none of them has one.
+        """
+        edge = clocks.stop if is_last else clocks.start
+        at = bisect_left(self._items, ItemId(client, edge)) - is_last
         if not 0 <= at < len(self._items):
             return None
         found = self._items[at]
@@ -136,10 +132,12 @@ class Rebase:
     def _move(self, one: Struct) -> Struct:
         if one.kind in (ContentKind.GC, ContentKind.SKIP):
             raise OrphanedEditError
-        origin, right = self._left_of(one.origin), self._right_of(one.right_origin)
+        origin = self._beside(one.origin, is_left=True)
+        right = self._beside(one.right_origin, is_left=False)
         parent, key = home = self._target_parent(one)
         if origin is None and right is None:
-            parent = self._moved_parent(parent)
+            if isinstance(parent, ItemId) and (span := self._span(parent)) is not None:
+                parent = self._new_id(span, parent)
             if parent is None:
                 raise OrphanedEditError
         else:
@@ -177,22 +175,21 @@ class Rebase:
             return None
         return ItemId(self._new_client, span.moved + item.clock - span.struct.clock)
 
-    def _left_of(self, item: ItemId | None) -> ItemId | None:
+    def _beside(self, item: ItemId | None, *, is_left: bool) -> ItemId | None:
+        """Return what stands on one side of an edit, in place of an item that may be left out."""
         while item is not None and (span := self._span(item)) is not None:
             if (new := self._new_id(span, item)) is not None:
                 return new
-            within = range(span.struct.clock, item.clock + 1)
-            beside = self._left.last(self._client, within)
-            item = span.struct.origin if beside is None else _last_of(beside)
-        return item
-
-    def _right_of(self, item: ItemId | None) -> ItemId | None:
-        while item is not None and (span := self._span(item)) is not None:
-            if (new := self._new_id(span, item)) is not None:
-                return new
-            within = range(item.clock, span.struct.clock + span.struct.length)
-            beside = self._right.first(self._client, within)
-            item = span.struct.right_origin if beside is None else _first_of(beside)
+            struct = span.struct
+            if is_left:
+                within = range(struct.clock, item.clock + 1)
+                found, item = self._left.nearest(self._client, within, is_last=True), struct.origin
+            else:
+                within = range(item.clock, struct.clock + struct.length)
+                found = self._right.nearest(self._client, within, is_last=False)
+                item = struct.right_origin
+            if found is not None:
+                item = ItemId(found.client, found.clock + (found.length - 1) * is_left)
         return item
 
     def _target_parent(self, one: Struct) -> tuple[str | ItemId | None, str | None]:
@@ -205,12 +202,6 @@ class Rebase:
                 return span.parent, span.key
         return None, None
 
-    def _moved_parent(self, parent: str | ItemId | None) -> str | ItemId | None:
-        if not isinstance(parent, ItemId):
-            return parent
-        span = self._span(parent)
-        return parent if span is None else self._new_id(span, parent)
-
     def _moved_deletions(self, ids: IdRange) -> Iterator[IdRange]:
         if ids.client != self._client or ids.end <= self._known:
             yield ids
@@ -222,11 +213,3 @@ class Rebase:
             if first < last and span.moved is not None:
                 moved = span.moved + first - start
                 yield IdRange(self._new_client, moved, moved + last - first)
-
-
-def _first_of(struct: Struct) -> ItemId:
-    return ItemId(struct.client, struct.clock)
-
-
-def _last_of(struct: Struct) -> ItemId:
-    return ItemId(struct.client, struct.clock + struct.length - 1)

@@ -129,8 +129,10 @@ def _paragraphs(
                 continue
             if not edited.splices:
                 end_run()
-                words = [f"In block {edited.block}, inserted:", ""]
-                found.append((one.reason, [*words, *_quoted(_inserted(one.edit.update))]))
+                structs = decode_update(one.edit.update).structs
+                text = "".join(str(it.content) for it in structs if it.kind is ContentKind.STRING)
+                words = [f"In block {edited.block}, inserted:", "", *_quoted(text)]
+                found.append((one.reason, words))
             for step in edited.splices:
                 joined = _joined(splice, step)
                 if (edited.block, one.reason) != (block, reason) or joined is None:
@@ -139,12 +141,6 @@ def _paragraphs(
                 block, reason, splice = edited.block, one.reason, joined
     end_run()
     return found
-
-
-def _inserted(update: bytes) -> str:
-    """The text that an update brings, for want of knowing where."""
-    structs = decode_update(update).structs
-    return "".join(str(one.content) for one in structs if one.kind is ContentKind.STRING)
 
 
 def _joined(one: TextSplice, later: TextSplice) -> TextSplice | None:

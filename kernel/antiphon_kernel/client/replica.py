@@ -24,9 +24,8 @@ from antiphon_kernel.client.connection import (
     unreadable,
 )
 from antiphon_kernel.client.edit_replay import EditReplay
-from antiphon_kernel.client.local_replica import LocalReplica
+from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
 from antiphon_kernel.client.rejected_edits import Keep, RejectedEdit, Rejection, format_report
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -88,11 +87,6 @@ class Replica(LocalReplica):
         """The close code that it was refused with."""
         self.rejected_edits: Rejection | None = None
         """The edits that the kernel has refused so far, while the replica went on."""
-
-    @property
-    def unsaved(self) -> int:
-        """Number of local changes not known to be on the kernel's disk."""
-        return self.outbox.unsaved
 
     async def read_earlier(self, blocks: int) -> None:
         """Ask for a document with so many blocks at least; `document_replaced` tells of it.

@@ -74,7 +74,13 @@ class ToolClient:
                 limit_name="frame",
             )
         async with self._connecting:
-            socket = self._socket or await self._connect()
+            if self._socket is None:
+                self._socket = await open_socket(
+                    self._locate(), ("call",), as_name=self._as_name, **self._query
+                )
+                reading = self._read(self._socket)
+                self._reader = asyncio.create_task(reading, name="answers to tool calls")
+            socket = self._socket
             answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             self._pending[number] = answer
             try:
@@ -101,12 +107,6 @@ class ToolClient:
             await socket.close()
         if reader is not None:
             await reader
-
-    async def _connect(self) -> ClientConnection:
-        socket = await open_socket(self._locate(), ("call",), as_name=self._as_name, **self._query)
-        self._socket = socket
-        self._reader = asyncio.create_task(self._read(socket), name="answers to tool calls")
-        return socket
 
     async def _read(self, socket: ClientConnection) -> None:
         try:

@@ -75,7 +75,12 @@ def found(data: Path) -> str | None:
         # First: whoever sees the id in the folder finds the entry.
         _register(folder_id, data)
     except OSError as error:
-        warning = _not_remembered(data, error)
+        warning = (
+            f"{data} cannot be remembered as yours ({error.strerror}: {error.filename}): it works"
+            " until this process and those it starts have ended, then it takes `antiphon trust"
+            f" {shlex.quote(str(data))}` and a state folder that can be written to (HOME or"
+            " XDG_STATE_HOME)."
+        )
     fresh = data / f"{ID_FILE}.{folder_id}"
     try:
         write_private(fresh, folder_id + "\n")
@@ -117,7 +122,8 @@ def is_trusted_file(path: Path, content: bytes) -> bool:
     """Return whether this user has said to trust a file at this place with this content."""
     try:
         entry = _file_entry(path)
-        return _is_own(entry.parent) and entry.read_text("ascii") == _digest(content)
+        digest = hashlib.sha256(content).hexdigest()
+        return _is_own(entry.parent) and entry.read_text("ascii") == digest
     except (OSError, ValueError):
         return False
 
@@ -128,20 +134,14 @@ def trust_file(path: Path, content: bytes) -> None:
     Raises:
         OSError: if that cannot be remembered.
     """
-    registry = make_state_folder(_FILES)
-    if not _is_own(registry):
-        raise PermissionError(1, "others may write in it, or it is another user's", str(registry))
-    write_private(_file_entry(path), _digest(content))
+    _make_registry(_FILES)
+    write_private(_file_entry(path), hashlib.sha256(content).hexdigest())
 
 
 def _file_entry(path: Path) -> Path:
     """Return the registry's file for a file at a path."""
     place = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
     return state_path(_FILES) / place
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def read_id(data: Path) -> str | None:
@@ -191,12 +191,17 @@ def _folder_of(entry: Path) -> str:
     return str(found["folder"])
 
 
-def _register(folder_id: str, data: Path) -> None:
-    """Remember the folder; raises OSError if the registry would not be believed afterwards."""
-    registry = make_state_folder(_REGISTRY)
+def _make_registry(name: str) -> Path:
+    """Make a registry; raises OSError if it would not be believed afterwards."""
+    registry = make_state_folder(name)
     if not _is_own(registry):
         raise PermissionError(1, "others may write in it, or it is another user's", str(registry))
-    for entry in registry.glob("*.json"):
+    return registry
+
+
+def _register(folder_id: str, data: Path) -> None:
+    """Remember the folder; raises OSError as `_make_registry` does."""
+    for entry in _make_registry(_REGISTRY).glob("*.json"):
         if _is_stale(entry):
             entry.unlink(missing_ok=True)
     fields = {"folder": os.path.realpath(data)}
@@ -212,12 +217,8 @@ def _is_stale(entry: Path) -> bool:
         return not folder.exists() or (
             folder_id is not None and not entry.name.startswith(folder_id)
         )
-    except FileNotFoundError:
-        return False
-    except ValueError:
-        return True
-    except OSError:
-        return False
+    except (ValueError, OSError) as error:
+        return isinstance(error, ValueError)
 
 
 def _state_folder_advice() -> str:
@@ -233,13 +234,4 @@ def _state_folder_advice() -> str:
     return (
         "No folder is remembered as yours while your state folder cannot be written to: first set"
         " XDG_STATE_HOME (or HOME) to a folder of yours where you may write, for every start. Then "
-    )
-
-
-def _not_remembered(data: Path, error: OSError) -> str:
-    return (
-        f"{data} cannot be remembered as yours ({error.strerror}: {error.filename}): it works until"
-        " this process and those it starts have ended, then it takes `antiphon trust"
-        f" {shlex.quote(str(data))}` and a state folder that can be written to (HOME or"
-        " XDG_STATE_HOME)."
     )

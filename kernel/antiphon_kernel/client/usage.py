@@ -72,18 +72,15 @@ class CommandGroup(click.Group):
     ) -> click.Context:
         with _in_one_line():
             for argument in args:
-                _require_text(argument)
+                if not has_whole_characters(argument):  # no database and no JSON can hold it
+                    raise click.UsageError(
+                        f"{argument!r} is not UTF-8: give a name or text that is"
+                    )
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         with _in_one_line():
             return super().invoke(ctx)
-
-
-def _require_text(argument: str) -> None:
-    """Raises UsageError for an argument that was no UTF-8: no database and no JSON can hold it."""
-    if not has_whole_characters(argument):
-        raise click.UsageError(f"{argument!r} is not UTF-8: give a name or text that is")
 
 
 @contextmanager
@@ -93,15 +90,11 @@ def _in_one_line() -> Iterator[None]:
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
-        raise UsageMessage(_sentence(error)) from error
-
-
-def _sentence(error: click.UsageError) -> str:
-    said = " ".join(error.format_message().split())
-    for clumsy, plain in _PLAINER:
-        said = said.replace(clumsy, plain)
-    begins = said[:1].lower() + said[1:]
-    if not begins.endswith((".", "?")):
-        begins += "."
-    command = error.ctx.command_path if error.ctx is not None else "antiphon"
-    return f"{begins} `{command} --help` says more."
+        said = " ".join(error.format_message().split())
+        for clumsy, plain in _PLAINER:
+            said = said.replace(clumsy, plain)
+        begins = said[:1].lower() + said[1:]
+        if not begins.endswith((".", "?")):
+            begins += "."
+        command = error.ctx.command_path if error.ctx is not None else "antiphon"
+        raise UsageMessage(f"{begins} `{command} --help` says more.") from error

@@ -1,7 +1,7 @@
 """Open contexts: commits, appends, undo stacks, rules of headers, presence."""
 
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
-from antiphon_kernel.contexts.block_owners import BlockOwners
+from antiphon_kernel.contexts.block_owners import BlockOwners, WriterPresence
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_users import UseScope
@@ -19,4 +19,3 @@ from antiphon_kernel.contexts.raw_updates import (
     apply_update,
 )
 from antiphon_kernel.contexts.undo_stack import UndoKind
-from antiphon_kernel.contexts.writer_presence import WriterPresence

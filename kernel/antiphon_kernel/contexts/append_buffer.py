@@ -20,12 +20,6 @@ from antiphon_kernel.types.records import Actor
 
 _log = logging.getLogger(__name__)
 
-Append = Callable[[Actor, str, str, str | None], CommitHandle]
-"""Writes at the end of a text: who, which block, what, which section."""
-
-Check = Callable[[Actor, Sequence[str]], None]
-"""Raises if the actor may not write in one of the blocks."""
-
 
 @dataclass(slots=True)
 class _Buffer:
@@ -39,8 +33,15 @@ class _Buffer:
 class AppendBuffers:
     """The unflushed appends of one context, by block."""
 
-    def __init__(self, append: Append, check: Check, limits: Limits) -> None:
-        """`append` writes what has been gathered; `check` is asked before anything is."""
+    def __init__(
+        self,
+        append: Callable[[Actor, str, str, str | None], CommitHandle],
+        check: Callable[[Actor, Sequence[str]], None],
+        limits: Limits,
+    ) -> None:
+        """`append` writes what has been gathered at the end of a text: who, in which block, what,
+        in which section. `check` raises if somebody may not write in one of the blocks.
+        """
         self._append = append
         self._check = check
         self._limits = limits

@@ -125,13 +125,15 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
         fields["input"] = json.dumps(fields["input"], ensure_ascii=False)
     for name, value in fields.items():
         check_value(name, value, limits, prefix="metadata.")
-    if "path" in fields and not _is_inside(project, fields["path"]):
-        raise invalid_params(
-            "metadata.path must be a path inside the project, and a symbolic link leads this one"
-            " out of it: name a file of the project.",
-            field="metadata.path",
-            expected="a path inside the project",
-        )
+    if "path" in fields:
+        root = os.path.realpath(project)
+        if not Path(os.path.realpath(Path(root, fields["path"]))).is_relative_to(root):
+            raise invalid_params(
+                "metadata.path must be a path inside the project, and a symbolic link leads this"
+                " one out of it: name a file of the project.",
+                field="metadata.path",
+                expected="a path inside the project",
+            )
     if metadata.get("type") == SUMMARY_TYPE:
         raise invalid_params(
             f"A block of the type {SUMMARY_TYPE} decides what models read, and only"
@@ -143,9 +145,3 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
         check_value("metadata", rest, limits)
         fields["metadata"] = rest
     return fields
-
-
-def _is_inside(project: Path, path: str) -> bool:
-    """Whether a path that looks like one of the project is one, symbolic links followed."""
-    root = os.path.realpath(project)
-    return Path(os.path.realpath(Path(root, path))).is_relative_to(root)

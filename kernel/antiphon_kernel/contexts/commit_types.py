@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
@@ -12,20 +11,6 @@ from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.storage import Blob
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.restored_ids import RestoredRange
-
-
-@dataclass(frozen=True, slots=True)
-class ClientOrigin:
-    """Origin of a change that a client has made in its own replica."""
-
-    source: object = None
-    """The connection that handed it in: its own update does not go back to it."""
-    clients: tuple[int, ...] = ()
-    """CRDT client ids that the actor has used for the first time."""
-    added: bytes | None = None
-    """The update that the kernel added to the client's."""
-    submitted: tuple[str, ...] = ()
-    """Drafts that it has finished."""
 
 
 class PendingCommit(NamedTuple):
@@ -47,9 +32,16 @@ class PendingCommit(NamedTuple):
     """The ranges of its ids that are others come back."""
     restated: bool = False
     """Whether the journal's row of the context changes with it."""
-    client_origin: ClientOrigin = ClientOrigin()
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name."""
+    source: object = None
+    """The client's connection that handed it in: its own update does not go back to it."""
+    clients: tuple[int, ...] = ()
+    """CRDT client ids that the actor has used for the first time."""
+    added: bytes | None = None
+    """The update that the kernel added to a client's."""
+    submitted: tuple[str, ...] = ()
+    """Drafts that a client has finished with it."""
 
 
 class Broadcast(NamedTuple):

@@ -125,10 +125,13 @@ class Context:
         self._reading_whole = asyncio.Lock()
         self._later: list[tuple[int, bytes]] | None = None
         """Number and update of each change that is made while the whole context is read."""
-        self._last: asyncio.Future[None] | None = None
+        self._last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """The end of the last commit."""
+        self._last.set_result(None)
         self._failure: AntiphonError | None = None
         self._has_freed = False
-        self._take_over(stored, document, _item_index(stored, document))
+        index = LazyItemIndex(document, stored.item_index or None, stored.updates)
+        self._take_over(stored, document, index)
 
     def _take_over(
         self, stored: StoredContext, document: Document, structure: LazyItemIndex
@@ -182,7 +185,7 @@ class Context:
             try:
                 await self.wait_persisted()
                 stored, document = await self._read_whole()
-                structure = _item_index(stored, document)
+                structure = LazyItemIndex(document, stored.item_index or None, stored.updates)
                 if self.structure.ready:
                     await structure.read()
             finally:
@@ -246,8 +249,7 @@ class Context:
 
     async def wait_persisted(self) -> None:
         """Wait until everything that has been applied so far is on disk."""
-        if self._last is not None:
-            await asyncio.shield(self._last)
+        await asyncio.shield(self._last)
 
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
         """Yield the updates that bring a peer up to date; everything in them is on disk.
@@ -270,8 +272,7 @@ class Context:
     @property
     def is_settled(self) -> bool:
         """Return whether nothing is on its way into it."""
-        is_on_disk = self._last is None or self._last.done()
-        return is_on_disk and self.appends.is_empty and self.in_flight.is_empty
+        return self._last.done() and self.appends.is_empty and self.in_flight.is_empty
 
     def close(self, reason: AntiphonError) -> None:
         """Let go of the document; what was handed to the journal is still written.
@@ -459,10 +460,9 @@ class Context:
     def commit(self, change: PendingCommit) -> CommitHandle:
         """Number a change that the document has taken in, and send it on its way to disk."""
         if change.update is None:
-            return CommitHandle(self.seq, {}, self._last or _done())
-        update, origin = change.update, change.client_origin
-        added, source = origin.added, origin.source
-        follow_up = follow_change(self.document, change.transaction.change, origin.submitted)
+            return CommitHandle(self.seq, {}, self._last)
+        update, added, source = change.update, change.added, change.source
+        follow_up = follow_change(self.document, change.transaction.change, change.submitted)
         if follow_up is not None:
             update = merge((update, follow_up))
             added = merge((added, follow_up)) if added is not None else follow_up
@@ -491,9 +491,9 @@ class Context:
         time = self._clock.now_ms()
         self.seq += 1
         stacks = change.stacks if change.stacks is not None else self._record_undo(change, time)
-        origin, touched = change.client_origin, change.transaction.change.touched
-        if origin.submitted:
-            touched = tuple(dict.fromkeys((*touched, *origin.submitted)))
+        touched = change.transaction.change.touched
+        if change.submitted:
+            touched = tuple(dict.fromkeys((*touched, *change.submitted)))
         return Commit(
             context=self.row,
             seq=self.seq,
@@ -506,7 +506,7 @@ class Context:
             unit=stacks.unit,
             undo=stacks.kept,
             dropped_undo=stacks.dropped,
-            clients=origin.clients,
+            clients=change.clients,
             revivals=change.revivals,
             restated=change.restated,
             blobs=change.blobs,
@@ -540,7 +540,7 @@ class Context:
             assert isinstance(error, AntiphonError)
             self._stop(error)
             return
-        self.blocks.persist(versions)
+        self.blocks.persisted.update(versions)
         for broadcast in broadcasts:
             self.committed.notify(broadcast)
 
@@ -584,16 +584,6 @@ class Submission:
     text: str
     """Its text at that moment; others may have edited it since."""
     actor: Actor
-
-
-def _done() -> asyncio.Future[None]:
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    future.set_result(None)
-    return future
-
-
-def _item_index(stored: StoredContext, document: Document) -> LazyItemIndex:
-    return LazyItemIndex(document, stored.item_index or None, stored.updates)
 
 
 def _refuse_replaced(*_: object) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from antiphon_kernel.storage import (
     BlockChangeRow,
@@ -20,7 +20,8 @@ class BlockRows:
 
     def __init__(self) -> None:
         self._rows: dict[str, BlockRow] = {}
-        self._persisted: dict[str, int] = {}
+        self.persisted: dict[str, int] = {}
+        """The last version of each block that is on disk."""
 
     def __iter__(self) -> Iterator[BlockRow]:
         return iter(self._rows.values())
@@ -28,11 +29,11 @@ class BlockRows:
     def add_stored(self, rows: Sequence[BlockRow]) -> None:
         """Add rows as they are on disk; those that are known already are newer."""
         self._rows = {row.id: row for row in rows} | self._rows
-        self._persisted = {row.id: row.version for row in rows} | self._persisted
+        self.persisted = {row.id: row.version for row in rows} | self.persisted
 
     def clear(self) -> None:
         self._rows.clear()
-        self._persisted.clear()
+        self.persisted.clear()
 
     def number(self, block: str) -> int:
         """Return the journal's number of a block. Raises KeyError."""
@@ -43,10 +44,6 @@ class BlockRows:
         row = self._rows.get(block)
         return row.version if row is not None else 0
 
-    def persisted_version(self, block: str) -> int:
-        """Return the last version of a block that is on disk; 0 if there is none yet."""
-        return self._persisted.get(block, 0)
-
     def advance(self, block: str) -> BlockRow:
         """Count a change of a block, which may be a new one; return its row."""
         row = self._rows.get(block)
@@ -56,10 +53,6 @@ class BlockRows:
             row = BlockRow(row.number, block, row.version + 1)
         self._rows[block] = row
         return row
-
-    def persist(self, versions: Mapping[str, int]) -> None:
-        """Note the versions that are on disk now, by block."""
-        self._persisted.update(versions)
 
 
 class BlockIds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.changes import DocumentChange
@@ -48,30 +48,7 @@ def follow_change(
     return transaction.update
 
 
-def complete_drafts(
-    document: Document,
-    actor: Actor,
-    drafts: Collection[str],
-    due: Collection[str],
-    before: Mapping[str, Status | str],
-) -> tuple[str, ...]:
-    """Write what drafts of a client must say; return those that are submitted.
-
-    Args:
-        drafts: those that it has just made.
-        due: those that it has called done.
-        before: the status of those of them that were there before.
-    """
-    for draft in drafts:
-        _normalise_draft(document, actor, draft, submitted=draft in due)
-    return tuple(
-        block
-        for block in due
-        if _submit_draft(document, block, Status(before.get(block, Status.PENDING)))
-    )
-
-
-def _normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: bool) -> None:
+def normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: bool) -> None:
     """A client chose the header of its draft; what follows from who it is, the kernel says.
 
     Args:
@@ -92,7 +69,7 @@ def _normalise_draft(document: Document, actor: Actor, draft: str, *, submitted:
         document.set_fields(draft, **fields)
 
 
-def _submit_draft(document: Document, draft: str, before: Status) -> bool:
+def submit_draft(document: Document, draft: str, before: Status) -> bool:
     """A client has called its draft done: then it stands at the end, unless there is nothing in it.
 
     Args:

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import Chunk
@@ -40,15 +40,6 @@ class InFlightUpdates:
     def has(self, actor: Actor) -> bool:
         """Return whether an accepted update of this principal is not applied yet."""
         return actor.principal.id in self._under_way
-
-    def reject_overtaking(self, actor: Actor) -> None:
-        """Raises AntiphonError gap if there is one: see `wait_applied`."""
-        if self.has(actor):
-            raise AntiphonError(
-                ErrorCode.GAP,
-                f"A large update of {actor.principal.username} is still going in: wait until it is"
-                " there, then send everything since the state vector that follows.",
-            )
 
     @asynccontextmanager
     async def turn(self, actor: Actor) -> AsyncIterator[None]:

@@ -40,8 +40,11 @@ def _orders_at(document: Document, place: int, without: str | None, count: int =
     left, right = _Side(document, place - 1, -1, without), _Side(document, place, +1, without)
     while True:
         low, high = left.key, right.key
+        last, keys = low, list[str]()
         try:
-            keys = _keys_between(low, high, len(left.passed) + count + len(right.passed))
+            for _ in range(len(left.passed) + count + len(right.passed)):
+                last = key_between(last, high)
+                keys.append(last)
         except NoKeyBetweenError:
             if high is None or (low is not None and not _can_follow(low)):
                 left.advance()
@@ -89,14 +92,6 @@ class _Side:
         self.passed.append(block)
         self._at += self._step
         self._skip()
-
-
-def _keys_between(low: str | None, high: str | None, count: int) -> list[str]:
-    keys: list[str] = []
-    for _ in range(count):
-        low = key_between(low, high)
-        keys.append(low)
-    return keys
 
 
 def _can_follow(key: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.signal import Signal
@@ -13,22 +13,19 @@ class Presence:
 
     def __init__(self) -> None:
         self._states: dict[int, PresenceState] = {}
-        self._changed = Signal[int, PresenceState | None]()
+        self.changed = Signal[int, PresenceState | None]()
+        """Each change of a state; None means gone."""
 
     def put(self, client: int, state: PresenceState) -> None:
         """Add or replace what one session shows of itself."""
         if self._states.get(client) != state:
             self._states[client] = state
-            self._changed.notify(client, state)
+            self.changed.notify(client, state)
 
     def remove(self, client: int) -> None:
         """This session has gone."""
         if self._states.pop(client, None) is not None:
-            self._changed.notify(client, None)
+            self.changed.notify(client, None)
 
     def states(self) -> Mapping[int, PresenceState]:
         return self._states
-
-    def watch(self, watcher: Callable[[int, PresenceState | None], None]) -> Callable[[], None]:
-        """Call `watcher` with each change; None means gone. Returns the way to stop."""
-        return self._changed.listen(watcher)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from antiphon_kernel.contexts.commit_types import ClientOrigin, PendingCommit
+from antiphon_kernel.contexts.commit_types import PendingCommit
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.header_rules import complete_drafts
+from antiphon_kernel.contexts.header_rules import normalise_draft, submit_draft
 from antiphon_kernel.contexts.undo_stack import Keystroke, UndoKind
 from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import (
     Chunk,
@@ -54,9 +54,19 @@ def apply_update(
     """
     context.guard.check_session(actor)
     context.raise_if_stopped()
-    context.in_flight.reject_overtaking(actor)
+    if context.in_flight.has(actor):
+        raise AntiphonError(
+            ErrorCode.GAP,
+            f"A large update of {actor.principal.username} is still going in: wait until it is"
+            " there, then send everything since the state vector that follows.",
+        )
     if context.is_partial:
-        decoded = _decode_text_edit(context, update, decoded)
+        try:
+            decoded = decoded or decode_update(update)
+            if not context.structure.item_index.edits_texts(decoded):
+                raise PartialContextError
+        except ValueError:
+            raise PartialContextError from None
     scope = _scope(context, actor)
     validated = validate(scope, update, decoded=decoded, catching_up=catching_up)
     if validated.placed is None:
@@ -92,34 +102,19 @@ async def apply_large_update(
             return asyncio.ensure_future(context.wait_persisted())
         for client in chain.from_iterable(part.validated.clients for part in parts):
             context.client_owners[client] = actor.principal.id
-        arrival = context.in_flight.start(
-            actor, parts, partial(_apply_chunk, context, actor, source)
-        )
+
+        def take_in(part: Chunk) -> asyncio.Future[None]:
+            context.raise_if_stopped()
+            placed = part.placed(context.structure.item_index)
+            return _apply(context, actor, part.validated, placed, source)
+
+        arrival = context.in_flight.start(actor, parts, take_in)
     return await asyncio.shield(arrival)
 
 
 def _scope(context: Context, actor: Actor) -> UpdateScope:
     owners, item_index = context.client_owners, context.structure.item_index
     return UpdateScope(context.document, actor, owners, item_index, context.limits)
-
-
-def _decode_text_edit(
-    context: Context, update: bytes, decoded: DecodedUpdate | None
-) -> DecodedUpdate:
-    """Return what an update says that edits texts which are here, and does nothing else."""
-    with suppress(ValueError):
-        decoded = decoded or decode_update(update)
-        if context.structure.item_index.edits_texts(decoded):
-            return decoded
-    raise PartialContextError
-
-
-def _apply_chunk(
-    context: Context, actor: Actor, source: object, part: Chunk
-) -> asyncio.Future[None]:
-    context.raise_if_stopped()
-    placed = part.placed(context.structure.item_index)
-    return _apply(context, actor, part.validated, placed, source)
 
 
 def _apply(
@@ -150,7 +145,10 @@ def _apply(
             raw if raw is not None else added,
             UndoKind.TYPING,
             keystroke=Keystroke.of(placed.staged, placed.deletions),
-            client_origin=ClientOrigin(source, validated.clients, added, submitted),
+            source=source,
+            clients=validated.clients,
+            added=added,
+            submitted=submitted,
         )
     )
     for block in submitted:
@@ -179,7 +177,13 @@ def _complete(
         return None, ()
     with document.transaction("draft") as completed:
         context.members.ensure_member(actor)
-        done = complete_drafts(document, actor, drafts, due, before)
+        for draft in drafts:
+            normalise_draft(document, actor, draft, submitted=draft in due)
+        done = tuple(
+            block
+            for block in due
+            if submit_draft(document, block, Status(before.get(block, Status.PENDING)))
+        )
     return completed.update, done
 
 

@@ -59,16 +59,6 @@ class AuthenticatedSession:
     """Whether an invitation let it in."""
 
 
-@dataclass(frozen=True, slots=True)
-class _AuthenticatedCaller:
-    """The principal that the transport has authenticated."""
-
-    principal: Principal
-    credential: int | None
-    within: SessionId | None = None
-    """The session over SSH whose token was shown."""
-
-
 ACT_AS_KINDS: Final = (PrincipalKind.HUMAN, PrincipalKind.MODEL, PrincipalKind.SOURCE)
 """Kinds of principal that the owner can act as; the kernel and the shell are not among them."""
 
@@ -100,22 +90,25 @@ class Authenticator:
         """
         query = QueryParams(scope["query_string"])
         via = scope[VIA]
-        caller = (
-            _AuthenticatedCaller(self._kernel.owner, None)
-            if via == UNIX
-            else await self._authenticate(scope)
-        )
+        caller, credential, within = self._kernel.owner, None, None
+        if via != UNIX:
+            caller, credential, within = await self._authenticate(scope)
         principal = await self._acting_as(query.get("as"), query.get("kind"), caller)
         self._kernel.access.check_admission(principal)
-        is_guest = caller.credential is not None
-        if via == TCP:
-            self._check_room(principal, is_guest)
+        is_guest = credential is not None
+        too_many = is_guest and self._guests[principal.id] >= self._limits.connections_each
+        if via == TCP and (too_many or self._connections.is_full):
+            who = "clients are" if not too_many else f"clients of {principal.username} are"
+            raise AuthenticationError(
+                CloseCode.TRY_AGAIN_LATER,
+                f"{ErrorCode.RATE_LIMITED}: Too many {who} connected: come back later.",
+            )
         actor = self._kernel.open_session(
             principal,
-            VIA_SSH if caller.within is not None else via,
-            credential=caller.credential,
+            VIA_SSH if within is not None else via,
+            credential=credential,
             lasts=scope["type"] == "websocket" and "once" not in query,
-            within=caller.within,
+            within=within,
         )
         self.visits += 1
         scope[CONNECTION].begin_session()
@@ -151,17 +144,12 @@ class Authenticator:
         if visit.is_guest and (delay := self._calls.take(visit.actor.principal.id)):
             await asyncio.sleep(delay)
 
-    def _check_room(self, principal: Principal, is_guest: bool) -> None:
-        too_many = is_guest and self._guests[principal.id] >= self._limits.connections_each
-        if too_many or self._connections.is_full:
-            who = "clients are" if not too_many else f"clients of {principal.username} are"
-            raise AuthenticationError(
-                CloseCode.TRY_AGAIN_LATER,
-                f"{ErrorCode.RATE_LIMITED}: Too many {who} connected: come back later.",
-            )
-
-    async def _authenticate(self, scope: MutableMapping[str, Any]) -> _AuthenticatedCaller:
-        """Return the principal of the token, and the credential that it came with."""
+    async def _authenticate(
+        self, scope: MutableMapping[str, Any]
+    ) -> tuple[Principal, int | None, SessionId | None]:
+        """Return the principal of the token, the number of the credential that it came with, and
+        the session over SSH whose token it is.
+        """
         headers = Headers(scope=scope)
         # An address is written down in more places than a header: only where a browser cannot set
         # one, the token may stand there.
@@ -172,10 +160,10 @@ class Authenticator:
         if token is None:
             raise AuthenticationError(CloseCode.UNAUTHORISED, _NO_TOKEN[scope["type"]])
         if hmac.compare_digest(fingerprint_of(token), self._owner_fingerprint):
-            return _AuthenticatedCaller(self._kernel.owner, None)
+            return self._kernel.owner, None, None
         over_ssh = self._kernel.ssh.find(token)
         if over_ssh is not None:
-            return _AuthenticatedCaller(over_ssh.principal, over_ssh.credential, over_ssh.session)
+            return over_ssh.principal, over_ssh.credential, over_ssh.session
         secret = headers.get(CLIENT_HEADER)
         if secret is not None and len(secret) not in _SECRET_LENGTHS:
             raise AuthenticationError(
@@ -194,11 +182,9 @@ class Authenticator:
                     " right one.",
                 ) from error
             raise
-        return _AuthenticatedCaller(principal, credential.number)
+        return principal, credential.number, None
 
-    async def _acting_as(
-        self, name: str | None, kind: str | None, caller: _AuthenticatedCaller
-    ) -> Principal:
+    async def _acting_as(self, name: str | None, kind: str | None, caller: Principal) -> Principal:
         if kind is not None and (name is None or kind not in ACT_AS_KINDS):
             raise AuthenticationError(
                 CloseCode.UNAUTHORISED,
@@ -206,7 +192,7 @@ class Authenticator:
                 f" found {quote(kind)}.",
             )
         if name is None:
-            return caller.principal
+            return caller
         if not is_name(name):
             raise AuthenticationError(
                 CloseCode.UNAUTHORISED,
@@ -214,7 +200,7 @@ class Authenticator:
                 " digits, - and _ are allowed.",
             )
         try:
-            check_act_as(name, caller.principal, self._kernel.owner)
+            check_act_as(name, caller, self._kernel.owner)
         except AntiphonError as error:
             raise AuthenticationError(CloseCode.UNAUTHORISED, error.message) from error
         wanted = PrincipalKind(kind) if kind is not None else PrincipalKind.HUMAN

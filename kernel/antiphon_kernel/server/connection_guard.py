@@ -22,7 +22,8 @@ GOODBYE_SECONDS: Final = 2.0
 
 
 class ConnectionGuard:
-    """Passes messages on until the session is dismissed; after that nothing, either way.
+    """Passes messages of a WebSocket on until the session is dismissed; after that nothing, either
+    way: its goodbye is a close frame.
 
     A dismissal cancels the task that serves the connection, whatever it waits for: the next
     message, the rest of a body, the end of a call, a slow reader.
@@ -90,33 +91,21 @@ class ConnectionGuard:
             self._connection.cut()
 
     async def _say_goodbye(self, dismissal: Dismissal) -> None:
-        raise NotImplementedError
-
-    def _gone(self) -> Message:
-        """Return the message that says that the client has gone."""
-        raise NotImplementedError
-
-    def _sent(self, message: Message) -> None:
-        """Record what the application has said."""
-        raise NotImplementedError
-
-
-class WebSocketGuard(ConnectionGuard):
-    """Of a WebSocket: its goodbye is a close frame."""
-
-    async def _say_goodbye(self, dismissal: Dismissal) -> None:
         code, reason = int(dismissal.code), short_reason(dismissal.reason)
         await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     def _gone(self) -> Message:
+        """Return the message that says that the client has gone."""
         return {"type": "websocket.disconnect", "code": 1005}
 
     def _sent(self, message: Message) -> None:
+        """Record what the application has said."""
         self._over = self._over or message["type"] == "websocket.close"
 
 
 class HttpGuard(ConnectionGuard):
-    """Of a request: its goodbye is an answer of status 403, or the last line of one that goes on.
+    """The same of a request: its goodbye is an answer of status 403, or the last line of one that
+    goes on.
 
     Both are `{"type": "error", "error": …}` with the reason and, as `close_code`, the code of the
     dismissal. Another answer that has begun is cut off, so that nobody takes it for a whole one.

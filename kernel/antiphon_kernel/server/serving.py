@@ -26,7 +26,7 @@ from uvicorn.server import ServerState
 from antiphon_kernel.access import TOKEN_BYTES
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
-from antiphon_kernel.server.connection_guard import HttpGuard, WebSocketGuard
+from antiphon_kernel.server.connection_guard import ConnectionGuard, HttpGuard
 from antiphon_kernel.server.connections import (
     CONNECTION,
     TCP,
@@ -213,7 +213,7 @@ def _over(via: str, application: ASGIApp) -> ASGIApp:
             # The answer to a handshake as well, in place of a WebSocket.
             await JSONResponse({"error": error.as_json()}, 403)(scope, receive, send)
         else:
-            kind = WebSocketGuard if scope["type"] == "websocket" else HttpGuard
+            kind = ConnectionGuard if scope["type"] == "websocket" else HttpGuard
             await kind(receive, send, scope[CONNECTION]).serve(application, scope)
 
     return received

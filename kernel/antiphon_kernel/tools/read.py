@@ -162,7 +162,7 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
     await context.wait_persisted()
     blocks = [
         BlockSummary(
-            **one, dirty=context.blocks.version(block) > context.blocks.persisted_version(block)
+            **one, dirty=context.blocks.version(block) > context.blocks.persisted.get(block, 0)
         )
         for block, one in zip(page, values, strict=True)
     ]

@@ -129,7 +129,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     """
     kernel = call.kernel
     query = _query(params.query, params.regex, kernel.limits)
-    await kernel.flush()
+    await kernel.open_contexts.flush()
     changes = await kernel.search.changes()
     after = 0
     if params.after_block is not None:

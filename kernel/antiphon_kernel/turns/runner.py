@@ -590,7 +590,7 @@ async def _wait_for_human(context: Context) -> None:
         if state is not None and state.kind == PrincipalKind.HUMAN:
             came.set()
 
-    unwatch = context.presence.watch(look)
+    unwatch = context.presence.changed.listen(look)
     for client, state in context.presence.states().items():
         look(client, state)
     try:

@@ -116,7 +116,7 @@ async def test_tool_changes_no_draft_of_another(
 ) -> None:
     error = await refused(kernel, await somebody(kernel, who), tool, params_of(tool, draft, other))
     assert error.code is ATTEMPTS[tool][1]
-    await kernel.flush()
+    await kernel.open_contexts.flush()
     assert (await kernel.context()).document.text(draft) == TEXT
 
 

@@ -85,7 +85,7 @@ async def test_writing_tool_that_forgets_to_check_is_stopped_at_the_write(
     loses_the_right_at_the_first_wait(monkeypatch, kernel, caller, lose)
     with raises(ErrorCode.PERMISSION_DENIED):
         await kernel.call(caller, tool, shown.params)
-    await kernel.flush()
+    await kernel.open_contexts.flush()
     assert await written(kernel) == before
 
 
@@ -99,5 +99,5 @@ async def test_text_that_was_accepted_before_is_written(
     lose(monkeypatch, kernel, bo)
     with raises(ErrorCode.PERMISSION_DENIED):
         await kernel.call(bo, "block.append", request)
-    await kernel.flush()
+    await kernel.open_contexts.flush()
     assert (await kernel.context()).document.text(block) == "one two"

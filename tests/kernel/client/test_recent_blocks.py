@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.local_replica import LocalReplica
+from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts.context_journal import ContextJournal
 from antiphon_kernel.contexts.opening import RecentBlocks, segments
 from antiphon_kernel.document.document import Document

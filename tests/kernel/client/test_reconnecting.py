@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from tests.kernel.client.typists import Typist, through
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until

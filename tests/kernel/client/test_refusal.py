@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import write_report
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.errors import AntiphonError
@@ -59,7 +59,7 @@ async def test_replica_edits_around_rejected_edit_arrive(
     account = replica.rejected_edits.file.read_text()
     assert "tools" in account and "status" in account and second in account
     assert replica.rejected_edits.file.parent == folder
-    assert replica.unsaved == 0
+    assert replica.outbox.unsaved == 0
     replica.document.append(first, " on")
     await replica.saved()
     assert context.document.text(first) == "😀>one< on"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.awareness import SEND_INTERVAL
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.server.limits import ServerLimits
@@ -77,9 +77,9 @@ async def test_saved_means_on_the_kernels_disk(served: ServedKernel) -> None:
     replica = await served.replica()
     for number in range(30):
         replica.document.append(block, f" {number}")
-    assert replica.unsaved == 30
+    assert replica.outbox.unsaved == 30
     await replica.saved()
-    assert replica.unsaved == 0
+    assert replica.outbox.unsaved == 0
     text = replica.document.text(block)
     await served.stop()
     await served.start()
@@ -106,7 +106,7 @@ async def test_replica_after_reconnect_sends_offline_edits_and_receives_missed_o
     await served.stop()
     await until(lambda: replica.state is ReplicaState.OFFLINE)
     replica.document.splice(block, 0, 0, "offline ")
-    assert replica.unsaved == 1
+    assert replica.outbox.unsaved == 1
     await served.start()
     await served.call("block.append", block_id=block, text=" world")
     await replica.saved()
@@ -175,7 +175,7 @@ async def test_replica_that_does_what_it_may_not_is_refused_and_says_why(
         await served.start()
     await until(lambda: replica.state is ReplicaState.REFUSED)
     assert replica.rejection is not None and replica.rejection.startswith("permission_denied")
-    assert replica.unsaved == 1
+    assert replica.outbox.unsaved == 1
     with pytest.raises(AntiphonError):
         await replica.saved()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from tests.kernel.client.typists import Typist, through
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import write_report
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, SyncUpdate, decode_frame, encode_frame
 from tests.kernel.frame_relay import FrameRelay
 from tests.kernel.served import ServedKernel

@@ -132,7 +132,7 @@ async def test_streams_into_more_blocks_than_histories_are_kept_stand_behind_wha
         await one.begin()
         await one.delete(4, len("typed two "))
     await asyncio.gather(*(one.append("three", stream=True) for one in streams))
-    await kernel.flush()
+    await kernel.open_contexts.flush()
     for one in streams:
         await one.undo()
         assert await one.text() == "one typed two three"

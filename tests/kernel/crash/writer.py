@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from antiphon_kernel.client.address import KernelAddress, read_address
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.words import pair, word

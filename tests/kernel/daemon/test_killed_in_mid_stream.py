@@ -10,8 +10,8 @@ from asyncio.subprocess import DEVNULL, Process
 from pathlib import Path
 
 from antiphon_kernel.client.address import read_address
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.recordings import numbered_recording
 from tests.waiting import PATIENCE, until

@@ -164,7 +164,7 @@ class World:
         before, is_needed = self.headers(), self.buffered() or self._is_written()
         self.clock.ms += round(LIMITS.idle_context_seconds * 1000)
         closed = self.context
-        await self.kernel.close_idle_contexts()
+        await self.kernel.open_contexts.close_idle()
         self._unsubscribe()
         await self._open_context()
         if (self.context is closed) != is_needed:

@@ -42,7 +42,7 @@ async def close_until(served: ServedKernel, condition: Callable[[], bool]) -> No
     """Close what nobody uses, again and again."""
     async with asyncio.timeout(PATIENCE):
         while not condition():
-            await served.kernel.close_idle_contexts()
+            await served.kernel.open_contexts.close_idle()
             await asyncio.sleep(0)
 
 
@@ -51,7 +51,7 @@ async def test_context_of_a_replica_stays_open_until_it_leaves(
 ) -> None:
     block = await served.block("hello")
     replica = await served.replica()
-    await served.kernel.close_idle_contexts()
+    await served.kernel.open_contexts.close_idle()
     assert closed == []
     replica.document.append(block, " world")
     await replica.saved()

@@ -11,11 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server import connection_guard as leashes
-from antiphon_kernel.server.connection_guard import (
-    ConnectionGuard,
-    HttpGuard,
-    WebSocketGuard,
-)
+from antiphon_kernel.server.connection_guard import ConnectionGuard, HttpGuard
 from antiphon_kernel.server.connections import TrackedProtocol
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -49,8 +45,8 @@ class Client:
     def cut(self) -> None:
         self.was_cut = True
 
-    def websocket(self) -> WebSocketGuard:
-        return WebSocketGuard(self.receive, self.send, cast(TrackedProtocol, self))
+    def websocket(self) -> ConnectionGuard:
+        return ConnectionGuard(self.receive, self.send, cast(TrackedProtocol, self))
 
     def request(self) -> HttpGuard:
         return HttpGuard(self.receive, self.send, cast(TrackedProtocol, self))

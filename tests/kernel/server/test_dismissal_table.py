@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, Tool

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.contexts import block_info
 from antiphon_kernel.maintenance.findings import Check
 from antiphon_kernel.maintenance.run_checks import run_checks

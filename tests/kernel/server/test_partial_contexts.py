@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.opening import (
     OpenContexts,
@@ -288,7 +288,7 @@ async def test_context_with_more_than_new_texts_since_its_last_blocks_were_store
 async def idle(served: ServedKernel) -> Context:
     """Let everything go that nobody needs; return the context as it is then."""
     for _ in range(2):
-        await served.kernel.close_idle_contexts()
+        await served.kernel.open_contexts.close_idle()
     return await opened(served)
 
 

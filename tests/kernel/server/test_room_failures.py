@@ -30,8 +30,8 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
@@ -386,7 +386,7 @@ async def test_connections_after_loss_of_journal_are_closed_with_reason(
         await until(partial(refused, replica))
         assert replica.rejection_code == CloseCode.STORAGE_LOST
         assert replica.rejection == str(served.kernel.journal.lost)
-    assert typist.unsaved == 1
+    assert typist.outbox.unsaved == 1
 
 
 async def test_connection_after_loss_of_journal_is_closed_with_reason(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN

@@ -16,7 +16,7 @@ import pytest
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.sync.coalesce import coalesce
+from antiphon_kernel.server.sync.room import coalesce
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.frames import (
     Ack,

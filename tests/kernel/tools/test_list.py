@@ -119,10 +119,10 @@ async def test_list_waits_for_disk_so_that_no_block_is_dirty(
 ) -> None:
     block = await make("a", kind="file", metadata={"path": "a"})
     context.write(amy, "append", lambda: context.document.append(block, "b"), blocks=[block])
-    assert context.blocks.persisted_version(block) == 1
+    assert context.blocks.persisted[block] == 1
     page = await kernel.call(amy, "block.list", {})
     assert [(one["version"], one["dirty"]) for one in page["blocks"]] == [(2, False)]
-    assert context.blocks.persisted_version(block) == 2
+    assert context.blocks.persisted[block] == 2
 
 
 def header(block: str, order: str, parent: str | None) -> BlockHeader:

@@ -121,12 +121,12 @@ async def test_context_of_turns_that_run_and_wait_stays_open_until_they_end(tmp_
     await stage.submit("hello")
     await stage.submit("hello again")
     await gate.shut()
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     assert closed == []
     await gate.open()
     await runner.wait_idle()
     await wait_read()
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     assert closed == ["default"]
     with UseScope():
         stage.context = await kernel.context()

@@ -150,7 +150,7 @@ async def test_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenSta
 async def test_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 300)))
     shown: list[PresenceState | None] = []
-    stage.context.presence.watch(lambda _, state: shown.append(state))
+    stage.context.presence.changed.listen(lambda _, state: shown.append(state))
     started = time.monotonic()
     await stage.play("Run.")
     assert len(shown) <= 4 + (time.monotonic() - started) * 10

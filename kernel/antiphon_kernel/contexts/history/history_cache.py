@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NoReturn, TypeVar
 
-from antiphon_kernel.contexts.history.inherited_authors import InheritedAuthors
 from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, JournalIndex
 from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
+    InheritedAuthors,
     Replay,
     history_change,
     new_history,
@@ -108,7 +108,11 @@ class HistoryCache:
         Args:
             read: called when the history is up to date with the document.
         """
-        index = JournalIndex(self._journal, self._context, self._number_if_any)
+        index = JournalIndex(
+            self._journal,
+            self._context,
+            lambda block: self._number_of(block) if block in self._document else NO_BLOCK,
+        )
         at = 0
         while at < len(blocks):
             async with self._reading_many, self._collected() as (begun, collected):
@@ -183,7 +187,10 @@ class HistoryCache:
         for collected in self._collecting:
             collected.append(new)
         for block, history in list(self._open.items()):
-            self._follow(history, [new])
+            version = new.versions.get(self._number_of(block))
+            if version is not None or new.operation == SYNC:
+                update = decode_update(new.update)
+                history.follow(history_change(new, update, version or history.version))
             if not self._agrees(history, history.length, self._document.length):
                 del self._open[block]  # an update brought more than it was said to touch
 
@@ -242,18 +249,6 @@ class HistoryCache:
 
     def _new_history(self, block: str) -> BlockHistory:
         return new_history(block, self._document.schema(block))
-
-    def _number_if_any(self, block: str) -> int:
-        return self._number_of(block) if block in self._document else NO_BLOCK
-
-    def _follow(self, history: BlockHistory, ops: Iterable[StoredOp]) -> None:
-        number = self._number_of(history.block)
-        for op in ops:
-            version = op.versions.get(number)
-            if version is not None or op.operation == SYNC:
-                history.follow(
-                    history_change(op, decode_update(op.update), version or history.version)
-                )
 
 
 def _difference(block: str) -> RuntimeError:

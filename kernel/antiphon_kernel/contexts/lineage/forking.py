@@ -157,14 +157,8 @@ async def start_fork(
     if changes:
         document = load((state,), client_id, headers)
         known = {one.id: BlockRow(number, one.id, 1) for number, one in enumerate(headers, 1)}
-        ids = BlockIds(row.id, known)
-        for change in changes:
-            update, rows = _apply(document, change, actor, ids, known)
-            add(update, rows, change.operation)
-            await slices.pause()
-        state, vector = document.update_since(), document.state_vector()
-        document.close()
-    if commits:
+        await _make_changes(document, changes, row, actor, time, known, commits)
+    elif commits:
         snapshot = Snapshot(commits[-1].seq, vector, (state,))
         commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits, origin)
@@ -202,46 +196,46 @@ async def start_with(
 ) -> InitialContent:
     """Return the initial content of a new context that changes make, each in one transaction."""
     document = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
-    session, slices = SessionRow.of(actor), TimeSlice()
-    ids, known = BlockIds(row.id, ()), dict[str, BlockRow]()
     commits: list[Commit] = []
-    for seq, change in enumerate(changes, 2):
-        update, rows = _apply(document, change, actor, ids, known)
-        commits.append(
-            Commit(row, seq, time, actor.principal, session, change.operation, rows, update)
-        )
-        await slices.pause()
-    state, vector = document.update_since(), document.state_vector()
-    document.close()
-    snapshot = Snapshot(commits[-1].seq, vector, (state,))
-    commits[-1] = commits[-1]._replace(snapshot=snapshot)
+    await _make_changes(document, changes, row, actor, time, {}, commits)
     return InitialContent(commits)
 
 
-def _apply(
+async def _make_changes(
     document: Document,
-    change: InitialChange,
+    changes: Sequence[InitialChange],
+    row: ContextRow,
     actor: Actor,
-    ids: BlockIds,
+    time: int,
     known: dict[str, BlockRow],
-) -> tuple[bytes, tuple[BlockRow, ...]]:
-    """Make a change; return the update that says so, and the blocks that it touched.
+    commits: list[Commit],
+) -> None:
+    """Make changes of a document, which is closed then, and add the commits that say so.
 
     Args:
-        known: the row of each block that is there; brought up to date.
+        known: the row of each block that is there.
+        commits: those from seq 2 on; the last of all gets the snapshot.
     """
-    with document.transaction(change.operation) as transaction:
-        MemberRegistry(document).ensure_member(actor)
-        change.apply(document, lambda: str(ids.next(actor.principal.id)))
-    assert transaction.update is not None, "a change of a new context changes it"
-    follow_up = follow_change(document, transaction.change, change.unedited)
-    rows: list[BlockRow] = []
-    for block in transaction.change.touched:
-        before = known.get(block) or BlockRow(len(known) + 1, block, 0)
-        known[block] = before._replace(version=before.version + 1)
-        rows.append(known[block])
-    update = transaction.update
-    return merge((update, follow_up)) if follow_up else update, tuple(rows)
+    ids, session, slices = BlockIds(row.id, known), SessionRow.of(actor), TimeSlice()
+    for change in changes:
+        with document.transaction(change.operation) as transaction:
+            MemberRegistry(document).ensure_member(actor)
+            change.apply(document, lambda: str(ids.next(actor.principal.id)))
+        update = transaction.update
+        assert update is not None, "a change of a new context changes it"
+        if follow_up := follow_change(document, transaction.change, change.unedited):
+            update = merge((update, follow_up))
+        rows: list[BlockRow] = []
+        for block in transaction.change.touched:
+            before = known.get(block) or BlockRow(len(known) + 1, block, 0)
+            known[block] = before._replace(version=before.version + 1)
+            rows.append(known[block])
+        seq, of = len(commits) + 2, change.operation
+        commits.append(Commit(row, seq, time, actor.principal, session, of, tuple(rows), update))
+        await slices.pause()
+    snapshot = Snapshot(commits[-1].seq, document.state_vector(), (document.update_since(),))
+    commits[-1] = commits[-1]._replace(snapshot=snapshot)
+    document.close()
 
 
 def _texts(source: Document, blocks: Sequence[str]) -> Iterator[str | None]:
@@ -284,9 +278,3 @@ def split_calls(document: Document, blocks: Sequence[str]) -> list[tuple[str, st
         if call is not None and (call in inside) != (block in inside):
             torn.append((call, block))
     return torn
-
-
-def _is_call(document: Document, block: str | None) -> bool:
-    if block is None or block not in document:
-        return False
-    return document.header(block).kind == BlockKind.TOOL_CALL

@@ -1,6 +1,7 @@
 """Opening a context: its snapshot, if one can be trusted, and the transactions behind it.
 
-A long one can be opened with its last blocks only.
+A long one can be opened with its last blocks only. A damaged one is found, named, and left alone,
+so that the others are not concerned.
 
 The reading is done in pieces: whoever else uses the kernel gets a turn between two of them.
 """
@@ -8,13 +9,16 @@ The reading is done in pieces: whoever else uses the kernel gets a turn between 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Sequence
+import logging
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.contexts.opening.segments import join
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.update import decode_update
@@ -137,3 +141,54 @@ def _unreadable(
             return CorruptContextError(row, f"its changes cannot be read ({inner})", seq)
     what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
     return CorruptContextError(row, what, first)
+
+
+_PAUSE_SECONDS: Final = 0.01
+"""Between two contexts: whoever waits for the database comes first."""
+
+_log = logging.getLogger(__name__)
+
+
+class Quarantine:
+    """The contexts that cannot be opened, and why."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.damaged: dict[ContextId, CorruptContextError] = {}
+        self._survey: asyncio.Task[None] | None = None
+
+    def raise_if_quarantined(self, context: ContextId) -> None:
+        """Raises CorruptContextError if it is known to be damaged."""
+        if context in self.damaged:
+            raise self.damaged[context]
+
+    def add(self, context: ContextId, error: CorruptContextError) -> None:
+        """From now on the context is not opened any more."""
+        if context not in self.damaged:
+            _log.error("quarantined: %s", error)
+        self.damaged[context] = error
+
+    def scan(self, rows: Iterable[ContextRow]) -> None:
+        """Begin to look, in the background, whether the records of these contexts are complete."""
+        self._survey = asyncio.create_task(self._inspect(tuple(rows)), name="survey of contexts")
+
+    async def scanned(self) -> None:
+        """Wait until the survey is over."""
+        if self._survey is not None:
+            await asyncio.wait({self._survey})
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._survey is not None:
+            self._survey.cancel()
+        await self.scanned()
+
+    async def _inspect(self, rows: Iterable[ContextRow]) -> None:
+        for row in rows:
+            try:
+                await self._journal.check_sequence(row)
+            except CorruptContextError as error:
+                self.add(row.id, error)
+            except AntiphonError as error:
+                _log.warning("context %s could not be looked at: %s", row.label, error)
+            await asyncio.sleep(_PAUSE_SECONDS)

@@ -13,8 +13,7 @@ from weakref import WeakValueDictionary
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
-from antiphon_kernel.contexts.opening.loader import open_document, open_recent
-from antiphon_kernel.contexts.opening.quarantine import Quarantine
+from antiphon_kernel.contexts.opening.loader import Quarantine, open_document, open_recent
 from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
@@ -244,7 +243,11 @@ class OpenContexts:
             del self._open[context.id]
             self._snapshots.pop(context.id).cancel()
             self.closed.notify(context)
-            context.close(_closed_idle(context))
+            reason = (
+                f"Context {context.label} was closed because nobody used it any more: call once"
+                " more."
+            )
+            context.close(AntiphonError(ErrorCode.STORAGE_FAILED, reason))
             return True
         except Exception:  # noqa: BLE001  whatever it is, the context is as it was
             _log.exception("context %s stays open: closing it failed", context.label)
@@ -326,10 +329,3 @@ class OpenContexts:
                 snapshots.cancel()
                 context.close(kernel_is_closing())
         self._open.clear()
-
-
-def _closed_idle(context: Context) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
-        f"Context {context.label} was closed because nobody used it any more: call once more.",
-    )

@@ -11,6 +11,7 @@ from antiphon_kernel.contexts import Presence
 from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.types.presence import CHECKED_KEYS, PresenceState
 from antiphon_kernel.types.records import Member
+from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.awareness import AwarenessEntry
 
 _CLOCK_ZERO: Final = 1_735_689_600
@@ -38,21 +39,22 @@ class ServerAwareness:
     """
 
     presence: Presence
-    changed: Callable[[int], None]
     expiry: float
     """Seconds of silence after which a client is not taken to be here any more."""
     monotonic: Callable[[], float]
+    changed: Signal[int] = field(default_factory=Signal[int])
+    """Each client that has come, moved or gone, by its awareness id."""
     _seats: dict[int, _ClientState] = field(default_factory=dict)
     _clock: int = 0
 
     def __post_init__(self) -> None:
-        changed = self.changed
-        self._unwatch = self.presence.watch(lambda client, _: changed(client))
+        notify = self.changed.notify
+        self._unwatch = self.presence.changed.listen(lambda client, _: notify(client))
 
     def close(self) -> None:
         """Stop watching, and notify nobody any more."""
         self._unwatch()
-        self.changed = lambda client: None
+        self.changed.clear()
 
     def receive(
         self, connection: SyncConnection, member: Member, entries: Iterable[AwarenessEntry]
@@ -79,7 +81,7 @@ class ServerAwareness:
         if client is not None and client in self._seats:
             del self._seats[client]
             self.presence.remove(client)
-            self.changed(client)
+            self.changed.notify(client)
 
     def expire(self) -> None:
         """Let go of everyone who has been silent for too long; they may come back."""
@@ -150,7 +152,7 @@ class ServerAwareness:
         self._seats[client] = _ClientState(connection, clock, state, self.monotonic())
         if parsed is not None:
             self.presence.put(client, parsed)
-        self.changed(client)
+        self.changed.notify(client)
 
     def _tick(self) -> int:
         self._clock = max(self._clock + 1, int((time.time() - _CLOCK_ZERO) * 10))

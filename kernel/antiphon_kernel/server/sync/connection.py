@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from antiphon_kernel.server.connections import CONNECTION, GUARD
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import BatchPause, RateLimiter
 from antiphon_kernel.server.sync.send_queue import SendQueue
@@ -55,17 +56,13 @@ class CloseFrame:
         return cls.with_whole_reason(code, error.message)
 
 
-class ClientGone(Exception):
-    """The client has left, or its connection is broken."""
+class ConnectionEnded(Exception):
+    """The client has left, or has to: it does something that the protocol does not know."""
 
-
-class ProtocolError(Exception):
-    """The client does something that the protocol does not know."""
-
-    def __init__(self, code: CloseCode, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
+    def __init__(self, goodbye: CloseFrame | None = None) -> None:
+        """`goodbye` is what it is told; None if it is gone already."""
+        super().__init__(goodbye)
+        self.goodbye = goodbye
 
 
 class AckTracker:
@@ -137,25 +134,17 @@ class SyncConnection:
 
     def __init__(
         self,
-        path: str,
+        scope: Mapping[str, Any],
         actor: Actor,
         receive: Receive,
         send: Send,
-        send_now: Callable[[bytes], bool],
-        line: WebSocketProtocol,
         limits: ServerLimits,
         *,
         wants_acks: bool,
     ) -> None:
-        """
-        Args:
-            path: the context as the client named it.
-            send_now: sends a message, unless the client has to wait or to go.
-        """
-        self.path = path
         self.actor = actor
         self.limits = limits
-        self.outgoing = SendQueue(limits.unread, send_now)
+        self.outgoing = SendQueue(limits.unread, scope[GUARD].send_now)
         self.receipts = AckTracker(self._saved)
         self.pace = RateLimiter(limits)
         self._loop = asyncio.get_running_loop()
@@ -181,26 +170,17 @@ class SyncConnection:
         """When to wait for more before the client is read again."""
         self.rests_until = 0.0
         """When the next message may be taken in, by the loop's clock."""
-        self.line = line
+        self.line: WebSocketProtocol = scope[CONNECTION]
+        self.send = send
         self._receive = receive
-        self._send = send
-        self._ended: ClientGone | ProtocolError | None = None
+        self._ended: ConnectionEnded | None = None
         self._wants_acks = wants_acks
-
-    def cut(self) -> None:
-        """Drop the connection at once."""
-        self.line.cut()
-
-    async def send(self, message: bytes) -> None:
-        """Hand over one binary message; waits while the client does not read."""
-        await self._send({"type": "websocket.send", "bytes": message})
 
     async def recv(self) -> bytes:
         """The next binary message.
 
         Raises:
-            ClientGone: the client has gone.
-            ProtocolError: the client sent text.
+            ConnectionEnded: the client has gone, or sent text.
         """
         if self._ended is not None:
             raise self._ended
@@ -208,12 +188,11 @@ class SyncConnection:
         message = await self._receive()
         self.is_listened_to = False
         if message["type"] == "websocket.disconnect":
-            raise ClientGone
+            raise ConnectionEnded
         data = message.get("bytes")
         if data is None:
-            raise ProtocolError(
-                CloseCode.UNSUPPORTED_DATA, "A sync connection takes binary frames, not text."
-            )
+            reason = "A sync connection takes binary frames, not text."
+            raise ConnectionEnded(CloseFrame(CloseCode.UNSUPPORTED_DATA, reason))
         return bytes(data)
 
     async def arrived(self, limit: int) -> list[bytes]:
@@ -222,7 +201,7 @@ class SyncConnection:
         while len(messages) < limit and self.line.queue.qsize() and self._ended is None:
             try:
                 messages.append(await self.recv())
-            except (ClientGone, ProtocolError) as end:
+            except ConnectionEnded as end:
                 self._ended = end
         return messages
 
@@ -250,10 +229,6 @@ class SyncConnection:
         finally:
             finished.cancel()
             work.cancel()
-
-    async def disconnect(self, goodbye: CloseFrame) -> None:
-        """Send what `finish` was given."""
-        await hang_up(self._send, goodbye)
 
     def _saved(self) -> None:
         if self.receipts.failure is not None:

@@ -11,7 +11,6 @@ from pycrdt.websocket import WebsocketServer
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
-from antiphon_kernel.server.connections import CONNECTION, GUARD
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
@@ -58,17 +57,11 @@ class SyncEndpoint(WebsocketServer):
                     goodbye = CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, lost.message)
                     await hang_up(send, goodbye)
                     return
+                wants_acks = visit.query.get("ack") == "1"
                 connection = SyncConnection(
-                    scope["path_params"]["context"],
-                    visit.actor,
-                    receive,
-                    send,
-                    scope[GUARD].send_now,
-                    scope[CONNECTION],
-                    self._limits,
-                    wants_acks=visit.query.get("ack") == "1",
+                    scope, visit.actor, receive, send, self._limits, wants_acks=wants_acks
                 )
-                await self._serve(connection)
+                await self._serve(connection, scope["path_params"]["context"])
         except AntiphonError as error:
             # The handshake has no room for a code: only a close frame has.
             if not accepted:
@@ -80,9 +73,9 @@ class SyncEndpoint(WebsocketServer):
                 code = CloseCode.TRY_AGAIN_LATER
             await hang_up(send, CloseFrame(code, reason))
 
-    async def _serve(self, connection: SyncConnection) -> None:
+    async def _serve(self, connection: SyncConnection, reference: str) -> None:
         """Bring a client to the room of the context that it names, and stay until it leaves."""
-        context = await self._kernel.context(connection.path, is_partial=True)
+        context = await self._kernel.context(reference, is_partial=True)
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:
             room = self.rooms[context.id] = Room(context, self._limits, self.log)

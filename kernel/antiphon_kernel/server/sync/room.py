@@ -8,7 +8,8 @@ business: a change gets here when it is on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from logging import Logger
 from typing import Final
@@ -20,18 +21,10 @@ from antiphon_kernel.contexts import (
     apply_large_update,
     apply_update,
 )
-from antiphon_kernel.contexts.opening import RecentBlocks
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
-from antiphon_kernel.server.sync.broadcaster import Broadcaster
-from antiphon_kernel.server.sync.coalesce import UpdateBatch, coalesce
-from antiphon_kernel.server.sync.connection import (
-    ClientGone,
-    CloseFrame,
-    ProtocolError,
-    SyncConnection,
-)
-from antiphon_kernel.server.sync.writer import ask, broadcast, presence_frame, send
+from antiphon_kernel.server.sync.connection import CloseFrame, ConnectionEnded, SyncConnection
+from antiphon_kernel.server.sync.writer import RoomWriter, presence_frame
 from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.awareness import decode_awareness
@@ -48,8 +41,62 @@ from antiphon_kernel.yjs.frames import (
     SyncUpdate,
     decode_frame,
 )
+from antiphon_kernel.yjs.merge import MergedUpdate, merge_insertions
+from antiphon_kernel.yjs.primitives import Reader
 from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
+
+_RUN: Final = 100
+"""Updates that become one."""
+
+_LONG: Final = 1_000
+"""Bytes of a message that is taken in for itself."""
+
+_UPDATE: Final = b"\x00\x02"
+"""How the frame of an update begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBatch:
+    """Messages that belong together."""
+
+    messages: Sequence[bytes]
+    merged: MergedUpdate | None = None
+    """All of them as one update; None if it is one message that is large or no update."""
+
+
+def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
+    """All of `messages`, in order; a run of typing is one bundle, anything else one each."""
+    if len(messages) == 1:
+        update = _update(messages[0])
+        yield UpdateBatch(messages, MergedUpdate(update) if update is not None else None)
+        return
+    updates = [_update(message) for message in messages]
+    at = 0
+    while at < len(messages):
+        run: list[bytes] = []
+        for update in updates[at : at + _RUN]:
+            if update is None:
+                break
+            run.append(update)
+        merged = merge_insertions(run) if run else None
+        count = merged.updates if merged is not None else 1
+        yield UpdateBatch(messages[at : at + count], merged)
+        at += count
+
+
+def _update(message: bytes) -> bytes | None:
+    """The update in a message; None if it has none or is large."""
+    if not message.startswith(_UPDATE) or len(message) > _LONG:
+        return None
+    reader = Reader(message)
+    reader.at = len(_UPDATE)
+    try:
+        update = reader.block()
+    except ValueError:
+        return None
+    return None if reader.remaining else update
+
 
 _GOODBYE_SECONDS: Final = 5.0
 
@@ -75,16 +122,17 @@ class Room:
         """Set when the last client has left."""
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._awareness = ServerAwareness(
-            context.presence, self._presence_changed, limits.presence_expiry, self._loop.time
-        )
-        self._broadcasting = Broadcaster(self.clients, context, self._awareness.entry, limits, log)
+        self._awareness = ServerAwareness(context.presence, limits.presence_expiry, self._loop.time)
+        self._writer = RoomWriter(self.clients, context, self._awareness, limits, log)
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._send_heartbeat)
-        self._recent = RecentBlocks(context)
         self._stops = (
-            context.committed.listen(self._broadcasting.committed),
+            context.committed.listen(self._writer.committed),
             context.applied.listen(self._applied),
-            context.failed.listen(self._failed),
+            context.failed.listen(
+                lambda error: self.dismiss(
+                    CloseFrame.with_whole_reason(CloseCode.RESTART, error.message)
+                )
+            ),
         )
         self._is_stopped = False
         context.replicas = self._omitted
@@ -104,7 +152,7 @@ class Room:
         self.context.replicas = tuple
         self._awareness.close()
         self._heartbeat.cancel()
-        self._broadcasting.close()
+        self._writer.close()
 
     def dismiss(self, goodbye: CloseFrame) -> None:
         """Say goodbye to everyone."""
@@ -116,16 +164,13 @@ class Room:
     async def serve(self, client: SyncConnection) -> None:
         """Speak with one client until it goes; whatever it does, nobody else notices."""
         self.clients.add(client)
-        writer = asyncio.create_task(
-            send(client, self.context, self._recent, self._awareness, self.log), name="sync writer"
-        )
+        writer = asyncio.create_task(self._writer.send(client), name="sync writer")
         client.line.deliver = partial(self._receive_now, client)
         try:
             await self._read(client)
-        except ClientGone:
-            pass
-        except ProtocolError as error:
-            client.finish(CloseFrame(error.code, error.reason))
+        except ConnectionEnded as end:
+            if end.goodbye is not None:
+                client.finish(end.goodbye)
         except OSError:
             self.log.debug("a sync client dropped its connection")
         except Exception:
@@ -139,7 +184,7 @@ class Room:
             _, unheard = await asyncio.wait([writer], timeout=_GOODBYE_SECONDS)
             if unheard:
                 writer.cancel()
-                client.cut()
+                client.line.cut()
             self.clients.discard(client)
             if not self.clients:
                 self.empty.set()
@@ -264,7 +309,7 @@ class Room:
                 case AwarenessUpdate(update):
                     self._apply_presence(client, update)
                 case QueryAwareness():
-                    broadcast(client, self._awareness)
+                    self._writer.introduce(client)
                 case Recent(blocks):
                     client.recent = blocks
                 case Omitted():
@@ -272,7 +317,8 @@ class Room:
                 case PermissionDenied() | Ack():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
-            raise ProtocolError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
+            reason = f"A frame cannot be read: {error}."
+            raise ConnectionEnded(CloseFrame(CloseCode.MALFORMED, reason)) from error
         return None
 
     def _on_sync_step1(self, client: SyncConnection, state_vector: bytes) -> None:
@@ -288,10 +334,10 @@ class Room:
             client.finish(CloseFrame(CloseCode.OTHER_EPOCH, reason))
             return
         if not client.joined:
-            ask(client, self.context)
+            self._writer.ask(client)
             client.joined = True
             client.outgoing.state(NO_STATE if client.begins_anew else state_vector)
-            broadcast(client, self._awareness)
+            self._writer.introduce(client)
         else:
             client.outgoing.state(state_vector)
 
@@ -351,7 +397,7 @@ class Room:
     def _reject(self, client: SyncConnection, error: AntiphonError) -> None:
         if error.code is ErrorCode.GAP:
             client.receipts.gap()
-            ask(client, self.context)
+            self._writer.ask(client)
         elif error.code is ErrorCode.STORAGE_FAILED:
             client.finish(CloseFrame.of_failed_storage(error))
         else:
@@ -364,7 +410,7 @@ class Room:
             raise ValueError("a client says too late, or too early, which blocks it leaves out")
         state = Cut(omitted.blocks, {}, omitted.meta, omitted.members)
         self._keep_shown(client, state)
-        if self._recent.is_current(state, client.recent):
+        if self._writer.recent.is_current(state, client.recent):
             client.began_with = state
         else:
             client.begins_anew = True
@@ -377,7 +423,7 @@ class Room:
         """Begin anew with clients that would not see a change in what they were given."""
         for client in self.clients:
             state = client.began_with
-            if state is not None and self._recent.outdates(state, applied):
+            if state is not None and self._writer.recent.outdates(state, applied):
                 client.began_with = None
                 self._keep_shown(client, state)
                 client.outgoing.state(NO_STATE)
@@ -394,26 +440,20 @@ class Room:
         if own is not None:
             client.outgoing.frame(presence_frame([own]))
 
-    def _presence_changed(self, client: int) -> None:
-        self._broadcasting.presence_changed(client)
-
     def _send_heartbeat(self) -> None:
         """A sign of life for everyone; who has not read anything for long is cut off."""
         self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._send_heartbeat)
         in_the_kernel = self._awareness.in_the_kernel()
         for present in in_the_kernel:
-            self._presence_changed(present)
+            self._writer.presence_changed(present)
         frame = presence_frame(())
         self._awareness.expire()
         oldest = self._loop.time() - self._limits.stalled
         silent = self._loop.time() - self._limits.greeting
         for client in self.clients:
             if client.sending_since is not None and client.sending_since < oldest:
-                client.cut()
+                client.line.cut()
             elif not client.joined and client.since < silent:
                 client.finish(CloseFrame(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
             elif client.joined and not in_the_kernel:
                 client.outgoing.frame(frame)
-
-    def _failed(self, error: AntiphonError) -> None:
-        self.dismiss(CloseFrame.with_whole_reason(CloseCode.RESTART, error.message))

@@ -66,7 +66,7 @@ def record(kernel: Kernel) -> OpenContextsRecord:
 def idle(kernel: Kernel, clock: ManualClock, record: OpenContextsRecord) -> Idle:
     async def pass_time() -> list[str]:
         clock.ms += round(DEFAULT_LIMITS.idle_context_seconds * 1000)
-        await kernel.close_idle_contexts()
+        await kernel.open_contexts.close_idle()
         closed, record.closed = record.closed, []
         return closed
 
@@ -131,12 +131,12 @@ async def test_memory_that_opening_has_freed_goes_back_once_nobody_writes(
     block = (await call("block.create", kind="text", content="long " * 100))["block_id"]
     context = await kernel.context()
     assert len([part async for part in context.committed_state(None, 100)]) > 1
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     await call("block.splice", block_id=block, offset=0, insert="more ")
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     assert not given_back
-    await kernel.close_idle_contexts()
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
+    await kernel.open_contexts.close_idle()
     assert len(given_back) == 1
 
 
@@ -144,9 +144,9 @@ async def test_memory_that_reading_the_items_has_freed_goes_back(
     kernel: Kernel, given_back: list[int]
 ) -> None:
     context = await kernel.context()
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     await context.structure.read()
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     assert len(given_back) == 1
 
 
@@ -155,11 +155,11 @@ async def test_context_used_within_the_limit_stays_open(
 ) -> None:
     await write_everything(call)
     clock.ms += round(DEFAULT_LIMITS.idle_context_seconds * 1000) - 1
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     assert record.closed == []
     await call("block.list")
     clock.ms += round(DEFAULT_LIMITS.idle_context_seconds * 1000) - 1
-    await kernel.close_idle_contexts()
+    await kernel.open_contexts.close_idle()
     assert record.closed == []
 
 
@@ -267,7 +267,7 @@ async def test_contexts_opened_one_after_the_other_keep_a_bounded_number_open(
     for number in range(100):
         await call("context.create", label=f"c{number}")
         clock.ms += 1_000
-        await kernel.close_idle_contexts()
+        await kernel.open_contexts.close_idle()
         most = max(most, len(documents))
     spare = round(DEFAULT_LIMITS.spare_context_seconds)
     assert DEFAULT_LIMITS.open_contexts <= most <= DEFAULT_LIMITS.open_contexts + spare
@@ -299,14 +299,14 @@ async def test_calls_during_closing_lose_nothing_and_open_no_context_twice(eager
 
     async def close() -> None:
         while not over.is_set():
-            await eager.close_idle_contexts()
+            await eager.open_contexts.close_idle()
             await asyncio.sleep(0)
 
     closing = asyncio.create_task(close())
     await asyncio.gather(*map(write, "ab"))
     over.set()
     await closing
-    await eager.close_idle_contexts()
+    await eager.open_contexts.close_idle()
     assert len(record.closed) > 5
     assert not record.open
     text = (await amy("block.read", block_id=block))["content"]
@@ -320,7 +320,7 @@ async def test_context_that_is_asked_for_while_it_is_stored_stays_open(eager: Ke
     record = OpenContextsRecord(eager)
     amy = Caller(eager, eager.open_session(eager.owner, "test"))
     block = await write_everything(amy)
-    closing = asyncio.create_task(eager.close_idle_contexts())
+    closing = asyncio.create_task(eager.open_contexts.close_idle())
     await asyncio.sleep(0)
     context = await eager.context()
     assert not closing.done()
@@ -342,13 +342,13 @@ async def test_context_that_cannot_be_stored_stays_open(
     mend = inject(Fault(step, after=False))
     try:
         with caplog.at_level(logging.ERROR):
-            await eager.close_idle_contexts()
+            await eager.open_contexts.close_idle()
     finally:
         mend()
     assert record.closed == []
     assert "context default stays open" in caplog.text
     await amy("block.append", block_id=block, text="more")
-    await eager.close_idle_contexts()
+    await eager.open_contexts.close_idle()
     assert not record.open
     assert (await amy("block.read", block_id=block))["content"].endswith("three\nmore")
 
@@ -399,7 +399,7 @@ def close_and_die(data: Path, step: str, after: bool) -> None:
         )
         await write_everything(Caller(kernel, kernel.open_session(kernel.owner, "test")))
         inject(Fault(step, after, kills=True))
-        await kernel.close_idle_contexts()
+        await kernel.open_contexts.close_idle()
 
     asyncio.run(run())
 
