@@ -31,7 +31,7 @@ from antiphon_kernel.providers.events import (
 )
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server import Server, serve
+from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
@@ -102,7 +102,8 @@ class World:
         return self.folder / "data"
 
     async def open_doors(self) -> None:
-        doors = self.doors = await serve(self.kernel, port=0, socket=self.folder / "kernel.sock")
+        socket = self.folder / "kernel.sock"
+        doors = self.doors = await Server(self.kernel).start(port=0, socket=socket)
         address = address_of(self.kernel, doors)
         (self.data / ADDRESS_FILE).write_text(address.model_dump_json())
 

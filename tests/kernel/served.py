@@ -19,7 +19,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.server import Server, serve
+from antiphon_kernel.server import Server
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
@@ -97,8 +97,8 @@ class ServedKernel:
             owner="amy",
             limits=self._kernel_limits,
         )
-        self.doors = await serve(
-            self.kernel, port=0, socket=self._folder / "run" / "kernel.sock", limits=self._limits
+        self.doors = await Server(self.kernel, self._limits).start(
+            port=0, socket=self._folder / "run" / "kernel.sock"
         )
         self.me = self.kernel.open_session(self.kernel.owner, "test")
 

@@ -18,7 +18,7 @@ from antiphon_kernel.providers import PermissionPolicy, Provider
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
 from antiphon_kernel.providers.recording import load_recording
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server import Server, serve
+from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models, demo_recordings
@@ -149,7 +149,7 @@ async def open_scene(
     asking = {name: PermissionPolicy.parse({"block_edit": "ask"}) for name in playing}
     await kernel.rename("demo")
     turns = TurnRunner(kernel, Models(playing, permissions=asking))
-    doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
+    doors = await Server(kernel).start(port=0, socket=folder / "kernel.sock")
     try:
         yield await _set(kernel, doors)
     finally:

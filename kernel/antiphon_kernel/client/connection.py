@@ -184,7 +184,14 @@ class ReplicaConnection:
             case Omitted():
                 copy.begin_anew(frame)
             case SyncStep2(update):
-                await self._receive_state(update)
+                document = copy.incoming
+                if document.has_parts:  # this is the last one, or all that the document lacks
+                    document.apply_part(update)
+                    for _ in document.finish_parts():
+                        await asyncio.sleep(0)
+                    copy.finish_anew()
+                else:
+                    document.apply_update(update, REMOTE)
                 copy.become(ReplicaState.LIVE)
             case SyncStep1(state_vector):
                 decode_state_vector(state_vector)
@@ -204,17 +211,6 @@ class ReplicaConnection:
                 self.denied = reason
             case QueryAwareness():
                 copy.awareness.republish()
-
-    async def _receive_state(self, update: bytes) -> None:
-        """Apply what the document lacks, which is the last part of it if others came before."""
-        document = self._copy.incoming
-        if document.has_parts:
-            document.apply_part(update)
-            for _ in document.finish_parts():
-                await asyncio.sleep(0)
-            self._copy.finish_anew()
-        else:
-            document.apply_update(update, REMOTE)
 
     async def _write(self) -> None:
         loop, copy = asyncio.get_running_loop(), self._copy

@@ -114,7 +114,12 @@ class Replica(LocalReplica):
         try:
             await self._keep_connected()
         finally:
-            self._end()
+            if self.rejection is not None and not self._closed.is_set():
+                self._report_unsent(self.rejection)
+                self.become(ReplicaState.REFUSED)
+                self.outbox.fail(AntiphonError(ErrorCode.PERMISSION_DENIED, self.rejection))
+            else:
+                self.become(ReplicaState.OFFLINE)
 
     def _room(self, address: KernelAddress) -> str:
         """By its id once this kernel has said it: the label may be another one by now."""
@@ -265,14 +270,6 @@ class Replica(LocalReplica):
             raise AntiphonError(ErrorCode.STORAGE_FAILED, trouble) from error
         before = self.rejected_edits.edits if self.rejected_edits is not None else 0
         self.rejected_edits = Rejection(refused[0].reason, before + len(refused), file)
-
-    def _end(self) -> None:
-        if self.rejection is not None and not self._closed.is_set():
-            self._report_unsent(self.rejection)
-            self.become(ReplicaState.REFUSED)
-            self.outbox.fail(AntiphonError(ErrorCode.PERMISSION_DENIED, self.rejection))
-        else:
-            self.become(ReplicaState.OFFLINE)
 
     async def _unless_closed(self, work: Awaitable[Result]) -> Result | None:
         """The result of `work`, or None if the replica is closed first."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from antiphon_kernel.storage import (
-    BlockChangeRow,
     BlockRow,
-    ContextChangeRow,
+    ChangeRow,
     ContextRow,
     Journal,
     StoredOp,
@@ -90,30 +89,33 @@ class ContextJournal:
         """Return the transactions behind `after` up to `upto`, in order."""
         return await self._journal.ops(self._row, after=after, upto=upto)
 
-    async def changes_of(self, block: str) -> list[BlockChangeRow]:
-        """Return every change of a block, in order."""
-        number = self._blocks.number(block)
-        changes = await self._journal.changes(self._row, 0, block=number)
-        return [one.of_block(number) for one in changes]
-
-    async def changes_after(
-        self, seq: int, limit: int
-    ) -> list[tuple[ContextChangeRow, dict[str, int]]]:
+    async def changes(
+        self, after: int = 0, limit: int = -1, *, block: str | None = None
+    ) -> list[ChangeRow[str]]:
         """Return the first changes after a version, in order; all if `limit` is -1.
 
-        With each comes, by the id of each block that changed, the version that it made.
+        Args:
+            block: the one that they must have touched, and whose version they are to say.
         """
-        found = await self._journal.changes(self._row, seq, limit=limit)
-        ids = {row.number: row.id for row in self._blocks}
+        number = self._blocks.number(block) if block is not None else None
+        found = await self._journal.changes(self._row, after, limit=limit, block=number)
+        if number is not None and block is not None:
+            ids = {number: block}
+        else:
+            ids = {row.number: row.id for row in self._blocks}
         return [
-            (one, {ids[number]: to for number, to in one.versions.items() if number in ids})
+            ChangeRow(
+                one.seq,
+                {ids[touched]: to for touched, to in one.versions.items() if touched in ids},
+                *(one.time, one.principal, one.operation, one.size),
+            )
             for one in found
         ]
 
-    async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
+    async def changes_since(self, seq: int) -> dict[str, list[ChangeRow[str]]]:
         """Return every change after a version of the context, by block."""
-        found: dict[str, list[BlockChangeRow]] = {}
-        for change, versions in await self.changes_after(seq, -1):
-            for block in versions:
-                found.setdefault(block, []).append(change.of_block(self._blocks.number(block)))
+        found: dict[str, list[ChangeRow[str]]] = {}
+        for change in await self.changes(seq):
+            for block in change.versions:
+                found.setdefault(block, []).append(change)
         return found

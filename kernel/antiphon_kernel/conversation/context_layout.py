@@ -35,7 +35,7 @@ from antiphon_kernel.layout import (
     reader_text,
 )
 from antiphon_kernel.messages import CorrelationError
-from antiphon_kernel.storage import BlockChangeRow
+from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_or_start
 from antiphon_kernel.types.enums import Activity, PrincipalKind, Role
@@ -249,14 +249,14 @@ async def read_announcement(
     if since is None:
         return Announcement(time, present=present)
     await context.wait_persisted()
-    others: dict[str, list[BlockChangeRow]] = {}
+    others: dict[str, list[ChangeRow[str]]] = {}
     for block, made in (await context.journal.changes_since(since)).items():
         later = [
             one
             for one in made
             if one.principal not in (model, SYSTEM) and one.operation not in _OF_HEADERS
         ]
-        if block in places and later and later[0].version > 1:
+        if block in places and later and later[0].versions[block] > 1:
             others[block] = later
     latest = sorted(others, key=lambda block: others[block][-1].seq, reverse=True)
     changes: list[str] = []
@@ -294,7 +294,7 @@ async def _changed(
     block: str,
     place: str,
     model: str | None,
-    changes: Sequence[BlockChangeRow],
+    changes: Sequence[ChangeRow[str]],
 ) -> list[str]:
     """Return what each author has changed of a block."""
     if context.document.schema(block) != TEXT:
@@ -302,7 +302,7 @@ async def _changed(
         return [change_text(place, context.username(one)) for one in authors]
     history = await context.history(block)
     by_author: dict[str, list[AuthoredChange]] = {}
-    for change in history.changes_since(None, changes[0].version - 1):
+    for change in history.changes_since(None, changes[0].versions[block] - 1):
         if change.principal not in (model, SYSTEM):
             by_author.setdefault(change.principal, []).append(change)
     text = history.text()

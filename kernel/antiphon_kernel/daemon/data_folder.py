@@ -23,7 +23,7 @@ from antiphon_kernel.client.ownership import LOCK_FILE
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server import Server, serve
+from antiphon_kernel.server import Server
 from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -108,10 +108,10 @@ async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: P
     server = None
     if last is not None:
         try:
-            server = await serve(kernel, port=last, socket=socket)
+            server = await Server(kernel).start(port=last, socket=socket)
         except OSError:
             server = None  # somebody else has it now
     if server is None:
-        server = await serve(kernel, port=port, socket=socket)
+        server = await Server(kernel).start(port=port, socket=socket)
     write_private(data / PORT_FILE, f"{server.port}\n")
     return server

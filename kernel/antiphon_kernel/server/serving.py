@@ -56,7 +56,7 @@ _FAREWELL_SECONDS: Final = 2.0
 class Server:
     """The endpoints of a kernel, and its listeners once it has been started."""
 
-    def __init__(self, kernel: Kernel, limits: ServerLimits) -> None:
+    def __init__(self, kernel: Kernel, limits: ServerLimits = DEFAULT_SERVER_LIMITS) -> None:
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         """The token that the owner shows over TCP."""
         self.port = 0
@@ -100,8 +100,12 @@ class Server:
             Route("/health", health),
         ]
 
-    async def start(self, port: int, socket: Path) -> None:
+    async def start(self, *, port: int, socket: Path) -> Server:
         """Listen on a loopback port and a unix socket.
+
+        Args:
+            port: of the loopback interface; 0 for any free one.
+            socket: where the unix socket should be; `Server.socket` says where it is.
 
         Raises:
             OSError: if the port is taken.
@@ -123,6 +127,7 @@ class Server:
         self._kernel.reached_at = self.sync
         await self._listen(application, tcp, TCP)
         await self._listen(application, unix, UNIX)
+        return self
 
     async def _listen(self, application: ASGIApp, sock: sockets.socket, via: str) -> None:
         """Accept connections on a bound socket."""
@@ -175,27 +180,6 @@ class Server:
 
     def _tasks(self) -> set[asyncio.Task[None]]:
         return {task for _, state in self._listeners for task in state.tasks}
-
-
-async def serve(
-    kernel: Kernel,
-    *,
-    port: int,
-    socket: Path,
-    limits: ServerLimits = DEFAULT_SERVER_LIMITS,
-) -> Server:
-    """Start to listen for `kernel`.
-
-    Args:
-        port: of the loopback interface; 0 for any free one.
-        socket: where the unix socket should be; `Server.socket` says where it is.
-
-    Raises:
-        OSError: if the port is taken.
-    """
-    server = Server(kernel, limits)
-    await server.start(port, socket)
-    return server
 
 
 def _over(via: str, application: ASGIApp) -> ASGIApp:

@@ -29,10 +29,9 @@ from antiphon_kernel.storage.journal_reader import (
 )
 from antiphon_kernel.storage.rows import (
     Blob,
-    BlockChangeRow,
     BlockRow,
+    ChangeRow,
     Commit,
-    ContextChangeRow,
     ContextRow,
     Cut,
     ForkOrigin,

@@ -68,7 +68,20 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     yield from _contexts(group, principals)
     yield (
         f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
-        [_op(one, principals) for one in group],
+        [
+            (
+                op_id(one.context.number, one.seq),
+                RECORD_FORMAT,
+                one.time,
+                principals[one.principal.id],
+                one.session.id,
+                one.operation if one.operation != _MOST_FREQUENT else None,
+                one.unit,
+                stored_blocks(one.blocks),
+                one.update,
+            )
+            for one in group
+        ],
     )
     yield _blocks(group)
     yield from _undo(group, principals)
@@ -136,20 +149,6 @@ def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterato
     yield (
         "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
         [(row.label, row.archived, row.number) for row in restated],
-    )
-
-
-def _op(commit: Commit, principals: Mapping[str, int]) -> Row:
-    return (
-        op_id(commit.context.number, commit.seq),
-        RECORD_FORMAT,
-        commit.time,
-        principals[commit.principal.id],
-        commit.session.id,
-        commit.operation if commit.operation != _MOST_FREQUENT else None,
-        commit.unit,
-        stored_blocks(commit.blocks),
-        commit.update,
     )
 
 

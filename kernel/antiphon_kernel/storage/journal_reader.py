@@ -10,7 +10,7 @@ from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.rows import (
     Blob,
-    ContextChangeRow,
+    ChangeRow,
     ContextRow,
     ForkOrigin,
     InheritedRun,
@@ -249,7 +249,7 @@ class JournalReader:
 
     async def changes(
         self, context: ContextRow, after: int, *, limit: int = -1, block: int | None = None
-    ) -> list[ContextChangeRow]:
+    ) -> list[ChangeRow[int]]:
         """Return the first `limit` transactions behind `after`, in order, without their content.
 
         Args:
@@ -263,7 +263,7 @@ class JournalReader:
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
         wanted = f" {block}:" if block is not None else ""
         return [
-            ContextChangeRow(seq, _versions(context, seq, touched), *rest)
+            ChangeRow(seq, _versions(context, seq, touched), *rest)
             for seq, touched, *rest in await self._database.select(sql, (*behind, wanted, limit))
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
@@ -226,35 +226,21 @@ class StoredOp:
     revivals: tuple[RestoredRange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BlockChangeRow:
-    """One committed transaction as the history of one block shows it."""
-
-    seq: int
-    version: int
-    time: int
-    principal: str
-    operation: str
+B = TypeVar("B", int, str)
 
 
 @dataclass(frozen=True, slots=True)
-class ContextChangeRow:
-    """One committed transaction as the history of a context shows it."""
+class ChangeRow(Generic[B]):
+    """One committed transaction as histories show it."""
 
     seq: int
-    versions: Mapping[int, int]
-    """For the number of each block that it touched, the version of the block that it made."""
+    versions: Mapping[B, int]
+    """For the number or id of each block that it touched, the version of the block that it made."""
     time: int
     principal: str
     operation: str
     size: int
     """Bytes of its update."""
-
-    def of_block(self, number: int) -> BlockChangeRow:
-        """Return it as the history of one of its blocks shows it."""
-        return BlockChangeRow(
-            self.seq, self.versions[number], self.time, self.principal, self.operation
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,10 @@ class SearchTable:
                 ("DELETE FROM long_texts WHERE row = ?", [(row,) for row, _ in rows]),
                 (
                     "INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)",
-                    [(row, one.text, _beyond(one.text)) for row, one in short],
+                    [
+                        (row, one.text, "".join(one.text.partition("\0")[1:]).replace("\0", " "))
+                        for row, one in short
+                    ],
                 ),
                 ("INSERT INTO long_texts VALUES (?, ?)", [(row, one.text) for row, one in long]),
                 (
@@ -174,8 +177,3 @@ def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[o
         f" WHERE {' AND '.join(conditions)} ORDER BY {row} LIMIT ?"
     )
     return sql, values
-
-
-def _beyond(text: str) -> str:
-    nul = text.find("\0")
-    return text[nul:].replace("\0", " ") if nul >= 0 else ""

@@ -64,14 +64,14 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
     """
     context, block = await call.block(params.block_id)
     await context.wait_persisted()
-    found = await context.journal.changes_of(block)
-    later = [one for one in found if one.version > params.after_version]
+    found = await context.journal.changes(block=block)
+    later = [one for one in found if one.versions[block] > params.after_version]
     shown = later[: params.limit]
     truncated = len(later) > len(shown)
     return HistoryResult(
         versions=[
             BlockVersion(
-                version=one.version,
+                version=one.versions[block],
                 time=iso_time(one.time),
                 principal=one.principal,
                 username=call.kernel.members.find(one.principal).username,
@@ -81,7 +81,7 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
             for one in shown
         ],
         truncated=truncated,
-        next=shown[-1].version if truncated else None,
+        next=shown[-1].versions[block] if truncated else None,
     )
 
 
@@ -430,8 +430,8 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
     await context.wait_persisted()
     before = context.seq - params.last if params.last is not None else 0
     after = min(max(params.after_version, before), context.seq)
-    found = await context.journal.changes_after(after, params.limit)
-    truncated = bool(found) and found[-1][0].seq < context.seq
+    found = await context.journal.changes(after, params.limit)
+    truncated = bool(found) and found[-1].seq < context.seq
     return ContextHistoryResult(
         versions=[
             ContextVersion(
@@ -440,10 +440,10 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
                 principal=one.principal,
                 username=call.kernel.members.find(one.principal).username,
                 operation=one.operation,
-                blocks=blocks,
+                blocks=dict(one.versions),
             )
-            for one, blocks in found
+            for one in found
         ],
         truncated=truncated,
-        next=found[-1][0].seq if truncated else None,
+        next=found[-1].seq if truncated else None,
     )

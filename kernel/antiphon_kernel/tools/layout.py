@@ -35,7 +35,7 @@ from antiphon_kernel.layout import (
 )
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.storage import BlockChangeRow
+from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.tools._common import check_context_version
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
@@ -227,7 +227,7 @@ async def _changed(
         return None
     item, cause = found.items[0], None
     for one in found.items:
-        cause = _cause(found, await context.journal.changes_of(one.block.id), since)
+        cause = _cause(found, await context.journal.changes(block=one.block.id), since)
         if cause is not None:
             item = one
             break
@@ -248,11 +248,11 @@ _SILENT = ("status", "collapse")
 
 
 def _cause(
-    found: PrefixBreak, changes: Iterable[BlockChangeRow], since: int
-) -> BlockChangeRow | None:
+    found: PrefixBreak, changes: Iterable[ChangeRow[str]], since: int
+) -> ChangeRow[str] | None:
     """Return the change of a block that made the difference; None if it has none since."""
     later = [change for change in changes if change.seq > since]
-    telling: Sequence[BlockChangeRow] = [one for one in later if one.operation not in _SILENT]
+    telling: Sequence[ChangeRow[str]] = [one for one in later if one.operation not in _SILENT]
     if found.reason is BreakReason.LEFT_OUT:
         telling = [one for one in telling if one.operation == "exclude"] or telling
     return next(iter(telling or later), None)

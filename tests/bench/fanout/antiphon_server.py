@@ -14,13 +14,13 @@ from pathlib import Path
 from antiphon_kernel.daemon import event_loop
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server import serve
+from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 
 
 async def run(folder: Path, blocks: int) -> None:
     kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
-    doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
+    doors = await Server(kernel).start(port=0, socket=folder / "kernel.sock")
     me = kernel.open_session(kernel.owner, "bench")
     rooms = []
     for number in range(blocks):

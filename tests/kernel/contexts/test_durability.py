@@ -149,7 +149,7 @@ async def test_call_under_way_at_close_is_not_acknowledged(
     with raises(ErrorCode.NO_KERNEL):
         await context.append(amy, block, " lost").saved()
     with raises(ErrorCode.NO_KERNEL):
-        await context.journal.changes_of(block)
+        await context.journal.changes(block=block)
     with raises(ErrorCode.NO_KERNEL):
         await asyncio.wait_for(kernel.contexts.create("late", amy, asker=amy), PATIENCE)
 

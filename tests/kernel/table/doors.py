@@ -21,7 +21,7 @@ from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.daemon.run import owner_name
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server import Server, serve
+from antiphon_kernel.server import Server
 from antiphon_kernel.turns import TurnRunner, load_models
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.reference.examples import ALL_TOOLS
@@ -167,7 +167,7 @@ async def in_process(folder: Path) -> AsyncIterator[InProcess]:
 @asynccontextmanager
 async def over_http(folder: Path) -> AsyncIterator[OverHttp]:
     async with _kernel(folder) as kernel:
-        doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
+        doors = await Server(kernel).start(port=0, socket=folder / "kernel.sock")
         try:
             yield OverHttp(doors)
         finally:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from antiphon_kernel.storage import (
-    ContextChangeRow,
+    ChangeRow,
     ContextRow,
     CorruptContextError,
     Journal,
@@ -189,7 +189,7 @@ class JournalIndex:
                 piece.append(seq)
                 size += self._op_sizes[seq]
 
-    async def _unseen(self, touches: Sequence[ContextChangeRow]) -> dict[int, Collection[int]]:
+    async def _unseen(self, touches: Sequence[ChangeRow[int]]) -> dict[int, Collection[int]]:
         """The blocks that transactions concern, by `seq`, if the index is to be exact."""
         found: dict[int, Collection[int]] = {}
         if self._owners is None:

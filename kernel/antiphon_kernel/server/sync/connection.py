@@ -77,7 +77,8 @@ class AckTracker:
         self._received = 0
         self._promised = 0
         self._gap = False
-        self._under_way: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.under_way: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """Updates that have been applied and are not on disk."""
         self._room = asyncio.Event()
         self.on_disk = 0
         """How many frames, from the first on, are on disk."""
@@ -100,24 +101,19 @@ class AckTracker:
             self._gap = False
         if not self._gap:
             self._promised = self._received
-        self._under_way.append((self._promised, future))
+        self.under_way.append((self._promised, future))
         future.add_done_callback(self._done)
-
-    @property
-    def under_way(self) -> int:
-        """Return how many updates have been applied and are not on disk."""
-        return len(self._under_way)
 
     async def fewer_than(self, limit: int) -> None:
         """Wait until fewer than `limit` updates are under way."""
-        while len(self._under_way) >= limit:
+        while len(self.under_way) >= limit:
             self._room.clear()
             await self._room.wait()
 
     def _done(self, _: object) -> None:
         before = self.on_disk
-        while self._under_way and self._under_way[0][1].done():
-            number, future = self._under_way.popleft()
+        while self.under_way and self.under_way[0][1].done():
+            number, future = self.under_way.popleft()
             if future.cancelled():
                 self.failure = asyncio.CancelledError()
             elif (error := future.exception()) is not None:

@@ -227,7 +227,9 @@ class Room:
             ends = self._loop.time() + self._limits.time_slice
             try:
                 for bundle in coalesce(messages):
-                    if not self._is_free(client) or not self._receive_bundle(client, bundle):
+                    is_full = len(client.receipts.under_way) >= self._limits.uncommitted_updates
+                    has_to_wait = is_full or client.rests_until > self._loop.time()
+                    if has_to_wait or not self._receive_bundle(client, bundle):
                         break
                     taken += len(bundle.messages)
                     self._count(client, bundle)
@@ -239,11 +241,6 @@ class Room:
             if taken and (seconds := client.pause.after(taken)) > 0:
                 client.line.hold(seconds)
         return taken
-
-    def _is_free(self, client: SyncConnection) -> bool:
-        """Return whether what comes from a client need not wait for anything."""
-        is_full = client.receipts.under_way >= self._limits.uncommitted_updates
-        return not is_full and client.rests_until <= self._loop.time()
 
     def _count(self, client: SyncConnection, bundle: UpdateBatch) -> None:
         """Let a client rest if it writes too fast; say goodbye if it goes on like that."""
