@@ -1,9 +1,14 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
-from antiphon_kernel.layout.arrange import arrange
-from antiphon_kernel.layout.cache_points import cache_points, why_not_hidden
+from antiphon_kernel.layout.arrange import (
+    BlockAuthor,
+    ItemType,
+    Layout,
+    LayoutBlock,
+    LayoutItem,
+    arrange,
+)
 from antiphon_kernel.layout.compaction import WHOLE_TURNS, CompactionError
-from antiphon_kernel.layout.items import BlockAuthor, ItemType, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.model_view import (
     NO_OUTPUT,
     ROUND,
@@ -26,7 +31,13 @@ from antiphon_kernel.layout.paths import (
     tool_call_id,
     turn_id,
 )
-from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
+from antiphon_kernel.layout.reading import (
+    LayoutReading,
+    ModelRequest,
+    cache_points,
+    read_layout,
+    why_not_hidden,
+)
 from antiphon_kernel.layout.summary import (
     NewSummary,
     compact,

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
-from antiphon_kernel.layout.items import ItemType, LayoutItem, group_indices
+from antiphon_kernel.layout.arrange import ItemType, LayoutItem, group_indices
 
 KEEP_SHARE: Final = 0.7
 """Part of the budget that is kept, about."""

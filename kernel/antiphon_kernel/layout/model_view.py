@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import Final
 
-from antiphon_kernel.layout.items import ItemType, LayoutBlock, LayoutItem
+from antiphon_kernel.layout.arrange import ItemType, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, shortened, tool_name
 from antiphon_kernel.messages import (
     AssistantMessage,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutItem
 from antiphon_kernel.layout.compaction import (
     MAX_SUMMARY,
     WHOLE_TURNS,
@@ -17,7 +18,6 @@ from antiphon_kernel.layout.compaction import (
     plan_compaction,
     plan_last_turns,
 )
-from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
 from antiphon_kernel.layout.model_view import file_tokens
 from antiphon_kernel.layout.paths import SummaryPath, rename_derived
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text

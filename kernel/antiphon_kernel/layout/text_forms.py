@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.layout.items import ItemType, Layout, LayoutBlock, LayoutItem
+from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.paths import BlockPath, is_path
 from antiphon_kernel.messages import JOIN
 from antiphon_kernel.types.clock import iso_time

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
+from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
 from antiphon_kernel.layout.model_view import SIGNATURE
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 

@@ -1,11 +1,5 @@
 """Messages that models read and write: content blocks, their rules, their size in tokens."""
 
-from antiphon_kernel.messages.errors import (
-    CorrelationError,
-    MessageError,
-    MessageProblem,
-    ToolArgumentParseError,
-)
 from antiphon_kernel.messages.foreign_conversations import (
     ImportedConversation,
     ImportedMessage,
@@ -24,13 +18,17 @@ from antiphon_kernel.messages.message import (
     JOIN,
     AssistantMessage,
     ContentBlock,
+    CorrelationError,
     DocumentBlock,
     ImageBlock,
     InputBlock,
     Message,
+    MessageError,
+    MessageProblem,
     MessageRole,
     TextBlock,
     Thinking,
+    ToolArgumentParseError,
     ToolMessage,
     ToolUse,
     UnknownBlock,

@@ -19,19 +19,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from antiphon_kernel.messages.errors import (
-    CorrelationError,
-    MessageError,
-    MessageProblem,
-    unexpected,
-)
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     ContentBlock,
+    CorrelationError,
     DocumentBlock,
     ImageBlock,
     InputBlock,
     Message,
+    MessageError,
+    MessageProblem,
     PathCorrelation,
     TextBlock,
     Thinking,
@@ -41,6 +38,7 @@ from antiphon_kernel.messages.message import (
     UserMessage,
     is_blank,
     require_visible,
+    unexpected,
 )
 from antiphon_kernel.messages.normal_form import (
     freeze_object,

@@ -14,7 +14,6 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final
 
-from antiphon_kernel.messages.errors import MessageError
 from antiphon_kernel.messages.foreign_conversations import (
     DATA_URLS,
     STATED_TYPE,
@@ -27,6 +26,7 @@ from antiphon_kernel.messages.message import (
     ContentBlock,
     DocumentBlock,
     ImageBlock,
+    MessageError,
     Thinking,
     ToolMessage,
     ToolUse,

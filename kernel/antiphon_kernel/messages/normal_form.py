@@ -12,12 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from antiphon_kernel.messages.errors import (
-    MessageError,
-    MessageProblem,
-    ToolArgumentParseError,
-    unexpected,
-)
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     ContentBlock,
@@ -25,15 +19,19 @@ from antiphon_kernel.messages.message import (
     ImageBlock,
     InputBlock,
     Message,
+    MessageError,
+    MessageProblem,
     MessageRole,
     TextBlock,
     Thinking,
+    ToolArgumentParseError,
     ToolMessage,
     ToolUse,
     UnknownBlock,
     UserMessage,
     is_blank,
     require_visible,
+    unexpected,
 )
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.json_validation import read_json, unique_names

@@ -6,7 +6,6 @@ from typing import Final
 
 from antiphon_kernel.registry import Tool, tools_of
 from antiphon_kernel.tools import (
-    attach,
     block,
     compaction,
     content,
@@ -19,7 +18,6 @@ from antiphon_kernel.tools import (
     message,
     message_import,
     read,
-    search,
     sources,
     subscribe,
 )
@@ -28,9 +26,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     block,
     edit,
     read,
-    search,
     content,
-    attach,
     history,
     subscribe,
     context,

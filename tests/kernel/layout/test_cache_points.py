@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_kernel.layout import LayoutItem, arrange, cache_points, visible, why_not_hidden
-from antiphon_kernel.layout.cache_points import CachePoints
+from antiphon_kernel.layout.reading import CachePoints
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import Writing, names, written
 
