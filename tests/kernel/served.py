@@ -16,14 +16,23 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
 from antiphon_kernel.server import Server
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
+from antiphon_kernel.yjs.frames import (
+    Frame,
+    SyncStep1,
+    SyncStep2,
+    SyncUpdate,
+    decode_frame,
+    encode_frame,
+)
 from tests.addresses import address_of
 from tests.waiting import PATIENCE, until
 
@@ -67,6 +76,26 @@ class RawClient:
                 await self.any()
         await asyncio.wait_for(self.socket.wait_closed(), PATIENCE)
         return self.socket.close_code, self.socket.close_reason
+
+
+class RawWriter:
+    """A document of its own behind a raw connection: says exactly what the test wants."""
+
+    def __init__(self, client: RawClient, document: Document) -> None:
+        self.client = client
+        self.document = document
+
+    def write(self, change: Callable[[Document], None]) -> bytes:
+        """Change the document; the update, not sent."""
+        updates: list[bytes] = []
+        unwatch = self.document.watch_updates(lambda update, _: updates.append(update))
+        change(self.document)
+        unwatch()
+        return updates[0]
+
+    async def append(self, block: str, text: str) -> None:
+        """Write at the end of a block and send that."""
+        await self.client.send(SyncUpdate(self.write(lambda one: one.append(block, text))))
 
 
 class ServedKernel:
@@ -166,6 +195,13 @@ class ServedKernel:
         raw = await self.raw(**options)
         await raw.join()
         return raw
+
+    async def writer(self, query: str = "") -> RawWriter:
+        """A plain connection that has been told what there is, with a document of its own."""
+        client = await self.raw(query=query)
+        document = Document(RandomIds().client_id())
+        document.apply_update((await client.join()).update)
+        return RawWriter(client, document)
 
     async def slow_reader(self, path: str = "/sync/default") -> RawClient:
         """A plain connection with small system buffers, which reads only when told to."""

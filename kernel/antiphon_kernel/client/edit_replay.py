@@ -1,15 +1,22 @@
-"""Making refused edits again, one by one, on a connection of their own."""
+"""Making refused edits again, one by one, on a connection of their own.
+
+A CRDT cannot leave an edit out: what the same client wrote later builds on it. So all that the
+kernel lacks is written anew under another client id, one edit after the other, at the same places;
+what stood beside an edit that was left out then stands beside that edit's own neighbour.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.local_replica import PendingEdit
-from antiphon_kernel.client.rebase import OrphanedEditError, Rebase
 from antiphon_kernel.client.rejected_edits import RejectedEdit
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import (
@@ -21,8 +28,211 @@ from antiphon_kernel.yjs.frames import (
     decode_frame,
     encode_frame,
 )
+from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
+from antiphon_kernel.yjs.update_writer import encode_update
+
+
+class OrphanedEditError(Exception):
+    """The edit writes into something that was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IdSpan:
+    """The new place of the ids of one struct."""
+
+    struct: Struct
+    parent: str | ItemId | None
+    key: str | None
+    moved: int | None
+    """Its first clock under the new client id; None if it was left out."""
+
+
+class _Neighbours:
+    """Structs by the item that each was written directly beside, on one side of it."""
+
+    def __init__(self) -> None:
+        self._items: list[ItemId] = []
+        self._written: dict[ItemId, list[Struct]] = {}
+        """In the order of writing: the last one stands nearest."""
+
+    def add(self, item: ItemId | None, struct: Struct) -> None:
+        """Add a struct that was written beside an item, if there is one."""
+        if item is None:
+            return
+        if item not in self._written:
+            self._written[item] = []
+            insort(self._items, item)
+        self._written[item].append(struct)
+
+    def drop(self, item: ItemId | None) -> None:
+        """Drop what was added last beside an item."""
+        if item is not None and len(self._written[item]) > 1:
+            self._written[item].pop()
+        elif item is not None:
+            del self._written[item]
+            del self._items[bisect_left(self._items, item)]
+
+    def nearest(self, client: int, clocks: range, *, is_last: bool) -> Struct | None:
+        """Return the struct nearest to the first, or last, of these items that has one beside it.
+
+        None if none of them has one.
+        """
+        edge = clocks.stop if is_last else clocks.start
+        at = bisect_left(self._items, ItemId(client, edge)) - is_last
+        if not 0 <= at < len(self._items):
+            return None
+        found = self._items[at]
+        if found.client != client or found.clock not in clocks:
+            return None
+        return self._written[found][-1]
+
+
+class Rebase:
+    """The edits of one client, made again one after the other."""
+
+    def __init__(self, client: int, known: int, new_client: int) -> None:
+        """`known`: up to which clock of `client` the kernel has everything."""
+        self._client = client
+        self._known = known
+        self._new_client = new_client
+        self._clock = 0
+        self._starts: list[int] = []
+        self._spans: list[_IdSpan] = []
+        self._left, self._right = _Neighbours(), _Neighbours()
+        """Structs that were written directly left and right of others."""
+
+    def add(self, update: bytes) -> bytes | None:
+        """The edit under new ids, taken to be made; None if nothing of it is left to be made.
+
+        Raises:
+            OrphanedEditError: nothing has been added; `leave_out` has to be called.
+        """
+        decoded = decode_update(update)
+        mark = self.mark()
+        moved: list[Struct] = []
+        try:
+            for one in self._missing(decoded.structs):
+                moved.append(self._move(one))
+        except OrphanedEditError:
+            self.return_to(mark)
+            raise
+        deletions = normalise(
+            part for ids in decoded.deletions for part in self._moved_deletions(ids)
+        )
+        if not moved and not deletions:
+            return None
+        return encode_update(moved, deletions)
+
+    def leave_out(self, update: bytes) -> None:
+        """The edit is not made."""
+        for one in self._missing(decode_update(update).structs):
+            parent, key = self._target_parent(one)
+            self._remember(_IdSpan(one, parent, key, None))
+
+    def mark(self) -> tuple[int, int]:
+        """To be given to `return_to`."""
+        return self._clock, len(self._spans)
+
+    def return_to(self, mark: tuple[int, int]) -> None:
+        """Everything since has not happened."""
+        self._clock, size = mark
+        del self._starts[size:]
+        while len(self._spans) > size:
+            struct = self._spans.pop().struct
+            self._left.drop(struct.right_origin)
+            self._right.drop(struct.origin)
+
+    def _missing(self, structs: tuple[Struct, ...]) -> list[Struct]:
+        return [one for one in structs if one.client == self._client and one.clock >= self._known]
+
+    def _move(self, one: Struct) -> Struct:
+        if one.kind in (ContentKind.GC, ContentKind.SKIP):
+            raise OrphanedEditError
+        origin = self._beside(one.origin, is_left=True)
+        right = self._beside(one.right_origin, is_left=False)
+        parent, key = home = self._target_parent(one)
+        if origin is None and right is None:
+            if isinstance(parent, ItemId) and (span := self._span(parent)) is not None:
+                parent = self._new_id(span, parent)
+            if parent is None:
+                raise OrphanedEditError
+        else:
+            parent = key = None
+        moved = one._replace(
+            client=self._new_client,
+            clock=self._clock,
+            origin=origin,
+            right_origin=right,
+            parent=parent,
+            key=key,
+        )
+        self._remember(_IdSpan(one, *home, self._clock))
+        self._clock += one.length
+        return moved
+
+    def _remember(self, span: _IdSpan) -> None:
+        struct = span.struct
+        self._starts.append(struct.clock)
+        self._spans.append(span)
+        self._left.add(struct.right_origin, struct)
+        self._right.add(struct.origin, struct)
+
+    def _span(self, item: ItemId) -> _IdSpan | None:
+        """Return the new place of an item that the kernel does not have; None if it has it."""
+        if item.client != self._client or item.clock < self._known:
+            return None
+        at = bisect_right(self._starts, item.clock) - 1
+        if at < 0 or item.clock >= self._starts[at] + self._spans[at].struct.length:
+            raise OrphanedEditError
+        return self._spans[at]
+
+    def _new_id(self, span: _IdSpan, item: ItemId) -> ItemId | None:
+        if span.moved is None:
+            return None
+        return ItemId(self._new_client, span.moved + item.clock - span.struct.clock)
+
+    def _beside(self, item: ItemId | None, *, is_left: bool) -> ItemId | None:
+        """Return what stands on one side of an edit, in place of an item that may be left out."""
+        while item is not None and (span := self._span(item)) is not None:
+            if (new := self._new_id(span, item)) is not None:
+                return new
+            struct = span.struct
+            if is_left:
+                within = range(struct.clock, item.clock + 1)
+                found, item = self._left.nearest(self._client, within, is_last=True), struct.origin
+            else:
+                within = range(item.clock, struct.clock + struct.length)
+                found = self._right.nearest(self._client, within, is_last=False)
+                item = struct.right_origin
+            if found is not None:
+                item = ItemId(found.client, found.clock + (found.length - 1) * is_left)
+        return item
+
+    def _target_parent(self, one: Struct) -> tuple[str | ItemId | None, str | None]:
+        """Parent and key of an item, as far as it or those it was written beside say."""
+        if one.parent is not None:
+            return one.parent, one.key
+        for item in (one.origin, one.right_origin):
+            span = self._span(item) if item is not None else None
+            if span is not None and span.parent is not None:
+                return span.parent, span.key
+        return None, None
+
+    def _moved_deletions(self, ids: IdRange) -> Iterator[IdRange]:
+        if ids.client != self._client or ids.end <= self._known:
+            yield ids
+            return
+        if ids.start < self._known:
+            yield IdRange(ids.client, ids.start, self._known)
+        for start, span in zip(self._starts, self._spans, strict=True):
+            first, last = max(start, ids.start), min(start + span.struct.length, ids.end)
+            if first < last and span.moved is not None:
+                moved = span.moved + first - start
+                yield IdRange(self._new_client, moved, moved + last - first)
+
 
 _BATCH: Final = 64
 """Edits sent at a time; the one among them that is refused is found by sending them singly."""

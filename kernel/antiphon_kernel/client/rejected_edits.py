@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -134,19 +134,14 @@ def _paragraphs(
                 words = [f"In block {edited.block}, inserted:", "", *_quoted(text)]
                 found.append((one.reason, words))
             for step in edited.splices:
-                joined = _joined(splice, step)
-                if (edited.block, one.reason) != (block, reason) or joined is None:
+                is_here = (edited.block, one.reason) == (block, reason) and not step.deleted
+                if is_here and step.offset == splice.offset + len(splice.inserted):
+                    step = replace(splice, inserted=splice.inserted + step.inserted)
+                else:
                     end_run()
-                    joined = step
-                block, reason, splice = edited.block, one.reason, joined
+                block, reason, splice = edited.block, one.reason, step
     end_run()
     return found
-
-
-def _joined(one: TextSplice, later: TextSplice) -> TextSplice | None:
-    if not later.deleted and later.offset == one.offset + len(one.inserted):
-        return TextSplice(one.offset, one.deleted, one.inserted + later.inserted)
-    return None
 
 
 def _splice_words(block: str, splice: TextSplice) -> Sequence[str]:

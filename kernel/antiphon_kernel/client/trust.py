@@ -140,8 +140,11 @@ def trust_file(path: Path, content: bytes) -> None:
 
 def _file_entry(path: Path) -> Path:
     """Return the registry's file for a file at a path."""
-    place = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
-    return state_path(_FILES) / place
+    return state_path(_FILES) / _place(path)
+
+
+def _place(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
 
 
 def read_id(data: Path) -> str | None:
@@ -174,8 +177,7 @@ def _founded_here(folder_id: str, data: Path) -> str:
 
 def _entry(folder_id: str, data: Path) -> Path:
     """Return the registry's file for an id at a path: a copy has the same id at another path."""
-    place = hashlib.sha256(os.fsencode(os.path.realpath(data))).hexdigest()[:32]
-    return state_path(_REGISTRY) / f"{folder_id}-{place}.json"
+    return state_path(_REGISTRY) / f"{folder_id}-{_place(data)}.json"
 
 
 def _is_own(registry: Path) -> bool:

@@ -4,7 +4,7 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header
 from antiphon_kernel.contexts.block_owners import BlockOwners, WriterPresence
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_users import UseScope
+from antiphon_kernel.contexts.context_users import Presence, UseScope
 from antiphon_kernel.contexts.ordering import (
     order_after,
     order_at_end,
@@ -12,7 +12,6 @@ from antiphon_kernel.contexts.ordering import (
     orders_after,
     orders_at_end,
 )
-from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.raw_updates import (
     PartialContextError,
     apply_large_update,

@@ -25,7 +25,7 @@ from uvicorn.server import ServerState
 
 from antiphon_kernel.access import TOKEN_BYTES
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.authentication import Authenticator
+from antiphon_kernel.server.authentication import Authenticator, check_source
 from antiphon_kernel.server.connection_guard import ConnectionGuard, HttpGuard
 from antiphon_kernel.server.connections import (
     CONNECTION,
@@ -38,7 +38,6 @@ from antiphon_kernel.server.connections import (
 )
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
-from antiphon_kernel.server.origin_check import check_source
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol

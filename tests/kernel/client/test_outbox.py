@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pycrdt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,32 +11,6 @@ from hypothesis import strategies as st
 from antiphon_kernel.client.outbox import Outbox
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.waiting import PATIENCE
-
-
-def updates(count: int) -> list[bytes]:
-    doc = pycrdt.Doc()
-    text = doc.get("t", type=pycrdt.Text)
-    made: list[bytes] = []
-    subscription = doc.observe(lambda event: made.append(event.update))
-    for _ in range(count):
-        text.insert(0, "x")
-    doc.unobserve(subscription)
-    return made
-
-
-def test_changes_of_one_turn_are_one_update() -> None:
-    outbox = Outbox()
-    outbox.start_connection()
-    outbox.everything_sent()
-    for update in updates(250):
-        outbox.add(update)
-    joined = outbox.take()
-    assert joined is not None
-    doc = pycrdt.Doc()
-    doc.apply_update(joined)
-    assert str(doc.get("t", type=pycrdt.Text)) == "x" * 250
-    assert outbox.take() is None
-
 
 steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), max_size=60)
 

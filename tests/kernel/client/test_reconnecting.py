@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from antiphon_kernel.client.local_replica import ReplicaState
-from tests.kernel.client.typists import Typist, through
+from tests.kernel.client.typists import through, typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
@@ -52,19 +52,7 @@ async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_p
         proxies = [CuttableProxy(served.doors.port) for _ in ALPHABETS]
         for proxy in proxies:
             await proxy.start()
-        typists = [
-            Typist(
-                await served.replica(
-                    name,
-                    retry=lambda _: 0.01,
-                    locate=lambda proxy=proxy: through(served, proxy),
-                ),
-                alphabet,
-                random.Random(rng.random()),
-                longest=1,
-            )
-            for name, proxy, alphabet in zip(("ann", "ben", "cyd"), proxies, ALPHABETS, strict=True)
-        ]
+        typists = await typists_behind(served, proxies, ALPHABETS, rng, longest=1)
         replicas = [typist.replica for typist in typists]
         end = time.monotonic() + SECONDS
         done, *_ = await asyncio.gather(

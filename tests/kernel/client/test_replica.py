@@ -98,23 +98,6 @@ async def test_burst_of_keystrokes_is_one_commit(served: ServedKernel) -> None:
     assert context.seq == before + 1
 
 
-async def test_replica_after_reconnect_sends_offline_edits_and_receives_missed_ones(
-    served: ServedKernel,
-) -> None:
-    block = await served.block("hello")
-    replica = await served.replica()
-    await served.stop()
-    await until(lambda: replica.state is ReplicaState.OFFLINE)
-    replica.document.splice(block, 0, 0, "offline ")
-    assert replica.outbox.unsaved == 1
-    await served.start()
-    await served.call("block.append", block_id=block, text=" world")
-    await replica.saved()
-    context = await served.context()
-    await until(lambda: replica.document.text(block) == "offline hello world")
-    assert context.document.text(block) == "offline hello world"
-
-
 async def test_presence_of_others_and_oneself(served: ServedKernel) -> None:
     block = await served.block("hello")
     amy, ben = await served.replica(), await served.replica("ben")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.local_replica import ReplicaState
-from tests.kernel.client.typists import Typist, through
+from tests.kernel.client.typists import typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
@@ -60,20 +60,7 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
         model, "block.create", {"context": label, "kind": "tool_call"}
     )
     block = str(created["block_id"])
-    typists = [
-        Typist(
-            await served.replica(
-                name,
-                context=label,
-                retry=lambda _: 0.005,
-                locate=lambda proxy=proxy: through(served, proxy),
-            ),
-            alphabet,
-            random.Random(rng.random()),
-            longest=4,
-        )
-        for name, proxy, alphabet in zip(("ann", "ben"), proxies, ALPHABETS, strict=True)
-    ]
+    typists = await typists_behind(served, proxies, ALPHABETS, rng, longest=4, context=label)
     breakers = [
         asyncio.create_task(break_connections(proxy, random.Random(rng.random())))
         for proxy in proxies

@@ -22,12 +22,6 @@ async def calls(served: ServedKernel) -> AsyncIterator[ToolClient]:
     await calls.close()
 
 
-async def test_error_comes_back_with_its_code_and_details(calls: ToolClient) -> None:
-    with raises(ErrorCode.CONTEXT_NOT_FOUND) as failure:
-        await calls.call("block.read", {"block_id": "nowhere.amy.1"})
-    assert failure.value.details
-
-
 async def test_concurrent_calls_share_one_connection(
     served: ServedKernel, calls: ToolClient
 ) -> None:
@@ -38,14 +32,6 @@ async def test_concurrent_calls_share_one_connection(
     text = (await calls.call("block.read", {"block_id": block}))["content"]
     assert text == "".join(f"{one} " for one in range(50))
     assert served.doors.connections.members == 1
-
-
-async def test_call_after_a_restart_connects_again(served: ServedKernel, calls: ToolClient) -> None:
-    block = (await calls.call("block.create", NEW))["block_id"]
-    for _ in range(3):
-        await served.stop()
-        await served.start()
-        assert await calls.call("block.read", {"block_id": block})
 
 
 async def test_tool_client_without_kernel_raises_no_kernel(

@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.replica import Replica
@@ -54,3 +55,29 @@ class Typist:
             self.strokes += 1
             if (seconds := pause()) >= 0:
                 await asyncio.sleep(seconds)
+
+
+async def typists_behind(
+    served: ServedKernel,
+    proxies: Sequence[CuttableProxy],
+    alphabets: Sequence[str],
+    rng: random.Random,
+    *,
+    longest: int,
+    **options: Any,
+) -> list[Typist]:
+    """Start a replica behind each proxy, for somebody who types letters of their own."""
+    return [
+        Typist(
+            await served.replica(
+                name,
+                retry=lambda _: 0.005,
+                locate=lambda proxy=proxy: through(served, proxy),
+                **options,
+            ),
+            alphabet,
+            random.Random(rng.random()),
+            longest,
+        )
+        for name, proxy, alphabet in zip(("ann", "ben", "cyd"), proxies, alphabets, strict=False)
+    ]

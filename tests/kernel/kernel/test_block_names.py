@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -58,17 +56,15 @@ async def test_the_input_of_a_tool_call_is_an_object_both_ways(call: Caller, mak
     assert listed["input"] == given
 
 
-@pytest.mark.parametrize(
-    "name", ["kind", "role", "status", "order", "created", "author", "parent", "metadata"]
-)
-async def test_metadata_with_the_name_of_a_header_field_is_refused(call: Caller, name: str) -> None:
-    error = await call.refused("block.create", role="user", kind="text", metadata={name: "x"})
-    assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, f"metadata.{name}")
+async def test_metadata_with_the_name_of_a_header_field_is_refused(call: Caller) -> None:
+    for name in ("kind", "role", "status", "order", "created", "author", "parent", "metadata"):
+        error = await call.refused("block.create", role="user", kind="text", metadata={name: "x"})
+        found = error.code, error.details["field"]
+        assert found == (ErrorCode.INVALID_PARAMS, f"metadata.{name}")
 
 
-@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "..", "out/secret", "out"])
 async def test_a_path_that_leaves_the_project_is_refused(
-    kernel: Kernel, call: Caller, tmp_path: Path, path: str
+    kernel: Kernel, call: Caller, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -76,7 +72,8 @@ async def test_a_path_that_leaves_the_project_is_refused(
     kernel.project.mkdir()
     (kernel.project / "out").symlink_to(outside)
     file = {"role": "user", "kind": "file"}
-    error = await call.refused("block.create", **file, metadata={"path": path})
-    assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "metadata.path")
+    for path in ("../x", "a/../../x", "/etc/passwd", "..", "out/secret", "out"):
+        error = await call.refused("block.create", **file, metadata={"path": path})
+        assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "metadata.path")
     for fine in ("x", "a/../x", "..x", "a b/c"):
         await call("block.create", **file, metadata={"path": fine})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import random
 import select
@@ -22,6 +23,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.frames import (
     AwarenessUpdate,
+    Frame,
     PermissionDenied,
     QueryAwareness,
     SyncStep1,
@@ -93,6 +95,13 @@ class Hostile:
         self.told.append(denied.reason.partition(":")[0])
         await client.closed()
 
+    async def hung_up(self, *frames: Frame | bytes) -> None:
+        """Join, send what cannot be taken, and be hung up on."""
+        async with self.connection() as client:
+            await client.join()
+            await client.send(*frames)
+            await client.closed()
+
 
 @contextlib.contextmanager
 def update_of(document: Document) -> Iterator[list[bytes]]:
@@ -109,14 +118,25 @@ def stock(document: Document, client_id: int) -> pycrdt.Doc[Any]:
     return doc
 
 
+def forging(edit: Callable[[Hostile, pycrdt.Doc[Any]], None]) -> Attack:
+    """Make an attack of an edit that must not be taken."""
+
+    @functools.wraps(edit)
+    async def attack(me: Hostile) -> None:
+        async with me.connection() as client:
+            document = await me.document(client)
+            copy = stock(document, document.client_id)
+            before = copy.get_state()
+            edit(me, copy)
+            await me.refused(client, copy.get_update(before))
+
+    return attack
+
+
 async def random_bytes(me: Hostile) -> None:
-    async with me.connection() as client:
-        await client.join()
-        for _ in range(20):
-            size = me.rng.randrange(200)
-            kind = me.rng.choice((b"", b"\x00\x02", b"\x00\x01", b"\x00\x00", b"\x01", b"\x03"))
-            await client.send(kind + me.rng.randbytes(size))
-        await client.closed()
+    kinds = (b"", b"\x00\x02", b"\x00\x01", b"\x00\x00", b"\x01", b"\x03")
+    sizes = [me.rng.randrange(200) for _ in range(20)]
+    await me.hung_up(*(me.rng.choice(kinds) + me.rng.randbytes(size) for size in sizes))
 
 
 async def broken_updates(me: Hostile) -> None:
@@ -136,10 +156,7 @@ async def broken_updates(me: Hostile) -> None:
 
 async def bombs(me: Hostile) -> None:
     for update in (write_var_uint(2**28), b"\x01" + write_var_uint(2**28), b"\x00\x01\x01\xff"):
-        async with me.connection() as client:
-            await client.join()
-            await client.send(SyncUpdate(update))
-            await client.closed()
+        await me.hung_up(SyncUpdate(update))
 
 
 async def anothers_client_id(me: Hostile) -> None:
@@ -151,73 +168,56 @@ async def anothers_client_id(me: Hostile) -> None:
         await me.refused(client, copy.get_update(before))
 
 
-async def others_headers(me: Hostile) -> None:
-    async with me.connection() as client:
-        document = await me.document(client)
-        copy = stock(document, document.client_id)
-        before = copy.get_state()
-        blocks = copy.get("blocks", type=pycrdt.Map)
-        match me.rng.randrange(5):
-            case 0:
-                blocks[me.target.block]["status"] = "error"
-            case 1:
-                del blocks[me.target.block]["content"]
-            case 2:
-                del blocks[me.target.block]
-            case 3:
-                copy.get("meta", type=pycrdt.Map)["epoch"] = "0" * 32
-            case _:
-                blocks[f"{document.context}.{'0' * 32}.7"] = pycrdt.Map({"content": pycrdt.Text()})
-        await me.refused(client, copy.get_update(before))
+@forging
+def others_headers(me: Hostile, copy: pycrdt.Doc[Any]) -> None:
+    blocks = copy.get("blocks", type=pycrdt.Map)
+    match me.rng.randrange(5):
+        case 0:
+            blocks[me.target.block]["status"] = "error"
+        case 1:
+            del blocks[me.target.block]["content"]
+        case 2:
+            del blocks[me.target.block]
+        case 3:
+            copy.get("meta", type=pycrdt.Map)["epoch"] = "0" * 32
+        case _:
+            context = copy.get("meta", type=pycrdt.Map)["context"]
+            blocks[f"{context}.{'0' * 32}.7"] = pycrdt.Map({"content": pycrdt.Text()})
 
 
-async def read_only_parts(me: Hostile) -> None:
-    async with me.connection() as client:
-        document = await me.document(client)
-        copy = stock(document, document.client_id)
-        before = copy.get_state()
-        content = copy.get("blocks", type=pycrdt.Map)[me.target.frozen]["content"]
-        if me.rng.random() < 0.5:
-            content["state"]["fixed"].insert(0, "opened ")
-        else:
-            content["sealed"].insert(0, "opened ")
-        await me.refused(client, copy.get_update(before))
+@forging
+def read_only_parts(me: Hostile, copy: pycrdt.Doc[Any]) -> None:
+    content = copy.get("blocks", type=pycrdt.Map)[me.target.frozen]["content"]
+    sealed = content["state"]["fixed"] if me.rng.random() < 0.5 else content["sealed"]
+    sealed.insert(0, "opened ")
 
 
-async def structured_parts(me: Hostile) -> None:
+@forging
+def structured_parts(me: Hostile, copy: pycrdt.Doc[Any]) -> None:
     """Write what only tools write: lists, logs and fields."""
-    async with me.connection() as client:
-        document = await me.document(client)
-        copy = stock(document, document.client_id)
-        before = copy.get_state()
-        content = copy.get("blocks", type=pycrdt.Map)[me.target.frozen]["content"]
-        match me.rng.randrange(5):
-            case 0:
-                content["log"].insert(0, "forged")
-            case 1:
-                del content["log"][0]
-            case 2:
-                content["few"].append(1.0)
-            case 3:
-                content["few"] = pycrdt.Array()
-            case _:
-                content["state"]["free"] = 1.0
-        await me.refused(client, copy.get_update(before))
+    content = copy.get("blocks", type=pycrdt.Map)[me.target.frozen]["content"]
+    match me.rng.randrange(5):
+        case 0:
+            content["log"].insert(0, "forged")
+        case 1:
+            del content["log"][0]
+        case 2:
+            content["few"].append(1.0)
+        case 3:
+            content["few"] = pycrdt.Array()
+        case _:
+            content["state"]["free"] = 1.0
 
 
-async def large_and_wrong(me: Hostile) -> None:
+@forging
+def large_and_wrong(me: Hostile, copy: pycrdt.Doc[Any]) -> None:
     """Thousands of edits that are all allowed, and a last one that is not."""
-    async with me.connection() as client:
-        document = await me.document(client)
-        copy = stock(document, document.client_id)
-        before = copy.get_state()
-        block = copy.get("blocks", type=pycrdt.Map)[me.target.block]
-        with copy.transaction():
-            for _ in range(4_000):
-                block["content"].insert(0, "x")
-                block["content"].insert(0, "yz")
-            block["role"] = "model"
-        await me.refused(client, copy.get_update(before))
+    block = copy.get("blocks", type=pycrdt.Map)[me.target.block]
+    with copy.transaction():
+        for _ in range(4_000):
+            block["content"].insert(0, "x")
+            block["content"].insert(0, "yz")
+        block["role"] = "model"
 
 
 async def torn_characters(me: Hostile) -> None:
@@ -235,26 +235,15 @@ async def torn_characters(me: Hostile) -> None:
 
 
 async def over_the_limit(me: Hostile) -> None:
-    async with me.connection() as client:
-        await client.join()
-        await client.send(b"\x00" * (2**21))
-        await client.closed()
+    await me.hung_up(b"\x00" * (2**21))
 
 
 async def bad_presence(me: Hostile) -> None:
     deep: Any = "x"
     for _ in range(200):
         deep = [deep]
-    async with me.connection() as client:
-        await client.join()
-        entry = AwarenessEntry(7, 1, {"deep": deep})
-        await client.send(AwarenessUpdate(encode_awareness([entry])))
-        await client.closed()
-    async with me.connection() as client:
-        await client.join()
-        entry = AwarenessEntry(7, 1, {"long": "x" * 60_000})
-        await client.send(AwarenessUpdate(encode_awareness([entry])))
-        await client.closed()
+    for state in ({"deep": deep}, {"long": "x" * 60_000}):
+        await me.hung_up(AwarenessUpdate(encode_awareness([AwarenessEntry(7, 1, state)])))
 
 
 async def never_reads(me: Hostile) -> None:

@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.contexts import UseScope
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.item_index import Segment
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.validation.item_index import Container, ItemLocation
-from antiphon_kernel.yjs.frames import Ack, SyncUpdate
+from antiphon_kernel.yjs.frames import Ack
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
@@ -62,14 +60,10 @@ async def test_context_of_a_replica_stays_open_until_it_leaves(
 
 async def write_and_leave(served: ServedKernel, block: str, word: str) -> None:
     """Join with a new document, write a word, and leave once it is acknowledged."""
-    client = await served.raw(query="ack=1")
-    document, updates = Document(RandomIds().client_id()), list[bytes]()
-    document.apply_update((await client.join()).update)
-    document.watch_updates(lambda update, _: updates.append(update))
-    document.append(block, word)
-    await client.send(SyncUpdate(updates[0]))
-    await client.next(Ack)
-    await client.socket.close()
+    writer = await served.writer("ack=1")
+    await writer.append(block, word)
+    await writer.client.next(Ack)
+    await writer.client.socket.close()
 
 
 def count_indexed() -> int:

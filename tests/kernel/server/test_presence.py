@@ -9,7 +9,6 @@ from typing import Any
 import pycrdt
 import pytest
 
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
@@ -177,20 +176,14 @@ async def test_same_person_takes_their_id_over_from_a_dead_connection(served: Se
 
 async def test_presence_does_not_overtake_the_text_before_it(served: ServedKernel) -> None:
     block = await served.block()
-    writer, reader = await served.raw(query="as=ben"), await served.raw()
-    document, seen = Document(5), Document(6)
-    document.apply_update((await writer.join()).update)
-    seen.apply_update((await reader.join()).update)
+    writer, reader = await served.writer("as=ben"), await served.writer()
+    seen = reader.document
     for length in range(1, 60):
-        with document.transaction("typing") as written:
-            document.append(block, "x")
-        assert written.update is not None
-        await writer.send(
-            SyncUpdate(written.update), says(42, length, {"block": block, "cursor": length})
-        )
+        await writer.append(block, "x")
+        await writer.client.send(says(42, length, {"block": block, "cursor": length}))
     cursor = 0
     while cursor < 59:
-        frame = await reader.any()
+        frame = await reader.client.any()
         if isinstance(frame, SyncUpdate | SyncStep2):
             seen.apply_update(frame.update)
         elif isinstance(frame, AwarenessUpdate):

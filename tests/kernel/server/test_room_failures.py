@@ -148,26 +148,19 @@ async def test_room_survives_client_abort(served: ServedKernel) -> None:
     """All readers get all thousand, all are on disk, and nothing of the aborted client is held."""
     block = await served.block()
     readers = [await served.replica() for _ in range(READERS)]
-    writer, leaver = await served.raw(), await served.raw()
-    document = Document(77)
-    document.apply_update((await writer.join()).update)
-    await leaver.join()
-    updates: list[bytes] = []
-    document.watch_updates(lambda update, _: updates.append(update))
+    writer, leaver = await served.writer(), await served.joined()
     for number in range(1000):
-        document.append(block, f"{number} ".rjust(4_000))
-    for number, update in enumerate(updates):
-        await writer.send(SyncUpdate(update))
+        await writer.append(block, f"{number} ".rjust(4_000))
         if number == 500:
             await until(lambda: "400 " in readers[0].document.text(block), "traffic goes on")
             leaver.socket.transport.abort()
-    text = document.text(block)
+    text = writer.document.text(block)
     await until(lambda: all(reader.document.text(block) == text for reader in readers))
     served.forget_raw()
     await until(
         lambda: len(connections(served)) == READERS + 1, "nothing of the aborted one is held"
     )
-    await writer.socket.close()
+    await writer.client.socket.close()
     await served.stop()
     await served.start()
     assert (await served.context()).document.text(block) == text
@@ -242,10 +235,8 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
     """Send 17 MB that were written offline in one frame, and more than the limit in another."""
     reader = await served.replica()
     context, owner = await served.context(), served.kernel.owner
-    writer = await served.raw()
-    document = Document(77)
-    document.apply_update((await writer.join()).update)
-    before = document.state_vector()
+    writer = await served.writer()
+    document, before = writer.document, writer.document.state_vector()
     drafts = [f"{context.id}.{owner.id}.{DRAFT_SEQ_MIN + number}" for number in range(3)]
     for draft in drafts:
         header = BlockHeader(
@@ -260,7 +251,7 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
         document.create_block(header, "y" * 5_900_000)
     update = document.update_since(before)
     assert 17 * 10**6 < len(update) < DEFAULT_SERVER_LIMITS.frame
-    await writer.send(SyncUpdate(update))
+    await writer.client.send(SyncUpdate(update))
     await until(
         lambda: all(
             draft in reader.document and reader.document.length(draft) == 5_900_000
@@ -269,8 +260,8 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
     )
     with contextlib.suppress(ConnectionClosed):
         # The kernel hangs up while it is still being sent.
-        await writer.send(b"\x00" * (DEFAULT_SERVER_LIMITS.frame + 1))
-    assert (await writer.closed())[0] == 1009
+        await writer.client.send(b"\x00" * (DEFAULT_SERVER_LIMITS.frame + 1))
+    assert (await writer.client.closed())[0] == 1009
     await append(served, drafts[0], "!")
     await until(lambda: reader.document.length(drafts[0]) == 5_900_001)
 

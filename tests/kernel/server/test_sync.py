@@ -7,7 +7,6 @@ import contextlib
 import os
 import socket as sockets
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.room import coalesce
-from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
@@ -30,35 +28,8 @@ from antiphon_kernel.yjs.frames import (
 )
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
-from tests.kernel.served import RawClient, ServedKernel, served_kernel
+from tests.kernel.served import RawWriter, ServedKernel, served_kernel
 from tests.waiting import until
-
-
-class Writer:
-    """A document of its own behind a raw connection: says exactly what the test wants."""
-
-    def __init__(self, client: RawClient, document: Document) -> None:
-        self.client = client
-        self.document = document
-
-    def write(self, change: Callable[[Document], None]) -> bytes:
-        """Change the document; the update, not sent."""
-        updates: list[bytes] = []
-        unwatch = self.document.watch_updates(lambda update, _: updates.append(update))
-        change(self.document)
-        unwatch()
-        return updates[0]
-
-    async def append(self, block: str, text: str) -> None:
-        """Write at the end of a block and send that."""
-        await self.client.send(SyncUpdate(self.write(lambda one: one.append(block, text))))
-
-
-async def join(served: ServedKernel, query: str = "") -> Writer:
-    client = await served.raw(query=query)
-    document = Document(RandomIds().client_id())
-    document.apply_update((await client.join()).update)
-    return Writer(client, document)
 
 
 async def test_joining_gives_the_kernels_state_vector_the_document_and_presence(
@@ -89,7 +60,7 @@ async def test_updates_that_come_one_at_a_time_are_broadcast_without_pause(tmp_p
     ) as served:
         block = await served.block("a")
         await served.call("block.status", block_id=block, status="running")
-        writer, reader = await join(served), await join(served)
+        writer, reader = await served.writer(), await served.writer()
         for text in ("ab", "abc", "abcd"):
             await writer.append(block, text[-1])
             reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
@@ -101,7 +72,7 @@ async def test_update_after_broadcast_of_several_changes_waits_for_the_pause(
 ) -> None:
     async with served_kernel(tmp_path, ServerLimits(broadcast_tick=3600.0)) as served:
         block = await served.block("")
-        writer, reader = await join(served, "ack=1"), await join(served)
+        writer, reader = await served.writer("ack=1"), await served.writer()
         await writer.append(block, "a")  # the kernel adds that the block is running
         await reader.client.next(SyncUpdate)
         await writer.append(block, "b")
@@ -114,7 +85,7 @@ async def test_update_after_broadcast_of_several_changes_waits_for_the_pause(
 
 async def test_update_reaches_the_others_and_not_its_sender(served: ServedKernel) -> None:
     block = await served.block("hello")
-    writer, reader = await join(served), await join(served)
+    writer, reader = await served.writer(), await served.writer()
     update = writer.write(lambda document: document.splice(block, 5, 0, "!"))
     await writer.client.send(SyncUpdate(update))
     reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
@@ -128,11 +99,12 @@ async def test_update_reaches_the_others_and_not_its_sender(served: ServedKernel
         if isinstance(frame, SyncUpdate):
             clocks = decode_state_vector(pycrdt.get_state(frame.update))
             assert clocks.get(writer.document.client_id, 0) < own
+    assert not any(isinstance(frame, Ack) for frame in writer.client.received), "unasked"
 
 
 async def test_sync_sender_receives_fields_added_by_kernel(served: ServedKernel) -> None:
     block = await served.block("hello", status="done")
-    writer = await join(served)
+    writer = await served.writer()
     update = writer.write(lambda document: document.splice(block, 0, 0, ">"))
     await writer.client.send(SyncUpdate(update))
     writer.document.apply_update((await writer.client.next(SyncUpdate)).update)
@@ -142,7 +114,7 @@ async def test_sync_sender_receives_fields_added_by_kernel(served: ServedKernel)
 
 async def test_updates_are_acknowledged_once_they_are_on_disk(served: ServedKernel) -> None:
     block = await served.block("hello")
-    writer = await join(served, "ack=1")
+    writer = await served.writer("ack=1")
     for _ in range(50):
         update = writer.write(lambda document: document.splice(block, 0, 0, "x"))
         await writer.client.send(SyncUpdate(update))
@@ -154,22 +126,9 @@ async def test_updates_are_acknowledged_once_they_are_on_disk(served: ServedKern
     assert (await served.context()).document.text(block) == "x" * 50 + "hello"
 
 
-async def test_client_that_did_not_ask_gets_no_acks(served: ServedKernel) -> None:
-    block = await served.block("hello")
-    writer = await join(served)
-    update = writer.write(lambda document: document.splice(block, 0, 0, "x"))
-    await writer.client.send(SyncUpdate(update))
-    context = await served.context()
-    await until(lambda: context.document.text(block) == "xhello")
-    await context.wait_persisted()
-    await writer.client.send(SyncStep1(b"\x00"))
-    await writer.client.next(SyncStep2)
-    assert not any(isinstance(frame, Ack) for frame in writer.client.received)
-
-
 async def test_update_with_a_gap_is_answered_with_a_question(served: ServedKernel) -> None:
     block = await served.block("hello")
-    writer = await join(served, "ack=1")
+    writer = await served.writer("ack=1")
     await writer.client.send(SyncStep2(EMPTY_UPDATE))
     await writer.client.next(Ack, lambda ack: ack.count == 1)
     writer.write(lambda document: document.splice(block, 0, 0, "lost "))
@@ -197,7 +156,7 @@ async def test_replica_of_another_epoch_is_turned_away_before_anything(
 
 async def test_burst_of_updates_arrives_as_few_frames(served: ServedKernel) -> None:
     block = await served.block()
-    reader = await join(served)
+    reader = await served.writer()
     calls = [
         served.kernel.call(served.me, "block.append", {"block_id": block, "text": f"{number} "})
         for number in range(300)
@@ -215,7 +174,7 @@ async def test_hours_of_offline_writing_come_in_one_message_and_later_ones_are_s
     served: ServedKernel,
 ) -> None:
     block = await served.block("hello")
-    writer = await join(served, "ack=1")
+    writer = await served.writer("ack=1")
     update = writer.write(lambda document: document.append(block, "x" * 5_000_000))
     await writer.client.send(SyncStep2(update))
     await writer.client.next(Ack, lambda ack: ack.count == 1)
@@ -247,7 +206,7 @@ async def test_client_that_only_reads_leaves_the_items_of_the_document_unread(
 ) -> None:
     block = await served.block("hello world")
     await served.call("block.splice", block_id=block, offset=0, delete_count=6, insert="")
-    reader = await join(served, query="ack=1")
+    reader = await served.writer("ack=1")
     nothing = reader.document.update_since(reader.document.state_vector())
     assert nothing != EMPTY_UPDATE
     await reader.client.send(SyncStep2(nothing))
@@ -259,18 +218,9 @@ async def test_client_that_only_reads_leaves_the_items_of_the_document_unread(
     assert (await served.context()).document.text(block) == "world!"
 
 
-async def burst(
-    served: ServedKernel, block: str, words: list[str]
-) -> tuple[RawClient, list[bytes]]:
-    """A client, and the updates with which it types the words at the end of the block."""
-    client = await served.raw(query="ack=1")
-    document = Document(RandomIds().client_id())
-    document.apply_update((await client.join()).update)
-    updates: list[bytes] = []
-    document.watch_updates(lambda update, _: updates.append(update))
-    for word in words:
-        document.splice(block, len(document.text(block)), 0, word)
-    return client, updates
+def typed(writer: RawWriter, block: str, word: str) -> bytes:
+    """The update with which a word is typed at the end of a block."""
+    return writer.write(lambda one: one.splice(block, one.length(block), 0, word))
 
 
 def one_write(updates: list[bytes]) -> bytes:
@@ -286,8 +236,8 @@ async def test_burst_of_typing_takes_few_commits_and_every_update_is_acknowledge
 ) -> None:
     block = await served.block("")
     words = [f"word {number} é😀 " for number in range(300)]
-    client, updates = await burst(served, block, words)
-    context = await served.context()
+    writer, context = await served.writer("ack=1"), await served.context()
+    client, updates = writer.client, [typed(writer, block, word) for word in words]
     before, version = context.seq, context.blocks.version(block)
     client.socket.transport.write(one_write(updates))
     await client.next(Ack, lambda ack: ack.count == 300)
@@ -300,10 +250,10 @@ async def test_burst_of_typing_takes_few_commits_and_every_update_is_acknowledge
 
 async def test_bundle_updates_before_rejected_one_are_applied(served: ServedKernel) -> None:
     block = await served.block("")
-    client, updates = await burst(served, block, [f"{number} " for number in range(20)])
-    writer: pycrdt.Doc[Any] = pycrdt.Doc(client_id=5)
-    writer.get("blocks", type=pycrdt.Map)["nobody"] = "x"
-    foreign = writer.get_update()
+    writer, other = await served.writer("ack=1"), pycrdt.Doc[Any](client_id=5)
+    client, updates = writer.client, [typed(writer, block, f"{number} ") for number in range(20)]
+    other.get("blocks", type=pycrdt.Map)["nobody"] = "x"
+    foreign = other.get_update()
     client.socket.transport.write(one_write([*updates[:10], foreign, *updates[10:]]))
     assert (await client.closed())[0] == 4403
     context = await served.context()

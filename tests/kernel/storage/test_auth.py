@@ -22,15 +22,6 @@ async def opened(folder: Path) -> AuthStore:
     return await AuthStore.open(folder / AUTH_FILE)
 
 
-async def test_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    database = sqlite3.connect(tmp_path / AUTH_FILE)
-    database.execute("PRAGMA user_version = 99")
-    database.close()
-    with pytest.raises(AntiphonError, match="version 99") as refused:
-        await opened(tmp_path)
-    assert refused.value.code is ErrorCode.STORAGE_FAILED
-
-
 async def test_file_is_this_users_alone_whatever_it_was_before(tmp_path: Path) -> None:
     (tmp_path / AUTH_FILE).touch(0o644)
     store = await opened(tmp_path)

@@ -280,12 +280,6 @@ async def test_unknown_values_are_copied_as_they_are(
     assert (header.kind, header.status) == ("poem", "asleep")
 
 
-async def test_forks_without_a_label_get_one_each(kernel: Kernel, amy: Actor) -> None:
-    made = [await fork_of(kernel, amy) for _ in range(3)]
-    expected = ["default-fork", "default-fork-2", "default-fork-3"]
-    assert [fork.label for fork in made] == expected
-
-
 # Lineage: who made a context, and of which version of which context it is a fork
 
 

@@ -181,8 +181,30 @@ async def test_reopened_context_answers_as_before_and_undoes_and_redoes(
     assert (await call("block.read", block_id=block))["content"] == ""
 
 
-async def subscribe(call: Caller, block: str) -> None:
-    await call("block.subscribe", block_ids=[block])
+End = Callable[[], Awaitable[object]] | None
+"""Ends the use of a context; None if that is another matter."""
+
+
+async def subscribe(call: Caller, block: str) -> End:
+    made = await call("block.subscribe", block_ids=[block])
+    return lambda: call("block.unsubscribe", subscription=made["subscription"])
+
+
+async def use_in_another_task(call: Caller, block: str) -> End:
+    done = asyncio.Event()
+
+    async def use() -> None:
+        await call.context()
+        await done.wait()
+
+    task = asyncio.create_task(use())
+    await asyncio.sleep(0)
+
+    async def end() -> None:
+        done.set()
+        await task
+
+    return end
 
 
 async def append_without_flush(call: Caller, block: str) -> None:
@@ -211,38 +233,20 @@ async def use_in_this_task(call: Caller, block: str) -> None:
 
 @pytest.mark.parametrize(
     "use",
-    [subscribe, append_without_flush, be_present, run_a_block, run_a_block_once, use_in_this_task],
+    [
+        *(subscribe, use_in_another_task, use_in_this_task, append_without_flush, be_present),
+        *(run_a_block, run_a_block_once),
+    ],
 )
 async def test_context_that_is_needed_stays_open(
-    call: Caller, idle: Idle, use: Callable[[Caller, str], Awaitable[None]]
+    call: Caller, idle: Idle, use: Callable[[Caller, str], Awaitable[End]]
 ) -> None:
     block = await write_everything(call)
-    await use(call, block)
+    end = await use(call, block)
     assert await idle() == []
-
-
-async def test_context_is_closed_after_the_end_of_a_subscription(call: Caller, idle: Idle) -> None:
-    block = await write_everything(call)
-    made = await call("block.subscribe", block_ids=[block])
-    assert await idle() == []
-    await call("block.unsubscribe", subscription=made["subscription"])
-    assert await idle() == ["default"]
-
-
-async def test_context_used_by_a_task_is_closed_after_its_end(call: Caller, idle: Idle) -> None:
-    await write_everything(call)
-    done = asyncio.Event()
-
-    async def use() -> None:
-        await call.context()
-        await done.wait()
-
-    task = asyncio.create_task(use())
-    await asyncio.sleep(0)
-    assert await idle() == []
-    done.set()
-    await task
-    assert await idle() == ["default"]
+    if end is not None:
+        await end()
+        assert await idle() == ["default"]
 
 
 async def test_write_to_a_closed_context_is_refused(call: Caller, idle: Idle, amy: Actor) -> None:

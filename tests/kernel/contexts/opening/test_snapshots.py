@@ -85,7 +85,11 @@ async def test_opening_gives_the_same_with_and_without_a_snapshot(
         live = contents(context.document)
         kernel = await reopen(NEVER)
         assert execute(data, "SELECT count(*) FROM snapshots") == [(1,)]
-        assert contents((await kernel.context()).document) == live
+        context = await kernel.context()
+        assert contents(context.document) == live
+        snapshot = await kernel.journal.snapshots.read(context.row)
+        assert snapshot is not None
+        assert (len(snapshot.state) > 1) is (part_bytes == 100)
         execute(data, "DELETE FROM snapshots")
         kernel = await reopen(NEVER)
         assert contents((await kernel.context()).document) == live
@@ -105,19 +109,6 @@ async def test_snapshots_of_a_long_document_are_as_rare_as_it_is_long(reopen: Op
         written.update([snapshot.seq] if snapshot is not None else [])
     # The first after ten transactions, the others after fifty; by tens there would be twenty.
     assert 2 <= len(written) <= 5
-
-
-async def test_snapshot_of_a_long_document_is_stored_in_parts(
-    reopen: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(snapshot_writer, "_PART_BYTES", 100)
-    kernel = await reopen(EAGER)
-    await write_at_random(kernel, random.Random(1), 30)
-    row = (await kernel.context()).row
-    kernel = await reopen(EAGER)
-    snapshot = await kernel.journal.snapshots.read(row)
-    assert snapshot is not None
-    assert len(snapshot.state) > 1
 
 
 async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
