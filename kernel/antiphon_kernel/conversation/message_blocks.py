@@ -268,7 +268,12 @@ class MessagePath:
             entry.end = place
             entry.is_error = entry.is_error or header.is_error
             self.index[block] = number
-        self._finish(entries)
+        reach = self.messages[-1].reach if self.messages else -1
+        for one in entries:
+            reach = max(reach, one.end)
+            message = _message(one)
+            digest = message_digest(comparison_form(message) or message)
+            self.messages.append(PathMessage(message, tuple(one.blocks), digest, one.start, reach))
 
     def _content(self, block: str, header: BlockHeader) -> ContentBlock | None:
         document = self.context.document
@@ -303,14 +308,6 @@ class MessagePath:
             except MessageError:
                 parameters = JsonObject({"input": header.input})
         return ToolUse(call_id, name, parameters, call_signature(header.metadata))
-
-    def _finish(self, entries: Sequence[_Entry]) -> None:
-        reach = self.messages[-1].reach if self.messages else -1
-        for one in entries:
-            reach = max(reach, one.end)
-            message = _message(one)
-            digest = message_digest(comparison_form(message) or message)
-            self.messages.append(PathMessage(message, tuple(one.blocks), digest, one.start, reach))
 
 
 def stored_content(header: BlockHeader) -> ContentBlock | None:

@@ -8,16 +8,15 @@ from antiphon_kernel.layout.arrange import (
     LayoutItem,
     arrange,
 )
-from antiphon_kernel.layout.compaction import WHOLE_TURNS, CompactionError
-from antiphon_kernel.layout.model_view import (
-    NO_OUTPUT,
-    ROUND,
-    SIGNATURE,
-    SIGNED_TEXT,
-    BlockPosition,
-    call_signature,
-    signature_metadata,
-    valid_signature,
+from antiphon_kernel.layout.compaction import (
+    WHOLE_TURNS,
+    CompactionError,
+    NewSummary,
+    compact,
+    extract,
+    moved_metadata,
+    read_record,
+    weigh,
 )
 from antiphon_kernel.layout.paths import (
     BlockPath,
@@ -32,21 +31,19 @@ from antiphon_kernel.layout.paths import (
     turn_id,
 )
 from antiphon_kernel.layout.reading import (
+    NO_OUTPUT,
+    ROUND,
+    BlockPosition,
     LayoutReading,
     ModelRequest,
     cache_points,
+    call_signature,
     read_layout,
+    signature_metadata,
+    valid_signature,
     why_not_hidden,
 )
-from antiphon_kernel.layout.summary import (
-    NewSummary,
-    compact,
-    extract,
-    moved_metadata,
-    read_record,
-    weigh,
-)
-from antiphon_kernel.layout.tail import (
+from antiphon_kernel.layout.text_forms import (
     Announcement,
     LayoutTail,
     PoolSource,
@@ -59,6 +56,8 @@ from antiphon_kernel.layout.tail import (
 )
 from antiphon_kernel.layout.visible import (
     EVERYTHING,
+    SIGNATURE,
+    SIGNED_TEXT,
     BreakReason,
     ContributionFilter,
     PrefixBreak,

@@ -181,7 +181,12 @@ def _form(beginning: str, rest: str) -> re.Pattern[str]:
 
 
 def _file(turn: str, place: FilePlace, name: str, suffix: str | None) -> FilePath:
-    return FilePath(turn, place, _unescape(name), suffix)
+    try:
+        encoded = name.encode("utf-8", "surrogatepass")
+        file = unquote_to_bytes(encoded).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise PathError(f"{quote(name)} is not percent-encoded UTF-8") from error
+    return FilePath(turn, place, file, suffix)
 
 
 _NAMES = "|".join(map(re.escape, ARTIFACTS))
@@ -235,14 +240,6 @@ def _escape(name: str, *, folders: bool) -> str:
 
 def _percent(text: str) -> str:
     return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
-
-
-def _unescape(name: str) -> str:
-    try:
-        encoded = name.encode("utf-8", "surrogatepass")
-        return unquote_to_bytes(encoded).decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:
-        raise PathError(f"{quote(name)} is not percent-encoded UTF-8") from error
 
 
 def block_hash(block: str, length: int = 6) -> str:

@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
-from antiphon_kernel.layout.model_view import SIGNATURE
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
+
+SIGNATURE: Final = "signature"
+"""Key of `metadata` of a thinking block: what the provider signed it with."""
+
+SIGNED_TEXT: Final = "signed_sha256"
+"""Key of `metadata` of a thinking block: the SHA-256 of the text that was signed."""
 
 
 @dataclass(frozen=True, slots=True)

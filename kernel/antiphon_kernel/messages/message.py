@@ -371,15 +371,12 @@ def _trimmed(block: ContentBlock) -> ContentBlock | None:
 def message_digest(message: Message) -> bytes:
     """Return a digest that equal messages have in common, and no others."""
     call = [message.tool_call_id, message.is_error] if isinstance(message, ToolMessage) else []
-    parts = [message.role, *call, *map(_digested, message.content)]
+    parts: list[object] = [message.role, *call]
+    for block in message.content:
+        values = (getattr(block, name) for name in block.__match_args__)
+        fields = [one.canonical() if isinstance(one, JsonObject) else one for one in values]
+        parts.append([type(block).__name__, *fields])
     return hashlib.sha256(json.dumps(parts).encode()).digest()
-
-
-def _digested(block: ContentBlock) -> list[str | None]:
-    """The kind of a block and its fields as strings."""
-    values = (getattr(block, name) for name in block.__match_args__)
-    fields = [one.canonical() if isinstance(one, JsonObject) else one for one in values]
-    return [type(block).__name__, *fields]
 
 
 class PathCorrelation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
 from antiphon_kernel.conversation import NewFile, layout_of
@@ -192,6 +192,20 @@ WRITING: Final = (
     ErrorCode.TOO_LARGE,
 )
 """Errors of a tool that writes into a text or a content."""
+
+
+class BlockResult(Result):
+    """A block, and its version."""
+
+    block_id: str
+    name: str
+    version: int
+
+    @classmethod
+    def of(cls, context: Context, block: str, **fields: Any) -> Self:
+        """Return what is told of a block as it is now; `fields` may name another version."""
+        known = {"name": context.block_name(block), "version": context.blocks.version(block)}
+        return cls(block_id=block, **known | fields)
 
 
 class WriteResult(Result):

@@ -19,7 +19,6 @@ from antiphon_kernel.tools import (
     message_import,
     read,
     sources,
-    subscribe,
 )
 
 KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
@@ -28,7 +27,6 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     read,
     content,
     history,
-    subscribe,
     context,
     compaction,
     layout,

@@ -32,6 +32,7 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Blob
 from antiphon_kernel.tools._common import (
+    BlockResult,
     WriteResult,
     attached_files,
     block_in,
@@ -84,12 +85,9 @@ class CreateParams(Params):
     """
 
 
-class CreateResult(Result):
+class CreateResult(BlockResult):
     """Id and version of the block."""
 
-    block_id: str
-    name: str
-    version: int
     context_version: int
 
 
@@ -158,12 +156,8 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     spoken = role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken:
         call.kernel.submissions.notify(Submission(context, str(block), text, call.actor))
-    return CreateResult(
-        block_id=str(block),
-        name=context.block_name(str(block)),
-        version=written.versions[str(block)],
-        context_version=written.seq,
-    )
+    version = written.versions[str(block)]
+    return CreateResult.of(context, str(block), version=version, context_version=written.seq)
 
 
 async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]:
@@ -276,7 +270,16 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     context, block = await call.block(params.block_id)
     header = context.document.header(block)
     check_status(header, call.actor.principal, call.role)
-    _check_transition(params, header)
+    now = header.status
+    if not isinstance(now, Status) or not now.may_become(params.status):
+        allowed = [one.value for one in Status if isinstance(now, Status) and now.may_become(one)]
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Block {params.block_id} is {now} and cannot become {params.status};"
+            f" allowed: {', '.join(allowed) or 'nothing'}.",
+            status=str(now),
+            allowed=allowed,
+        )
     submits = header.is_draft and params.status is Status.DONE
     said = render(context.document, block) if submits else ""
     if submits and not said.strip():
@@ -305,20 +308,6 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     if submits:
         call.kernel.submissions.notify(Submission(context, block, said, call.actor))
     return result
-
-
-def _check_transition(params: StatusParams, header: BlockHeader) -> None:
-    now = header.status
-    if isinstance(now, Status) and now.may_become(params.status):
-        return
-    allowed = [one.value for one in Status if isinstance(now, Status) and now.may_become(one)]
-    raise AntiphonError(
-        ErrorCode.INVALID_TRANSITION,
-        f"Block {params.block_id} is {now} and cannot become {params.status};"
-        f" allowed: {', '.join(allowed) or 'nothing'}.",
-        status=str(now),
-        allowed=allowed,
-    )
 
 
 class MoveParams(Params):
@@ -516,7 +505,15 @@ async def attach(call: Call, params: AttachParams) -> AttachResult:
     _check_count(len(params.files), call.kernel.limits)
     files = [await _read(call, at, one) for at, one in enumerate(params.files)]
     context, message = await call.block(params.block_id)
-    _check_message(context, message, call.actor.principal.id)
+    header, caller = context.document.header(message), call.actor.principal.id
+    if header.kind != BlockKind.TEXT or header.role != Role.USER or header.author != caller:
+        raise invalid_params(
+            f"Files are attached to a message of one's own, a text of role user, and block"
+            f" {message} is a {header.kind} of role {header.role} by"
+            f" {context.username(header.author)}: create a message first.",
+            field="block_id",
+            block=message,
+        )
     blocks = {(one.path, one.blob): one.id for one in attached_files(context, message)}
     new: dict[str, _File] = {}
     for file in files:
@@ -577,19 +574,6 @@ async def _write(call: Call, context: Context, message: str, new: dict[str, _Fil
 
     blobs = [file.blob for file in new.values()]
     await context.write(call.actor, "attach", write, blocks=(), undo=None, blobs=blobs).saved()
-
-
-def _check_message(context: Context, message: str, caller: str) -> None:
-    header = context.document.header(message)
-    if header.kind == BlockKind.TEXT and header.role == Role.USER and header.author == caller:
-        return
-    raise invalid_params(
-        f"Files are attached to a message of one's own, a text of role user, and block {message} is"
-        f" a {header.kind} of role {header.role} by {context.username(header.author)}: create a"
-        " message first.",
-        field="block_id",
-        block=message,
-    )
 
 
 async def _read(call: Call, at: int, asked: AttachedFile) -> _File:

@@ -36,9 +36,10 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.document.schema_validation import Violation, joined
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.tools._common import (
     WRITING,
+    BlockResult,
     WriteResult,
     check_content_size,
     check_value_size,
@@ -156,12 +157,9 @@ class GetParams(Params):
     """Read the content as it was at this version of the block; as it is now if absent."""
 
 
-class GetResult(Result):
+class GetResult(BlockResult):
     """A content as JSON."""
 
-    block_id: str
-    name: str
-    version: int
     value: Any = None
     """A text is a string, a list or log a list, a map or composite an object with all its names.
     A field without a value is null; asked for alone, it is absent."""
@@ -180,13 +178,8 @@ async def get(call: Call, params: GetParams) -> GetResult:
         check_version(context, block, params.version)
         part, history = part_of(context.document, block, path), await context.history(block)
         content, version = content_at(history, part, path, params.version), params.version
-    result = GetResult(
-        block_id=block,
-        name=context.block_name(block),
-        version=version,
-        value=content.value,
-        violations=list(content.violations),
-    )
+    told = {"version": version, "value": content.value, "violations": list(content.violations)}
+    result = GetResult.of(context, block, **told)
     await context.wait_persisted()
     return result
 
@@ -199,12 +192,9 @@ class RenderParams(Params):
     """Path of a section; the whole content if absent."""
 
 
-class RenderResult(Result):
+class RenderResult(BlockResult):
     """A content as text."""
 
-    block_id: str
-    name: str
-    version: int
     text: str
     """Fields and items line by line, sections under headings; `[read-only]` marks what only the
     system and sources write."""
@@ -218,12 +208,7 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     """
     context, block = await call.block(params.block_id)
     text = rendered(context.document, block, params.section)
-    result = RenderResult(
-        block_id=block,
-        name=context.block_name(block),
-        version=context.blocks.version(block),
-        text=text,
-    )
+    result = RenderResult.of(context, block, text=text)
     await context.wait_persisted()
     return result
 
@@ -234,14 +219,11 @@ class ExportParams(Params):
     block_id: str
 
 
-class ExportResult(Result):
+class ExportResult(BlockResult):
     """A content with its schema: what `block.create` makes the same content of."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
-    block_id: str
-    name: str
-    version: int
     block_schema: dict[str, Any] = Field(alias="schema")
     """Schema of the content."""
     content: Any
@@ -252,10 +234,9 @@ class ExportResult(Result):
 async def export_content(call: Call, params: ExportParams) -> ExportResult:
     """Take the whole content of a block out, with its schema."""
     context, block = await call.block(params.block_id)
-    result = ExportResult(
-        block_id=block,
-        name=context.block_name(block),
-        version=context.blocks.version(block),
+    result = ExportResult.of(
+        context,
+        block,
         schema=json.loads(encode_schema(context.document.schema(block))),
         content=read_content(context.document, block).value,
     )

@@ -139,14 +139,10 @@ async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMes
 
 
 def _read(params: ImportMessagesParams) -> Sequence[ImportedConversation]:
-    if params.format is ConversationFormat.LOOM:
-        return read_loom(_files(params.text))
-    return read_conversations(params.text)
-
-
-def _files(text: str) -> dict[str, str]:
+    if params.format is not ConversationFormat.LOOM:
+        return read_conversations(params.text)
     try:
-        value = read_json(text, pairs=unique_names)
+        value = read_json(params.text, pairs=unique_names)
     except ValueError as error:
         raise invalid_params(f"The text is no JSON: {error}.", field="text") from error
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
@@ -154,7 +150,7 @@ def _files(text: str) -> dict[str, str]:
             "The text must be a JSON object of texts: the files of the folder by their paths.",
             field="text",
         )
-    return value
+    return read_loom(value)
 
 
 async def _plan(call: Call, conversation: ImportedConversation) -> NewConversation:

@@ -178,7 +178,13 @@ class SourceReadResult(Result):
 async def read(call: Call, params: SourceReadParams) -> SourceReadResult:
     """Read sources of a context."""
     context = await call.context(params.context)
-    path = _parsed(params.path)
+    try:
+        path = parse_path(params.path)
+    except PathError as error:
+        raise _wrong("path", str(error)) from error
+    if not isinstance(path, SourcesPath):
+        said = f"{quote(params.path)} is no path of sources, such as so:sources_pool[1-3,5]"
+        raise _wrong("path", said)
     sources = read_sources(context.document)
     found = [one for one in sources if one.sid in path]
     if not found:
@@ -205,16 +211,6 @@ def _wanted(at: int, asked: NewSource) -> PoolSource:
     except SourceError as error:
         field = "url" if asked.url is not None else "path"
         raise _wrong(f"sources.{at}.{field}", str(error)) from error
-
-
-def _parsed(text: str) -> SourcesPath:
-    try:
-        path = parse_path(text)
-    except PathError as error:
-        raise _wrong("path", str(error)) from error
-    if not isinstance(path, SourcesPath):
-        raise _wrong("path", f"{quote(text)} is no path of sources, such as so:sources_pool[1-3,5]")
-    return path
 
 
 def _wrong(field: str, what: str) -> AntiphonError:

@@ -197,11 +197,6 @@ class PreparedCall:
     tool: Tool | None = None
     """Tool of the registry; None of the shell."""
 
-    @property
-    def is_read_only(self) -> bool:
-        """Return whether it changes nothing."""
-        return self.needs is Permission.READ
-
 
 @dataclass(eq=False)
 class ModelTools:

@@ -138,10 +138,14 @@ class Models:
 
         Raises:
             KeyError: if there is no such model.
+            AntiphonError: invalid_params if it plays a recording that cannot be read.
         """
         config = self._configs[name]
         if name not in self._providers and config is not None:
-            self._providers[name] = open_model(config)
+            if config.kind is ModelKind.SCRIPTED:
+                self._providers[name] = ScriptedProvider([load_recording(Path(config.model))])
+            else:
+                self._providers[name] = open_provider(config)
         return self._providers[name]
 
     def check_known(self, name: str) -> None:
@@ -214,17 +218,6 @@ class Models:
 
 def _policy(rules: PermissionRules) -> PermissionPolicy:
     return PermissionPolicy.parse(rules.permits, rules.shell_allow)
-
-
-def open_model(config: ModelConfig) -> Provider:
-    """Return the provider of a model.
-
-    Raises:
-        AntiphonError: invalid_params if it plays a recording that cannot be read.
-    """
-    if config.kind is ModelKind.SCRIPTED:
-        return ScriptedProvider([load_recording(Path(config.model))])
-    return open_provider(config)
 
 
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:

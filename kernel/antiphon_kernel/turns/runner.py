@@ -18,14 +18,19 @@ from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
-from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
-from antiphon_kernel.turns.permission import PermissionDesk
+from antiphon_kernel.turns.permission import Asker, AskerDismissed, PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
-from antiphon_kernel.turns.round_blocks import MAX_ROUNDS, TurnSettings, resumed_calls
-from antiphon_kernel.turns.turn import Turn, TurnFailed, report_failure
+from antiphon_kernel.turns.turn import (
+    MAX_ROUNDS,
+    Turn,
+    TurnFailed,
+    TurnSettings,
+    report_failure,
+    resumed_calls,
+)
 from antiphon_kernel.types import block_metadata
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status

@@ -25,7 +25,7 @@ from antiphon_kernel.providers.events import (
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.cases import cases, run_cases

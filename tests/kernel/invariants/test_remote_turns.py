@@ -31,7 +31,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.invariants.cases import cases
 from tests.kernel.invariants.oracle import Violation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_kernel.layout import Announcement, budget_text, change_text, reader_text
-from antiphon_kernel.layout.tail import announcement_text
+from antiphon_kernel.layout.text_forms import announcement_text
 
 NOW = 1_770_603_271_112
 WHOLE = Announcement(

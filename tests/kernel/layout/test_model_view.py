@@ -16,7 +16,7 @@ from antiphon_kernel.layout import (
     turn_id,
     visible,
 )
-from antiphon_kernel.layout.model_view import ModelView, model_view
+from antiphon_kernel.layout.reading import ModelView, model_view
 from antiphon_kernel.layout.text_forms import LayoutReader
 from antiphon_kernel.messages import (
     AssistantMessage,

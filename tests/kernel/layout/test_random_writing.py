@@ -18,7 +18,7 @@ from antiphon_kernel.layout import (
     tool_call_id,
     visible,
 )
-from antiphon_kernel.layout.model_view import ModelView, model_view
+from antiphon_kernel.layout.reading import ModelView, model_view
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import (
     AssistantMessage,

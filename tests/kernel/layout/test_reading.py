@@ -20,7 +20,7 @@ from antiphon_kernel.layout import (
     read_layout,
     visible,
 )
-from antiphon_kernel.layout.model_view import model_view
+from antiphon_kernel.layout.reading import model_view
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import check_correlation, estimate_message, estimate_text
 from tests.kernel.layout.random_writing import MODELS, RandomWriting

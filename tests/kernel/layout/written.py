@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon_kernel.layout import BlockAuthor, BlockPosition, Layout, LayoutBlock, LayoutItem
-from antiphon_kernel.layout.model_view import ModelView
+from antiphon_kernel.layout.reading import ModelView
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject

@@ -10,7 +10,6 @@ from antiphon_kernel.messages import (
     AssistantMessage,
     CorrelationError,
     Message,
-    MessageProblem,
     TextBlock,
     ToolMessage,
     ToolUse,
@@ -55,26 +54,26 @@ def test_path_whose_calls_have_one_result_each_is_a_request(path: list[Message])
 @pytest.mark.parametrize(
     ("path", "problem", "index", "where"),
     [
-        ([U, result("a")], MessageProblem.NO_SUCH_CALL, 1, "tool_call_id"),
-        ([result("a"), calls("a")], MessageProblem.NO_SUCH_CALL, 0, "tool_call_id"),
+        ([U, result("a")], "no_such_call", 1, "tool_call_id"),
+        ([result("a"), calls("a")], "no_such_call", 0, "tool_call_id"),
         (
             [calls("a"), result("a"), U, result("a")],
-            MessageProblem.ALREADY_ANSWERED,
+            "already_answered",
             3,
             "tool_call_id",
         ),
         (
             [calls("a"), result("a"), calls("b", "a")],
-            MessageProblem.DUPLICATE_CALL_ID,
+            "duplicate_call_id",
             2,
             "content[2].id",
         ),
-        ([U, calls("a", "a")], MessageProblem.DUPLICATE_CALL_ID, 1, "content[2].id"),
-        ([U, calls("a", "b"), result("a")], MessageProblem.UNANSWERED_CALL, 1, "content[2]"),
+        ([U, calls("a", "a")], "duplicate_call_id", 1, "content[2].id"),
+        ([U, calls("a", "b"), result("a")], "unanswered_call", 1, "content[2]"),
     ],
 )
 def test_path_that_does_not_match_is_refused_with_index_and_path(
-    path: list[Message], problem: MessageProblem, index: int, where: str
+    path: list[Message], problem: str, index: int, where: str
 ) -> None:
     with pytest.raises(CorrelationError) as refused:
         check_correlation(path)

@@ -320,44 +320,44 @@ def test_blocks_of_the_assistant_in_a_message_of_a_user_are_kept_whole() -> None
 @pytest.mark.parametrize(
     ("value", "problem", "index", "path"),
     [
-        ([{"role": "narrator", "content": "a"}], MessageProblem.UNKNOWN_ROLE, 0, "role"),
+        ([{"role": "narrator", "content": "a"}], "unknown_role", 0, "role"),
         (
             [{"role": "user", "content": "a"}, {"role": "user", "content": 5}],
-            MessageProblem.WRONG_SHAPE,
+            "wrong_shape",
             1,
             "content",
         ),
         (
             [{"role": "user", "content": "a"}, {"role": "user", "content": [5]}],
-            MessageProblem.WRONG_SHAPE,
+            "wrong_shape",
             1,
             "content[0]",
         ),
         (
             [{"role": "user", "content": "a"}, {"role": "tool", "content": "r"}],
-            MessageProblem.WRONG_SHAPE,
+            "wrong_shape",
             1,
             "tool_call_id",
         ),
         (
             [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}],
-            MessageProblem.NO_SUCH_CALL,
+            "no_such_call",
             0,
             "tool_call_id",
         ),
         (
             [{"role": "function", "name": "old", "content": "r"}],
-            MessageProblem.NO_SUCH_CALL,
+            "no_such_call",
             0,
             "name",
         ),
-        ({"messages": {}}, MessageProblem.WRONG_SHAPE, None, "messages"),
-        ({"title": "a"}, MessageProblem.WRONG_SHAPE, None, "messages"),
-        ({"system": 5, "messages": []}, MessageProblem.WRONG_SHAPE, None, "system.content"),
+        ({"messages": {}}, "wrong_shape", None, "messages"),
+        ({"title": "a"}, "wrong_shape", None, "messages"),
+        ({"system": 5, "messages": []}, "wrong_shape", None, "system.content"),
     ],
 )
 def test_conversation_that_cannot_be_read_is_refused_with_its_place(
-    value: object, problem: MessageProblem, index: int | None, path: str
+    value: object, problem: str, index: int | None, path: str
 ) -> None:
     with pytest.raises(MessageError) as refused:
         read(value)

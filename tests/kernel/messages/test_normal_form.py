@@ -12,7 +12,6 @@ from antiphon_kernel.messages import (
     AssistantMessage,
     Message,
     MessageError,
-    MessageProblem,
     TextBlock,
     Thinking,
     ToolArgumentParseError,
@@ -37,34 +36,37 @@ def assistant(content: object, *calls: object) -> dict[str, Any]:
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
+def user(content: object, **more: object) -> dict[str, Any]:
+    return {"role": "user", "content": content, **more}
+
+
+def result(content: object, call_id: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "content": content, "tool_call_id": call_id}
+
+
+def block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
 def use(**parameters: Any) -> ToolUse:
     return ToolUse("c1", "calc", JsonObject(parameters))
 
 
-@pytest.mark.parametrize(
-    ("value", "content"),
-    [
-        pytest.param(
-            {"role": "user", "content": "  Hello  "},
-            (TextBlock("  Hello  "),),
-            id="user text is kept to the character",
-        ),
-        pytest.param(
-            assistant("Run a calc", call('{"x":2, "y":3}')),
-            (TextBlock("Run a calc"), use(x=2, y=3)),
-            id="text, then the call",
-        ),
-        pytest.param(assistant(None, call("{}")), (use(),), id="null content with a call"),
-        pytest.param(assistant("   ", call("{}")), (use(),), id="blank content with a call"),
-        pytest.param(assistant(None, call("")), (use(),), id="empty arguments are {}"),
-        pytest.param(assistant(None, call(" \n\t ")), (use(),), id="blank arguments are {}"),
-        pytest.param(
-            assistant([{"type": "text", "text": "a"}], call("")),
-            (TextBlock("a"), use()),
-            id="content blocks with calls beside them",
-        ),
-    ],
-)
+LEGACY_FORMS = {
+    "user text is kept to the character": (user("  Hello  "), (TextBlock("  Hello  "),)),
+    "text, then the call": (
+        assistant("Run a calc", call('{"x":2, "y":3}')),
+        (TextBlock("Run a calc"), use(x=2, y=3)),
+    ),
+    "null content with a call": (assistant(None, call("{}")), (use(),)),
+    "blank content with a call": (assistant("   ", call("{}")), (use(),)),
+    "empty arguments are {}": (assistant(None, call("")), (use(),)),
+    "blank arguments are {}": (assistant(None, call(" \n\t ")), (use(),)),
+    "calls beside blocks": (assistant([block("a")], call("")), (TextBlock("a"), use())),
+}
+
+
+@pytest.mark.parametrize(("value", "content"), LEGACY_FORMS.values(), ids=LEGACY_FORMS)
 def test_normal_form_of_a_legacy_message(value: object, content: tuple[object, ...]) -> None:
     assert normalize_message(value).content == content
 
@@ -89,93 +91,34 @@ def test_arguments_that_are_no_object_are_refused_with_id_name_and_raw_text(raw:
     assert (error.index, error.path) == (1, "tool_calls[0].function.arguments")
 
 
+WITHOUT_NORMAL_FORM = {
+    "blank call id": (assistant(None, call("", " ")), "blank_call_id", "tool_calls[0].id"),
+    "blank name": (
+        assistant(None, call("", "c1", "")),
+        "blank_tool_name",
+        "tool_calls[0].function.name",
+    ),
+    "blank tool_call_id": (result("a", "\t"), "blank_tool_call_id", "tool_call_id"),
+    "tool content null": (result(None), "no_content", "content"),
+    "tool content blank": (result(" \n"), "no_content", "content"),
+    "nothing left": (assistant("  "), "no_content", "content"),
+    "nothing left of content blocks": (user([block(" ")]), "no_content", "content"),
+    "role system": ({"role": "system", "content": "be brief"}, "unknown_role", "role"),
+    "call of a user": (user("a", tool_calls=[call("")]), "block_not_allowed", "tool_calls[0]"),
+    "field that has no place": (user("a", name="anna"), "unknown_field", "name"),
+    "block that is none": (user([block(" "), 7]), "wrong_shape", "content[1]"),
+    "block without text": (user([{"type": "text"}]), "wrong_shape", "content[0].text"),
+    "half a surrogate pair": (user("\ud800"), "invalid_value", "content[0].text"),
+    "NaN": (user([{"type": "sound", "at": float("nan")}]), "invalid_value", "content[0]"),
+    "no object": ("hello", "wrong_shape", ""),
+}
+
+
 @pytest.mark.parametrize(
-    ("value", "problem", "path"),
-    [
-        pytest.param(
-            assistant(None, call("", " ")),
-            MessageProblem.BLANK_CALL_ID,
-            "tool_calls[0].id",
-            id="blank call id",
-        ),
-        pytest.param(
-            assistant(None, call("", "c1", "")),
-            MessageProblem.BLANK_TOOL_NAME,
-            "tool_calls[0].function.name",
-            id="blank name",
-        ),
-        pytest.param(
-            {"role": "tool", "content": "a", "tool_call_id": "\t"},
-            MessageProblem.BLANK_TOOL_CALL_ID,
-            "tool_call_id",
-            id="blank tool_call_id",
-        ),
-        pytest.param(
-            {"role": "tool", "content": None, "tool_call_id": "c1"},
-            MessageProblem.NO_CONTENT,
-            "content",
-            id="tool content null",
-        ),
-        pytest.param(
-            {"role": "tool", "content": " \n", "tool_call_id": "c1"},
-            MessageProblem.NO_CONTENT,
-            "content",
-            id="tool content blank",
-        ),
-        pytest.param(assistant("  "), MessageProblem.NO_CONTENT, "content", id="nothing left"),
-        pytest.param(
-            {"role": "user", "content": [{"type": "text", "text": " "}]},
-            MessageProblem.NO_CONTENT,
-            "content",
-            id="nothing left of content blocks",
-        ),
-        pytest.param(
-            {"role": "system", "content": "be brief"},
-            MessageProblem.UNKNOWN_ROLE,
-            "role",
-            id="role system in a list of messages",
-        ),
-        pytest.param(
-            {"role": "user", "content": "a", "tool_calls": [call("")]},
-            MessageProblem.BLOCK_NOT_ALLOWED,
-            "tool_calls[0]",
-            id="call of a user",
-        ),
-        pytest.param(
-            {"role": "user", "content": "a", "name": "anna"},
-            MessageProblem.UNKNOWN_FIELD,
-            "name",
-            id="field that has no place",
-        ),
-        pytest.param(
-            {"role": "user", "content": [{"type": "text", "text": " "}, 7]},
-            MessageProblem.WRONG_SHAPE,
-            "content[1]",
-            id="block that is none",
-        ),
-        pytest.param(
-            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text"}]},
-            MessageProblem.WRONG_SHAPE,
-            "content[1].text",
-            id="text block without text",
-        ),
-        pytest.param(
-            {"role": "user", "content": "\ud800"},
-            MessageProblem.INVALID_VALUE,
-            "content[0].text",
-            id="half a surrogate pair",
-        ),
-        pytest.param(
-            {"role": "user", "content": [{"type": "sound", "at": float("nan")}]},
-            MessageProblem.INVALID_VALUE,
-            "content[0]",
-            id="NaN",
-        ),
-        pytest.param("hello", MessageProblem.WRONG_SHAPE, "", id="no object"),
-    ],
+    ("value", "problem", "path"), WITHOUT_NORMAL_FORM.values(), ids=WITHOUT_NORMAL_FORM
 )
 def test_message_that_has_no_normal_form_is_refused_with_index_and_path(
-    value: object, problem: MessageProblem, path: str
+    value: object, problem: str, path: str
 ) -> None:
     with pytest.raises(MessageError) as refused:
         normalize_messages([{"role": "user", "content": "a"}, value])

@@ -11,10 +11,9 @@ from pycrdt import Doc, Map
 
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.providers import PermissionPolicy
-from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.permission import PermissionRequest
+from antiphon_kernel.turns.permission import Asker, PermissionRequest
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole, Permission

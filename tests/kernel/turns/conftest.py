@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from tests.kernel.turns.stage import OpenStage, Sleep, Stage, open_kernel
 
 

@@ -28,7 +28,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.records import Actor, BlockHeader

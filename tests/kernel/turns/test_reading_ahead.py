@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_kernel.contexts import UseScope
 from antiphon_kernel.layout import LayoutItem, reading
-from antiphon_kernel.layout.model_view import ModelView, model_view
+from antiphon_kernel.layout.reading import ModelView, model_view
 from antiphon_kernel.layout.text_forms import LayoutReader
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.providers import End, TextDelta

@@ -24,7 +24,7 @@ from antiphon_kernel.providers import (
     Usage,
 )
 from antiphon_kernel.turns.models import BRIEF
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.block_metadata import ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, Role
 from tests.kernel.tools.files import PNG, sent

@@ -21,7 +21,7 @@ from antiphon_kernel.providers import (
     ToolCallStart,
     TurnEvent,
 )
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, RETRY
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.turns.stage import DONE, Gate, OpenStage, Replying, Stage, call, remote
@@ -44,6 +44,13 @@ class Waits:
 async def opened(open_stage: OpenStage, provider: Replying, **settings: Any) -> tuple[Stage, Waits]:
     waits = Waits()
     stage = await open_stage(remote(provider), settings=TurnSettings(sleep=waits, **settings))
+    return stage, waits
+
+
+async def played(open_stage: OpenStage, provider: Replying, **settings: Any) -> tuple[Stage, Waits]:
+    """Play a turn to its end."""
+    stage, waits = await opened(open_stage, provider, **settings)
+    await stage.play("Go.")
     return stage, waits
 
 
@@ -79,8 +86,7 @@ async def test_passing_error_is_retried_where_everybody_sees_it(
     open_stage: OpenStage, error: ProviderError, seconds: float
 ) -> None:
     provider = Replying([error], DONE)
-    stage, waits = await opened(open_stage, provider)
-    await stage.play("Hello?")
+    stage, waits = await played(open_stage, provider)
     assert waits.seconds == [seconds]
     notice, answer = stage.headers()[1:]
     said = f"{error.message} Retrying in {seconds:g} s (1 of 4).\n"
@@ -96,8 +102,7 @@ async def test_error_that_does_not_pass_ends_the_turn_after_four_retries(
     open_stage: OpenStage,
 ) -> None:
     provider = Replying([OVERLOADED])
-    stage, waits = await opened(open_stage, provider)
-    await stage.play("Hello?")
+    stage, waits = await played(open_stage, provider)
     assert waits.seconds == [2, 4, 8, 16]
     assert len(provider.requests) == 5
     retries = " ".join(f"Retrying in {2**one} s ({one} of 4)." for one in range(1, 5))
@@ -105,14 +110,6 @@ async def test_error_that_does_not_pass_ends_the_turn_after_four_retries(
     assert error_of(stage) == ("Overloaded (529).", "overloaded")
     assert stage.headers()[-1].metadata[CAN_RETRY] is True
     assert not stage.unfinished()
-
-
-async def test_delay_that_is_too_long_ends_the_turn(open_stage: OpenStage) -> None:
-    provider = Replying([ProviderError("Come back tomorrow.", ErrorKind.RATE_LIMITED, 90_000)])
-    stage, waits = await opened(open_stage, provider)
-    await stage.play("Hello?")
-    assert waits.seconds == []
-    assert error_of(stage) == ("Come back tomorrow.", "rate_limited")
 
 
 async def test_retry_that_waits_is_seen_and_ends_with_an_interrupt(open_stage: OpenStage) -> None:
@@ -132,33 +129,31 @@ async def test_retry_that_waits_is_seen_and_ends_with_an_interrupt(open_stage: O
 
 
 @pytest.mark.parametrize(
-    "kind", [ErrorKind.UNAUTHORISED, ErrorKind.QUOTA, ErrorKind.INVALID_REQUEST]
+    "reply",
+    [
+        [ProviderError("The key is wrong (401).", ErrorKind.UNAUTHORISED)],
+        [ProviderError("The key is wrong (401).", ErrorKind.QUOTA)],
+        [ProviderError("The key is wrong (401).", ErrorKind.INVALID_REQUEST)],
+        [ProviderError("Come back tomorrow.", ErrorKind.RATE_LIMITED, 90_000)],
+        [TextDelta("I thi"), OVERLOADED],
+    ],
+    ids=["unauthorised", "quota", "invalid request", "too long a delay", "after text"],
 )
 async def test_error_that_asking_again_does_not_help_is_not_retried(
-    open_stage: OpenStage, kind: ErrorKind
+    open_stage: OpenStage, reply: list[Any]
 ) -> None:
-    provider = Replying([ProviderError("The key is wrong (401).", kind)])
-    stage, waits = await opened(open_stage, provider)
-    await stage.play("Hello?")
+    provider = Replying(reply)
+    stage, waits = await played(open_stage, provider)
     assert (waits.seconds, len(provider.requests)) == ([], 1)
-    assert error_of(stage) == ("The key is wrong (401).", kind)
-
-
-async def test_error_after_text_is_not_retried(open_stage: OpenStage) -> None:
-    provider = Replying([TextDelta("I thi"), OVERLOADED])
-    stage, waits = await opened(open_stage, provider)
-    await stage.play("Hello?")
-    assert (waits.seconds, len(provider.requests)) == ([], 1)
-    assert stage.shown()[1] == ("text", "error", "I thi")
-    assert error_of(stage) == ("Overloaded (529).", "overloaded")
+    assert error_of(stage) == (reply[-1].message, reply[-1].kind)
+    assert not stage.unfinished()
 
 
 async def test_error_after_thoughts_is_retried_and_they_are_not_sent_back(
     open_stage: OpenStage,
 ) -> None:
     provider = Replying([ThinkingDelta("Hm"), OVERLOADED], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Hello?")
+    stage, _ = await played(open_stage, provider)
     assert [one[0] for one in stage.shown()[1:]] == ["thinking", "error", "text"]
     assert [str(one.role) for one in provider.prompts[1].conversation.messages] == ["user"]
 
@@ -167,8 +162,7 @@ async def test_error_after_a_call_answers_the_call_without_running_it(
     open_stage: OpenStage,
 ) -> None:
     provider = Replying([call("shell", command="touch ran"), OVERLOADED])
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     check_answered(stage, provider)
     assert "Not run" in stage.results()[0]
     assert not (stage.kernel.project / "ran").exists()
@@ -179,8 +173,7 @@ TRUNCATED = End("truncated")
 
 async def test_answer_cut_off_before_it_began_is_retried(open_stage: OpenStage) -> None:
     provider = Replying([TRUNCATED], DONE)
-    stage, waits = await opened(open_stage, provider)
-    await stage.play("Hello?")
+    stage, waits = await played(open_stage, provider)
     assert waits.seconds == [2]
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
@@ -192,8 +185,7 @@ async def test_answer_cut_off_before_it_began_is_retried(open_stage: OpenStage) 
 async def test_cut_off_text_says_so(
     open_stage: OpenStage, event: TurnEvent, kind: str, end: End
 ) -> None:
-    stage, _ = await opened(open_stage, Replying([event, end]))
-    await stage.play("Hello?")
+    stage, _ = await played(open_stage, Replying([event, end]))
     last = stage.headers()[-1]
     assert (last.kind, last.status, last.stop_reason) == (kind, "done", end.stop_reason)
 
@@ -207,8 +199,7 @@ async def test_call_that_was_cut_off_is_answered_and_never_run(
         ToolCallDelta("c1", '{"command": "touch ra'),
     ]
     provider = Replying([*begun, end], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     check_answered(stage, provider)
     (header,) = stage.of_kind(BlockKind.TOOL_CALL)
     assert (header.status, header.input) == ("error", None)
@@ -242,8 +233,7 @@ async def test_streamed_command_is_shown_as_the_command_in_the_end(open_stage: O
         ToolCallDelta("c1", '{"command":"echo hi"}'),
     ]
     provider = Replying([*begun, call("shell", command="echo hi")], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     assert stage.shown()[1:3] == [("tool_call", "done", "echo hi"), ("tool_result", "done", "hi\n")]
 
 
@@ -257,8 +247,7 @@ async def test_streamed_command_is_shown_as_the_command_in_the_end(open_stage: O
 async def test_answer_without_content_says_why(
     open_stage: OpenStage, reason: str, expected: str
 ) -> None:
-    stage, waits = await opened(open_stage, Replying([End(reason)]))
-    await stage.play("Go.")
+    stage, waits = await played(open_stage, Replying([End(reason)]))
     assert error_of(stage) == (expected, "other")
     assert not waits.seconds
 
@@ -266,8 +255,7 @@ async def test_answer_without_content_says_why(
 async def test_empty_answer_after_a_call_ends_the_turn_without_an_error(
     open_stage: OpenStage,
 ) -> None:
-    stage, _ = await opened(open_stage, Replying([call("context_list")], [End("end_turn")]))
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, Replying([call("context_list")], [End("end_turn")]))
     assert stage.shown()[-1][:2] == ("tool_result", "done")
 
 
@@ -289,8 +277,7 @@ async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_tur
     open_stage: OpenStage, events: Sequence[TurnEvent]
 ) -> None:
     provider = Replying(events, DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     check_answered(stage, provider)
     assert stage.headers()[-1].kind == BlockKind.TEXT
     assert await stage.kernel.context() is stage.context
@@ -300,8 +287,7 @@ async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_tur
 async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
     open_stage: OpenStage, message: str
 ) -> None:
-    stage, _ = await opened(open_stage, Replying([TextDelta("x"), ProviderError(message)]))
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, Replying([TextDelta("x"), ProviderError(message)]))
     said, _ = error_of(stage)
     assert said[:4] == message[:4]
 
@@ -335,8 +321,7 @@ async def test_wrong_call_is_answered_with_what_is_wrong(
     open_stage: OpenStage, event: ToolCallEvent, said: str
 ) -> None:
     provider = Replying([event], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     check_answered(stage, provider)
     assert said in stage.results()[0]
     (answer,) = [
@@ -348,8 +333,7 @@ async def test_wrong_call_is_answered_with_what_is_wrong(
 
 async def test_command_that_hangs_is_stopped_at_its_limit(open_stage: OpenStage) -> None:
     provider = Replying([call("shell", command="echo begun; sleep 1000")], DONE)
-    stage, _ = await opened(open_stage, provider, shell_seconds=0.5)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider, shell_seconds=0.5)
     check_answered(stage, provider)
     assert "Stopped: it had not ended after 0.5 seconds." in stage.results()[0]
     (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
@@ -378,8 +362,7 @@ async def test_long_result_of_a_tool_is_kept_by_its_beginning_and_end(
     open_stage: OpenStage,
 ) -> None:
     provider = Replying([call("context_list")], DONE)
-    stage, _ = await opened(open_stage, provider, output_code_points=40)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider, output_code_points=40)
     check_answered(stage, provider)
     (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
     assert result.truncated
@@ -393,8 +376,7 @@ async def test_long_result_of_a_tool_is_kept_by_its_beginning_and_end(
 async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenStage) -> None:
     command = "seq 1 30000"
     provider = Replying([call("shell", command=command)], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     check_answered(stage, provider)
     (whole,) = stage.results()
     assert whole.endswith("\n30000\n")
@@ -414,8 +396,7 @@ async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenSta
 async def test_thoughts_go_back_with_their_signature(open_stage: OpenStage) -> None:
     thought: list[TurnEvent] = [ThinkingDelta("Hm, "), ThinkingDelta("yes."), ThinkingEnd("signed")]
     provider = Replying([*thought, call("context_list")], DONE)
-    stage, _ = await opened(open_stage, provider)
-    await stage.play("Go.")
+    stage, _ = await played(open_stage, provider)
     assistant = provider.prompts[1].conversation.messages[1]
     first = assistant.content[0]
     assert (getattr(first, "text", ""), getattr(first, "signature", "")) == ("Hm, yes.", "signed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -69,11 +68,6 @@ def has_run(stage: Stage) -> bool:
     return (stage.kernel.project / "ran").exists()
 
 
-def result(stage: Stage) -> str:
-    (one,) = [header for header in stage.headers() if header.kind == BlockKind.TOOL_RESULT]
-    return stage.text(one)
-
-
 @pytest.mark.parametrize("message", [create, submit, submit_raw, start])
 @pytest.mark.parametrize("role", [AccessRole.OWNER, AccessRole.EDITOR, AccessRole.AGENT])
 async def test_turn_runs_commands_for_the_message_of_an_owner_only(
@@ -108,7 +102,8 @@ async def test_turn_whose_asker_is_demoted_or_kicked_runs_no_command(
     await gate.open()
     await stage.runner.wait_idle()
     assert not has_run(stage)
-    assert reason in result(stage)
+    (result,) = stage.results()
+    assert reason in result
 
 
 async def test_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage) -> None:
@@ -182,21 +177,13 @@ class World:
     now: list[int]
     """The kernel's clock."""
 
-    async def demote(self) -> None:
-        await self.stage.call("kernel.role", principal="co", role="viewer")
-
-    async def kick(self) -> None:
-        await self.stage.call("kernel.kick", principal="co")
-
-    async def kick_for_no_minute(self) -> None:
-        await self.stage.call("kernel.kick", principal="co", minutes=0)
-
-    async def revoke(self) -> None:
-        await self.stage.call("kernel.revoke", principal="co")
-
-    async def expire(self) -> None:
-        self.now[0] += MINUTE
-        self.stage.kernel.access.end_expired()
+    async def dismiss(self, verb: str) -> None:
+        tool, params, _ = VERBS[verb]
+        if tool:
+            await self.stage.call(tool, principal="co", **params)
+        else:
+            self.now[0] += MINUTE
+            self.stage.kernel.access.end_expired()
 
     @property
     def ticks(self) -> Path:
@@ -214,17 +201,15 @@ class World:
         return not self.ticks.exists()
 
     def results(self) -> list[BlockHeader]:
-        return [one for one in self.stage.headers() if one.kind == BlockKind.TOOL_RESULT]
+        return self.stage.of_kind(BlockKind.TOOL_RESULT)
 
 
-Verb = Callable[[World], Awaitable[None]]
-
-VERBS: dict[Verb, str] = {
-    World.demote: "co, a viewer",
-    World.kick: "co, who has been kicked",
-    World.kick_for_no_minute: "co, who has been kicked",
-    World.revoke: "co, whose invitation has been revoked",
-    World.expire: "co, whose invitation has expired",
+VERBS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "demote": ("kernel.role", {"role": "viewer"}, "co, a viewer"),
+    "kick": ("kernel.kick", {}, "co, who has been kicked"),
+    "kick for no minute": ("kernel.kick", {"minutes": 0}, "co, who has been kicked"),
+    "revoke": ("kernel.revoke", {}, "co, whose invitation has been revoked"),
+    "expire": ("", {}, "co, whose invitation has expired"),
 }
 """Each way to have to go, and what is said of whoever did."""
 
@@ -245,12 +230,12 @@ async def here(open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> World:
     return await world(await open_stage(scripted(Gate(), COMMAND_TURN)), monkeypatch)
 
 
-async def end_of_command(here: World, verb: Verb) -> str:
+async def end_of_command(here: World, verb: str) -> str:
     """Dismiss the person whose command runs; return the last line of its result."""
     stage = here.stage
     await stage.kernel.close_session(here.co)
     await here.runs()
-    await verb(here)
+    await here.dismiss(verb)
     await asyncio.wait_for(stage.runner.wait_idle(), PATIENCE)
     assert await here.has_ended()
     (result,) = here.results()
@@ -259,32 +244,32 @@ async def end_of_command(here: World, verb: Verb) -> str:
     return stage.text(result).splitlines()[-1]
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize("verb", VERBS)
 async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
-    here: World, caplog: pytest.LogCaptureFixture, verb: Verb
+    here: World, caplog: pytest.LogCaptureFixture, verb: str
 ) -> None:
     gc.collect()
     caplog.clear()  # of what other tests have left behind
     await here.stage.kernel.call(here.co, "shell.run", {"command": COMMAND})
     reason = await end_of_command(here, verb)
-    assert reason.startswith(f"Ended: this is a command of {VERBS[verb]}, and only")
+    assert reason.startswith(f"Ended: this is a command of {VERBS[verb][2]}, and only")
     gc.collect()
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize("verb", VERBS)
 async def test_dismissal_while_a_command_of_a_turn_runs_ends_it_and_the_model_reads_why(
-    here: World, verb: Verb
+    here: World, verb: str
 ) -> None:
     await here.stage.submit("Run it.", here.co)
     reason = await end_of_command(here, verb)
-    assert reason.startswith(f"Ended: this turn answers a message of {VERBS[verb]},")
+    assert reason.startswith(f"Ended: this turn answers a message of {VERBS[verb][2]},")
     assert here.stage.shown()[-1] == ("text", "done", "So.")
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize("verb", VERBS)
 async def test_dismissal_while_a_turn_waits_bars_it_and_says_why(
-    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     gate = Gate(0)
     stage = await open_stage(scripted(gate, recording("aria", [TextDelta("So.")])))
@@ -294,20 +279,20 @@ async def test_dismissal_while_a_turn_waits_bars_it_and_says_why(
     barred = await stage.submit("Two.", here.co)
     last = await stage.submit("Three.")
     await stage.kernel.close_session(here.co)
-    await verb(here)
+    await here.dismiss(verb)
     await until(lambda: len(stage.headers()) == 4, "it says why at once")
     await gate.open()
     await stage.runner.wait_idle()
-    said = f"Not answered: this is a message of {VERBS[verb]}."
+    said = f"Not answered: this is a message of {VERBS[verb][2]}."
     answers = [(one.parent, stage.text(one)) for one in stage.headers() if one.parent == barred]
     assert answers == [(barred, said)]
     assert [one.parent for one in stage.headers() if stage.text(one) == "So."][-1] == last
     assert not stage.unfinished()
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize("verb", VERBS)
 async def test_dismissal_while_a_submission_is_written_bars_its_turn(
-    here: World, monkeypatch: pytest.MonkeyPatch, verb: Verb
+    here: World, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     stage = here.stage
     notify, held = stage.kernel.submissions.notify, asyncio.Event()
@@ -321,11 +306,11 @@ async def test_dismissal_while_a_submission_is_written_bars_its_turn(
 
     monkeypatch.setattr(stage.kernel.submissions, "notify", later)
     await submit_raw(stage, here.co)
-    await verb(here)
+    await here.dismiss(verb)
     await stage.kernel.close_session(here.co)
     held.set()
     await until(lambda: len(stage.headers()) == 2 and not stage.runner.busy, "it says why")
-    assert stage.shown()[-1][2] == f"Not answered: this is a message of {VERBS[verb]}."
+    assert stage.shown()[-1][2] == f"Not answered: this is a message of {VERBS[verb][2]}."
     assert not here.ticks.exists()
 
 
@@ -346,7 +331,7 @@ async def test_dismissal_of_somebody_else_ends_nothing(here: World) -> None:
     await stage.submit("Run it.")
     await here.runs()
     for verb in VERBS:
-        await verb(here)
+        await here.dismiss(verb)
     await here.runs()
     assert await stage.interrupt() == ["aria"]
 

@@ -21,7 +21,7 @@ from antiphon_kernel.providers import (
     Usage,
 )
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.round_blocks import TurnSettings
+from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.block_metadata import ERROR_KIND, MAX_ROUNDS, USAGE
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
