@@ -175,9 +175,25 @@ class ContextLayout:
         document = self._document
         there = [block for block in blocks if block in document]
         stored = document.headers(there, keep=False)
-        read = {header.id: header for header in stored if _is_read(document, header)}
+        # A draft is not read yet, and the sources pool stands behind the stream.
+        read = {
+            header.id: header
+            for header in stored
+            if not (header.is_draft and document.is_draft(header.id))
+            and not is_pool(document, header)
+        }
         for header, text in zip(read.values(), document.plain_texts([*read]), strict=True):
-            block = _block(document, header, text, authors)
+            author = authors.get(header.author)
+            if author is None:
+                author = authors[header.author] = _author(document, header)
+            block = LayoutBlock(
+                header.id,
+                author,
+                moment_or_start(header.created),
+                text if text is not None else render(document, header.id),
+                JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
+                *_taken_over(header),
+            )
             if (parent := self._blocks.get(block.parent or "")) is not None:
                 block = block._replace(parent=parent.id)
             self._blocks[header.id] = block
@@ -186,28 +202,6 @@ class ContextLayout:
         for block in change.touched:
             self._blocks.pop(block, None)
         self._is_stale = True
-
-
-def _is_read(document: Document, header: BlockHeader) -> bool:
-    """Whether a block stands in the stream: the sources pool stands behind it."""
-    is_draft = header.is_draft and document.is_draft(header.id)
-    return not (is_draft or is_pool(document, header))
-
-
-def _block(
-    document: Document, header: BlockHeader, text: str | None, authors: dict[str, BlockAuthor]
-) -> LayoutBlock:
-    author = authors.get(header.author)
-    if author is None:
-        author = authors[header.author] = _author(document, header)
-    return LayoutBlock(
-        header.id,
-        author,
-        moment_or_start(header.created),
-        text if text is not None else render(document, header.id),
-        JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
-        *_taken_over(header),
-    )
 
 
 def _author(document: Document, header: BlockHeader) -> BlockAuthor:

@@ -426,23 +426,18 @@ def _arranged(collected: _TurnBlocks) -> LayoutTurn:
     turn = turn_id(opening.id, opening.created)
     items = _ordered(turn, collected)
     if len({item.path for item in items}) < len(items):
-        items = _told_apart(items)
+        alike: dict[BlockPath | None, list[LayoutItem]] = {}
+        for item in items:
+            alike.setdefault(item.path, []).append(item)
+        suffixes: dict[str, str] = {}
+        for same in alike.values():
+            _, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
+            suffixes.update((other.block.id, block_hash(other.block.id)) for other in others)
+        items = [
+            item._replace(path=replace(item.path, suffix=suffixes[item.block.id]))
+            if item.path is not None and item.block.id in suffixes
+            else item
+            for item in items
+        ]
     header = LayoutItem(ItemType.TURN_HEADER, turn, opening, None)
     return LayoutTurn(turn, (header, *items), tuple(collected.blocks))
-
-
-def _told_apart(items: Sequence[LayoutItem]) -> list[LayoutItem]:
-    """Return items with a suffix in the path of each that is not the first one of its path."""
-    alike: dict[BlockPath | None, list[LayoutItem]] = {}
-    for item in items:
-        alike.setdefault(item.path, []).append(item)
-    suffixes: dict[str, str] = {}
-    for same in alike.values():
-        _, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
-        suffixes.update((other.block.id, block_hash(other.block.id)) for other in others)
-    return [
-        item._replace(path=replace(item.path, suffix=suffixes[item.block.id]))
-        if item.path is not None and item.block.id in suffixes
-        else item
-        for item in items
-    ]

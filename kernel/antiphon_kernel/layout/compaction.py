@@ -251,7 +251,13 @@ class _Stream:
     def cuts(self) -> list[int]:
         """Return every place where the stream may be cut and something is replaced by it."""
         limit = min((self.end, *self.open))
-        parted = self._parted()
+        # For each place, how many calls would be parted from one of their results there.
+        change = [0] * (len(self.items) + 2)
+        calls = (item.round if item.is_exchange else None for item in self.items)
+        for indices in group_indices(calls).values():
+            change[indices[0] + 1] += 1
+            change[indices[-1] + 1] -= 1
+        parted = list(accumulate(change))
         hidden = 0
         found = []
         for at in range(1, limit + 1):
@@ -282,16 +288,6 @@ class _Stream:
                 and (item.is_exchange or before.is_exchange or before.type in _LEADING)
             )
         )
-
-    def _parted(self) -> list[bool]:
-        """Return for each place whether a call would be parted from one of its results."""
-        change = [0] * (len(self.items) + 2)
-        for indices in group_indices(
-            item.round if item.is_exchange else None for item in self.items
-        ).values():
-            change[indices[0] + 1] += 1
-            change[indices[-1] + 1] -= 1
-        return [depth > 0 for depth in accumulate(change)]
 
     @cached_property
     def open(self) -> frozenset[int]:
@@ -469,9 +465,12 @@ def extract(items: Sequence[LayoutItem], plan: CompactionPlan) -> str | None:
     room = min(plan.room, plan.replaced - 1)
     left = room - estimate_text(OPENING)
     previous = previous_summary(items)
-    last = _last_result(items, plan)
+    # The result that the live turn is cut behind, if nothing was said after it.
+    last, behind = items[plan.cut - 1], items[plan.cut :]
+    is_live = last.type is ItemType.TOOL_RESULT and last.turn == plan.live
+    is_last = is_live and all(one.is_exchange for one in behind if one.turn == plan.live)
     quoted, merged = "", ""
-    if last is not None:
+    if is_last:
         title = f"The last result, {last.path}:"
         most = max(left // 2, left - MAX_SUMMARY) - estimate_text(title)
         if shown := head_and_tail(last.block.text, most):
@@ -501,14 +500,6 @@ def extract(items: Sequence[LayoutItem], plan: CompactionPlan) -> str | None:
 def previous_summary(items: Sequence[LayoutItem]) -> LayoutItem | None:
     """Return the summary that items are read behind."""
     return items[0] if items and items[0].type is ItemType.SUMMARY else None
-
-
-def _last_result(items: Sequence[LayoutItem], plan: CompactionPlan) -> LayoutItem | None:
-    """Return the result that the live turn is cut behind, if nothing was said after it."""
-    last = items[plan.cut - 1]
-    is_live = last.type is ItemType.TOOL_RESULT and last.turn == plan.live
-    behind = (item for item in items[plan.cut :] if item.turn == plan.live)
-    return last if is_live and all(item.is_exchange for item in behind) else None
 
 
 def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:

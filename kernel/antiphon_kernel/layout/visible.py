@@ -5,7 +5,7 @@ What is read goes from the latest summary on, without what is left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -107,7 +107,14 @@ def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -
     read = [item for item in blocks if _is_read(item, admitted)]
     if len(read) == len(blocks):
         return read
-    parted = _parted_calls(items, read)
+    # The calls that are not read, or had results none of which is.
+    parted: set[str] = set()
+    before, after = rounds_of(items), rounds_of(read)
+    for call, indices in before.items():
+        was = {items[index].type for index in indices}
+        now = {read[index].type for index in after.get(call, ())}
+        if (was - now) & {ItemType.TOOL_CALL, ItemType.TOOL_RESULT}:
+            parted.add(call)
     return [item for item in read if not (item.is_exchange and item.round in parted)]
 
 
@@ -117,19 +124,6 @@ def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
     # Reasoning that its provider keeps to itself has a signature and no text.
     is_signed = item.type is ItemType.THINKING and SIGNATURE in item.block.metadata
     return item.is_exchange or is_signed or bool(item.block.text.strip() or item.block.file)
-
-
-def _parted_calls(items: Sequence[LayoutItem], read: Sequence[LayoutItem]) -> Collection[str]:
-    """Return the calls that are not read, or had results none of which is."""
-    parted: set[str] = set()
-    before, after = rounds_of(items), rounds_of(read)
-    for call, indices in before.items():
-        was = {items[index].type for index in indices}
-        now = {read[index].type for index in after.get(call, ())}
-        for kind in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT):
-            if kind in was and kind not in now:
-                parted.add(call)
-    return parted
 
 
 class BreakReason(StrEnum):

@@ -132,19 +132,18 @@ def _read_documents(text: str) -> list[Any]:
         lines = [line for line in enumerate(text.split("\n")) if not is_blank(line[1])]
         if len(lines) < 2:
             raise _no_json("", error) from error
-        return [_read_line(number, line) for number, line in lines]
+        found: list[Any] = []
+        for number, line in lines:
+            try:
+                found.append(read_json(line, pairs=unique_names))
+            except ValueError as wrong:
+                raise _no_json(f"line {number + 1}", wrong) from wrong
+        return found
     if not isinstance(value, list):
         return [value]
     if value and all(isinstance(one, dict) and "messages" in one for one in value):
         return value
     return [value]
-
-
-def _read_line(number: int, line: str) -> Any:
-    try:
-        return read_json(line, pairs=unique_names)
-    except ValueError as error:
-        raise _no_json(f"line {number + 1}", error) from error
 
 
 def _no_json(path: str, error: ValueError) -> MessageError:

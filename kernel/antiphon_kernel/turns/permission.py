@@ -142,7 +142,7 @@ class PermissionDesk:
         self._kernel = kernel
         self._stored = kernel.tool_permissions
         self._policy_of = policy_of
-        self._waiting: dict[str, PermissionRequest] = {}
+        self.waiting: dict[str, PermissionRequest] = {}
         """Calls that turns wait for, by block."""
         self._is_closing = False
         self._changed = News()
@@ -152,13 +152,6 @@ class PermissionDesk:
         """Keep what is undecided: the turns end with the process, the calls still wait."""
         self._is_closing = True
         self._changed.announce()
-
-    def is_waited_for(self, context: str, username: str) -> bool:
-        """Return whether a model's turn in a context waits for a person's decision."""
-        return any(
-            one.context.id == context and self._kernel.members.find(one.model).username == username
-            for one in self._waiting.values()
-        )
 
     # Turns
 
@@ -240,7 +233,7 @@ class PermissionDesk:
             raise
         finally:
             unlisten()
-            self._waiting.pop(request.call_block, None)
+            self.waiting.pop(request.call_block, None)
             if request.withdrawn is not None:
                 await run_uninterrupted(self._forget(context, request.withdrawn))
 
@@ -289,7 +282,7 @@ class PermissionDesk:
                     asker,
                 )
             )
-        self._waiting[request.call_block] = request
+        self.waiting[request.call_block] = request
         self._changed.announce()
         if context.document.header(request.call_block).permission != CallPermission.ASKED:
             self._note(
@@ -304,7 +297,7 @@ class PermissionDesk:
     def _look(self, request: PermissionRequest, applied: Applied) -> None:
         """Withdraw a call that is no longer what people were shown."""
         call = request.call_block
-        if call not in self._waiting or call not in applied.versions:
+        if call not in self.waiting or call not in applied.versions:
             return
         header = request.context.document.header(call)
         changes = (one.block for change in applied.changes for one in change.texts)
@@ -373,12 +366,12 @@ class PermissionDesk:
             AntiphonError: invalid_transition if the call does not wait for a decision;
                 permission_denied; storage_failed.
         """
-        while self._stored.is_undecided(call) and call not in self._waiting:
+        while self._stored.is_undecided(call) and call not in self.waiting:
             # The kernel was started a moment ago, and the turn is about to go on.
             if self._is_closing:
                 raise kernel_is_closing()
             await self._changed.wait()
-        waiting, stored = self._waiting.get(call), self._stored.of(call)
+        waiting, stored = self.waiting.get(call), self._stored.of(call)
         if waiting is None or stored is None:
             raise _not_asked(call, context.document.header(call))
         self._check_decide(by.principal, stored.asker, stored.tool)

@@ -131,8 +131,9 @@ class TurnRunner:
     @property
     def busy(self) -> bool:
         """Return whether any turn or command runs or waits, other than for a person's decision."""
-        waited_for = self.permissions.is_waited_for
-        return any(not waited_for(work.context, work.username) for work in self._works)
+        find, waiting = self._kernel.members.find, self.permissions.waiting.values()
+        asking = {(one.context.id, find(one.model).username) for one in waiting}
+        return any((work.context, work.username) not in asking for work in self._works)
 
     async def wait_idle(self) -> None:
         """Wait until nothing runs or waits any more."""
