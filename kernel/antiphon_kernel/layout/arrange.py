@@ -178,16 +178,6 @@ class LayoutTurn(LazyFields):
     parents_elsewhere: frozenset[str] = field(init=False, repr=False, compare=False)
     """Ids of the blocks that its own answer and that are not in it."""
 
-    @property
-    def opening(self) -> LayoutBlock:
-        """The block that begins it."""
-        return self.items[0].block
-
-    @property
-    def prompt(self) -> LayoutItem | None:
-        """The message that began it; None if it begins without one, or that is not shown."""
-        return next((item for item in self.items if item.type is ItemType.USER_PROMPT), None)
-
     def _make_authors(self) -> tuple[BlockAuthor, ...]:
         blocks = [item.block for item in self.items if item.type is not ItemType.SUMMARY]
         return tuple({block.author.id: block.author for block in blocks}.values())
@@ -249,7 +239,7 @@ def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layo
     behind = _collected(stored[sum([len(turn.blocks) for turn in turns]) :])
     if turns and _are_linked(turns, behind):
         turns, behind = [], _collected(stored)
-    known = {turn.opening.id: turn for turn in earlier[len(turns) :]}
+    known = {turn.items[0].block.id: turn for turn in earlier[len(turns) :]}
     for collected in behind:
         turn = known.get(collected.opening.id)
         if (

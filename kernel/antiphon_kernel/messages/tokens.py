@@ -216,14 +216,6 @@ class ModelWindow:
     separate: bool = False
     """Whether an answer has a window of its own beside that of the input."""
 
-    def room(self, estimated: int) -> int:
-        """Return what is left for an answer after so many tokens of input; may be negative."""
-        by_total = self.output if self.total is None else self.total - estimated
-        by_input = self.input - estimated
-        if self.separate and by_input >= 0:
-            by_input = self.output
-        return min(self.output, by_input, by_total)
-
 
 def clamp_max_tokens(requested: int, window: ModelWindow, estimated: int) -> int:
     """Return how many tokens an answer may have: what was asked for, as far as there is room.
@@ -231,7 +223,11 @@ def clamp_max_tokens(requested: int, window: ModelWindow, estimated: int) -> int
     Args:
         estimated: tokens of the input, with system prompt and tools; at least 1 is returned.
     """
-    return max(1, min(requested, window.room(estimated)))
+    by_total = window.output if window.total is None else window.total - estimated
+    by_input = window.input - estimated
+    if window.separate and by_input >= 0:
+        by_input = window.output
+    return max(1, min(requested, window.output, by_input, by_total))
 
 
 FILE_SIZE: Final = "file_size"

@@ -7,7 +7,6 @@ from typing import Final
 from antiphon_kernel.registry import Tool, tools_of
 from antiphon_kernel.tools import (
     block,
-    compaction,
     content,
     context,
     edit,
@@ -28,7 +27,6 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     content,
     history,
     context,
-    compaction,
     layout,
     sources,
     message,

@@ -52,7 +52,6 @@ def test_arrange_of_blocks_without_parent_puts_them_into_the_turn_before() -> No
     note = writing.add(BEN, Role.USER, BlockKind.DRIFT, text="from elsewhere")
     layout = arrange(writing.blocks)
     assert names(layout) == "H C H U drift"
-    assert layout.turns[0].prompt is None
     assert layout.turns[0].id == turn_id(opening.id, opening.created)
     assert layout.turns[1].items[-1].block == note
 

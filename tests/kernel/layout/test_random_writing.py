@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from antiphon_kernel.layout import (
+    ItemType,
     Layout,
     LayoutBlock,
     LayoutItem,
@@ -93,7 +94,8 @@ def opens_each_turn_once_and_shows_the_live_prompt(blocks: Sequence[LayoutBlock]
     read = visible(layout).items
     headers = [item.turn for item in read if not item.is_block]
     assert len(headers) == len(set(headers))
-    prompt = layout.turns[-1].prompt if layout.turns else None
+    live = layout.turns[-1].items if layout.turns else ()
+    prompt = next((item for item in live if item.type is ItemType.USER_PROMPT), None)
     if prompt is not None and prompt.block.text.strip() and not prompt.block.excluded:
         assert prompt in read
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from antiphon_kernel.layout import ContributionFilter, ItemType, arrange, visible
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import Writing, names, written
 
+READ = {
+    "begins with the summary": ("U A U A S U C1 R1 A", "S H U C R A"),
+    "keeps the prompt of the live turn": ("U A U C1 R1 S C2 R2", "S H U C R"),
+    "keeps that prompt alone": ("U A U C1 R1 S", "S H U"),
+    "cuts a turn that is not live anywhere": ("U C1 R1 S C2 R2 A U", "S H C R A H U"),
+    "begins with the latest one": ("U A S U A S U A", "S H U A"),
+}
 
-def test_visible_behind_a_summary_begins_with_it() -> None:
-    layout = visible(arrange(written("U A U A S U C1 R1 A")))
-    assert names(layout) == "S H U C R A"
 
-
-def test_visible_behind_a_summary_keeps_the_prompt_of_the_live_turn() -> None:
-    assert names(visible(arrange(written("U A U C1 R1 S C2 R2")))) == "S H U C R"
-    assert names(visible(arrange(written("U A U C1 R1 S")))) == "S H U"
+@pytest.mark.parametrize(("words", "shown"), READ.values(), ids=READ)
+def test_visible_behind_a_summary(words: str, shown: str) -> None:
+    assert names(visible(arrange(written(words)))) == shown
 
 
 def test_visible_behind_a_summary_keeps_the_last_prompt_that_is_read() -> None:
@@ -24,14 +29,6 @@ def test_visible_behind_a_summary_keeps_the_last_prompt_that_is_read() -> None:
     writing.result(writing.call(prompt))
     writing.user("Left out", excluded=True)
     assert names(visible(arrange(writing.blocks))) == "S H U C R"
-
-
-def test_visible_of_a_turn_that_is_not_live_is_cut_anywhere() -> None:
-    assert names(visible(arrange(written("U C1 R1 S C2 R2 A U")))) == "S H C R A H U"
-
-
-def test_visible_reads_from_the_latest_summary_in_the_order_of_the_layout() -> None:
-    assert names(visible(arrange(written("U A S U A S U A")))) == "S H U A"
 
 
 def test_visible_of_a_summary_that_is_unfinished_blank_or_excluded_reads_everything() -> None:

@@ -60,23 +60,23 @@ async def test_announce_names_the_lines_and_the_author_of_each_change(
     ]
 
 
-async def test_announce_of_a_deletion_names_the_line_it_stood_before(
-    kernel: Kernel, bo: Actor, aria: Actor, answer: str
+async def test_announce_names_what_others_have_changed_and_not_undone(
+    kernel: Kernel, amy: Actor, bo: Actor, aria: Actor, answer: str
 ) -> None:
     since = await version(kernel)
     await edit(kernel, bo, answer, {"op": "delete", "start_line": 2, "end_line": 4})
-    (line,) = await announced(kernel, aria, since)
-    assert line == "completion by bo: line 2, 10 characters removed"
-
-
-async def test_announce_leaves_out_what_the_model_itself_and_the_kernel_wrote(
-    kernel: Kernel, amy: Actor, aria: Actor, answer: str
-) -> None:
-    since = await version(kernel)
-    await edit(kernel, aria, answer, replaced(1, "uno"))
+    deleted = ["completion by bo: line 2, 10 characters removed"]
+    assert await announced(kernel, aria, since) == deleted
+    await kernel.call(bo, "block.undo", {"block_id": answer})
+    assert await announced(kernel, aria, since) == []
     await kernel.call(amy, "block.exclude", {"block_id": answer})
     await kernel.call(amy, "block.exclude", {"block_id": answer, "excluded": False})
+    await edit(kernel, aria, answer, replaced(0, "mine"))
     assert await announced(kernel, aria, since) == []
+    await edit(kernel, bo, answer, replaced(2, "theirs"))
+    await edit(kernel, aria, answer, replaced(4, "mine too"))
+    changed = ["completion by bo: line 2, 2 characters removed"]
+    assert await announced(kernel, aria, since) == changed
 
 
 async def test_announce_leaves_out_what_was_seen_and_what_is_new(
@@ -86,27 +86,6 @@ async def test_announce_leaves_out_what_was_seen_and_what_is_new(
     since = await version(kernel)
     await make("a new message", role="user", status="done")
     assert await announced(kernel, aria, since) == []
-
-
-async def test_announce_of_what_was_undone_again_is_empty(
-    kernel: Kernel, bo: Actor, aria: Actor, answer: str
-) -> None:
-    since = await version(kernel)
-    await edit(kernel, bo, answer, replaced(1, "uno"))
-    await kernel.call(bo, "block.undo", {"block_id": answer})
-    assert await announced(kernel, aria, since) == []
-
-
-async def test_announce_between_edits_of_the_model_and_of_a_person_names_the_persons(
-    kernel: Kernel, bo: Actor, aria: Actor, answer: str
-) -> None:
-    since = await version(kernel)
-    await edit(kernel, aria, answer, replaced(0, "mine"))
-    await edit(kernel, bo, answer, replaced(2, "theirs"))
-    await edit(kernel, aria, answer, replaced(4, "mine too"))
-    assert await announced(kernel, aria, since) == [
-        "completion by bo: line 2, 2 characters removed"
-    ]
 
 
 async def test_announce_of_a_structured_content_says_so(

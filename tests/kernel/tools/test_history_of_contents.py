@@ -101,17 +101,6 @@ async def test_a_section_and_a_field_are_read_and_restored_alone(
     assert error.code is ErrorCode.INVALID_PARAMS
 
 
-async def test_restoring_a_log_takes_later_entries_away_and_undo_brings_them_back(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make(schema={"type": "log"}, content=["one"])
-    await kernel.call(amy, "block.append_log", {"block_id": block, "entry": "two"})
-    await kernel.call(amy, "block.restore", {"block_id": block, "version": 1})
-    assert await value(kernel, amy, block) == ["one"]
-    await kernel.call(amy, "block.undo", {"block_id": block})
-    assert await value(kernel, amy, block) == ["one", "two"]
-
-
 async def test_restoring_changes_what_is_read_only_for_its_source_alone(
     kernel: Kernel, amy: Actor, lsp: Actor, report: str
 ) -> None:

@@ -94,11 +94,6 @@ def talk(kernel: Kernel, amy: Actor) -> Conversation:
 # The rows of the worked cases
 
 
-async def test_nothing_to_append_gives_the_parent(talk: Conversation) -> None:
-    first = await talk.append(None, user("hello"))
-    assert (await talk.append(first["message_id"]))["message_id"] == first["message_id"]
-
-
 async def test_message_edited_to_the_same_text_is_the_same_message(talk: Conversation) -> None:
     first = await talk.append(None, user("hello"), answer("hi"))
     edited = await talk.call("edit", message="default.amy.1", content="hello")
@@ -190,14 +185,6 @@ async def test_messages_of_every_kind_come_back_as_they_went_in_also_from_a_fork
     after = Conversation(again, again.open_session(again.owner, "test"))
     assert (await after.path(branch["message_id"]))[:-1] == expected
     assert (await after.append(None, *EVERYTHING, answer("second")))["created"] == []
-
-
-async def test_append_finds_a_beginning_in_another_branch(talk: Conversation) -> None:
-    await talk.append(None, user("a"), answer("b"), user("c"))
-    await talk.append(None, user("a"), answer("b"), user("d"))
-    found = await talk.append("default.amy.2", user("d"), answer("e"))
-    assert (found["label"], found["reused"], found["forked"]) == ("default-branch", 1, False)
-    assert await talk.texts(context="default-branch") == ["a", "b", "d", "e"]
 
 
 async def test_append_behind_a_block_that_is_being_written_forks(

@@ -66,10 +66,10 @@ async def test_slow_regular_expression_does_not_block_other_calls(call: Caller, 
     running = asyncio.create_task(call("block.search", **request))
     longest = 0.0
     while not running.done():
-        begun = time.process_time()
+        begun = time.thread_time()  # of the event loop alone
         await call("block.read", block_id=block)
         await asyncio.sleep(0)
-        longest = max(longest, time.process_time() - begun)
+        longest = max(longest, time.thread_time() - begun)
     assert longest < 0.25
     with pytest.raises(AntiphonError):
         await running

@@ -84,39 +84,28 @@ async def test_apply_patch_keeps_concurrent_edits_beside_changed_characters(
     assert document.text(block) == expected
 
 
-async def test_patch_over_the_limit_is_too_large(kernel: Kernel, amy: Actor, make: Make) -> None:
-    block = await make(TEXT)
-    limit = kernel.limits.patch_code_points
-    with raises(ErrorCode.TOO_LARGE) as caught:
-        await apply(kernel, amy, block, patch=PATCH + "\n" * limit)
-    assert caught.value.details["limit"] == limit
-
-
-async def test_patch_that_makes_the_text_too_long_is_too_large(
+async def test_patch_that_is_or_makes_the_text_too_long_is_too_large(
     kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
-    context.limits = kernel.limits.model_copy(update={"block_code_points": 7})
-    block = await make("a\nb\n")
-    with raises(ErrorCode.TOO_LARGE) as caught:
-        await apply(kernel, amy, block, patch="@@ -1,2 +1,3 @@\n a\n+new\n b\n")
-    assert caught.value.details["found"] == 8
-
-
-async def test_patch_of_very_many_places_is_too_large(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
     most = kernel.limits.splices_per_patch
-    block = await make("a\n" * (most + 1))
+    long, short = await make("a\n" * (most + 1)), await make("a\nb\n")
+    context.limits = kernel.limits.model_copy(update={"block_code_points": 2 * most + 3})
 
     def patch(places: int) -> str:
         header = f"@@ -1,{places} +1,{places} @@\n"
         return header + "-a\n" * places + "+b\n" * places
 
-    with raises(ErrorCode.TOO_LARGE) as caught:
-        await apply(kernel, amy, block, patch=patch(most + 1))
-    assert (caught.value.details["limit"], caught.value.details["found"]) == (most, most + 1)
-    await apply(kernel, amy, block, patch=patch(most))
-    assert await content(kernel, amy, block) == "b\n" * most + "a\n"
+    size = kernel.limits.patch_code_points
+    for block, sent, limit in (
+        (short, PATCH + "\n" * size, size),
+        (short, f"@@ -1,2 +1,3 @@\n a\n+{'x' * 2 * most}\n b\n", 2 * most + 3),
+        (long, patch(most + 1), most),
+    ):
+        with raises(ErrorCode.TOO_LARGE) as caught:
+            await apply(kernel, amy, block, patch=sent)
+        assert caught.value.details["limit"] == limit
+    await apply(kernel, amy, long, patch=patch(most))
+    assert await content(kernel, amy, long) == "b\n" * most + "a\n"
 
 
 async def test_empty_line_is_its_newline(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> None:

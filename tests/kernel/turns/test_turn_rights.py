@@ -19,6 +19,7 @@ from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.asking import write_raw
 from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
+from tests.processes import has_ended
 from tests.waiting import PATIENCE, until
 
 CALL: Final = ToolCallEvent("c1", "shell", {"command": "touch ran"})
@@ -162,7 +163,7 @@ async def test_interrupt_while_a_turn_is_refused_leaves_nothing_open(open_stage:
 
 
 MINUTE = 60_000
-COMMAND = "while :; do date +%N | tee tick; sleep 0.005; done"
+COMMAND = "echo $$ >> pids; while :; do date +%N | tee tick; sleep 0.005; done"
 COMMAND_TURN = recording(
     "aria", [ToolCallEvent("c1", "shell", {"command": COMMAND})], [TextDelta("So.")]
 )
@@ -194,11 +195,10 @@ class World:
         self.ticks.unlink(missing_ok=True)
         await until(self.ticks.exists, "the command runs")
 
-    async def has_ended(self) -> bool:
-        """Whether the command writes no more."""
-        self.ticks.unlink(missing_ok=True)
-        await asyncio.sleep(0.1)
-        return not self.ticks.exists()
+    def has_ended(self) -> bool:
+        """Whether no command is alive any more."""
+        pids = (self.stage.kernel.project / "pids").read_text().split()
+        return all(has_ended(int(pid)) for pid in pids)
 
     def results(self) -> list[BlockHeader]:
         return self.stage.of_kind(BlockKind.TOOL_RESULT)
@@ -237,7 +237,7 @@ async def end_of_command(here: World, verb: str) -> str:
     await here.runs()
     await here.dismiss(verb)
     await asyncio.wait_for(stage.runner.wait_idle(), PATIENCE)
-    assert await here.has_ended()
+    assert here.has_ended()
     (result,) = here.results()
     assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
     assert not stage.unfinished()
