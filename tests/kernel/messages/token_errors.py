@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.messages import Calibration, estimate_text
-from tests.kernel.reference.tool_page import DO_NOT_EDIT
+from tests.kernel.reference.error_catalogue import DO_NOT_EDIT
 
 CORPUS = Path(__file__).parent / "corpus"
 LANGUAGES: Final = ("english", "german", "chinese", "code", "json", "emoji")

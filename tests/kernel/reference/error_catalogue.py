@@ -8,6 +8,8 @@ from typing import Final
 
 from antiphon_kernel.types.errors import ErrorCode
 
+DO_NOT_EDIT = "<!-- Generated from the registry: `make docs`. -->\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:

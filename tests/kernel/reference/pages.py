@@ -14,7 +14,7 @@ from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
 from antiphon_kernel.server.rpc import HTTP_STATUS
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.messages.token_errors import tokens_page
-from tests.kernel.reference.error_catalogue import CATALOGUE
+from tests.kernel.reference.error_catalogue import CATALOGUE, DO_NOT_EDIT
 from tests.kernel.reference.examples import (
     ALL_TOOLS,
     FOLDER,
@@ -26,7 +26,6 @@ from tests.kernel.reference.examples import (
 )
 
 Schema = Mapping[str, Any]
-DO_NOT_EDIT = "<!-- Generated from the registry: `make docs`. -->\n"
 
 
 def render_tool(tool: Tool, played: Played) -> str:

@@ -24,9 +24,9 @@ from tests.kernel.reference.pages import (
     index_page,
     limits,
     limits_page,
+    render_tool,
     stale_pages,
 )
-from tests.kernel.reference.tool_page import render_tool
 
 ROOT = DOCS.parent
 RUN_MAKE_DOCS = "it is not what the registry says now: run make docs"
