@@ -16,7 +16,7 @@ from antiphon.screens import submitter
 from antiphon.textual_patches.driver import InputPaused
 from antiphon.widgets.status import HintBar
 from tests.app.opened import Opened, World, opened, world
-from tests.app.widgets.composer.test_composer import kernel_has_draft, sent
+from tests.app.widgets.composer.test_composer import in_kernel
 from tests.waiting import until
 
 TURNS = 40
@@ -79,9 +79,9 @@ async def test_key_that_was_begun_before_a_pause_counts_as_handled_when_it_is() 
 
 async def test_burst_after_enter_becomes_next_message(here: World, there: Opened) -> None:
     there.burst(*"hi", "enter", *"world")
-    await sent(here, "hi")
+    await in_kernel(here, "hi", is_draft=False)
     await until(lambda: there.message == "world", "the rest is there")
-    await kernel_has_draft(here, "world")
+    await in_kernel(here, "world", is_draft=True)
 
 
 async def test_burst_after_command_is_not_run(there: Opened) -> None:
@@ -107,7 +107,7 @@ async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World, ther
 async def test_draft_restored_on_start_is_continued_at_its_end(here: World) -> None:
     async with opened(here) as there:
         await there.type("half a")
-        await kernel_has_draft(here, "half a")
+        await in_kernel(here, "half a", is_draft=True)
         await there.press("ctrl+q")
     async with opened(here) as again:
         await until(lambda: again.message == "half a", "the draft")
@@ -131,7 +131,7 @@ async def test_sending_goes_to_the_tail(here: World, there: Opened) -> None:
     await there.press("pageup", "pageup")
     await until(lambda: not there.screen.area.cells.following, "away from the tail")
     there.burst(*"hello", "enter")
-    await sent(here, "hello")
+    await in_kernel(here, "hello", is_draft=False)
     await until(lambda: there.screen.area.cells.following, "at the tail")
     await there.sees("hello")
 
@@ -148,7 +148,7 @@ async def test_message_without_models_shows_hint_once(
             await there.sees("No model is set up")
             there.screen.query_one(HintBar).clear_hint()
             there.burst(*"again", "enter")
-            await sent(here, "again")
+            await in_kernel(here, "again", is_draft=False)
             there.burst("@", *"nobody hello", "enter")
             await there.sees("Nobody is called nobody.")
             assert sum("No model" in one.text for one in there.screen.hints) == 1

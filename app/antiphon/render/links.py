@@ -54,23 +54,16 @@ def bare_addresses(text: str) -> Sequence[StyleSpan]:
             continue
         if entity := _ENTITY.search(address):
             address = address[: entity.start()]
-        address = _without_punctuation(address)
+        while address:  # without what ends the sentence around it
+            last, opening = address[-1], _CLOSING.get(address[-1])
+            is_closing = opening is not None and address.count(last) > address.count(opening)
+            if not is_closing and last not in _PUNCTUATION:
+                break
+            address = address[:-1]
         style = link_style(address)
         if style is not None:
             addresses.append(StyleSpan(found.start(), found.start() + len(address), style))
     return addresses
-
-
-def _without_punctuation(address: str) -> str:
-    """Return an address without what ends the sentence around it."""
-    while address:
-        last = address[-1]
-        opening = _CLOSING.get(last)
-        is_closing = opening is not None and address.count(last) > address.count(opening)
-        if not is_closing and last not in _PUNCTUATION:
-            break
-        address = address[:-1]
-    return address
 
 
 class WithoutLinks(LineFilter):

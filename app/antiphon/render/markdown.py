@@ -54,7 +54,7 @@ class Checkpoint:
     offset: int
     witness: int
     """The text up to here decides that there is a cut."""
-    is_first: bool = True
+    is_first: bool = False
     """Nothing is drawn before it."""
     in_list: bool = False
     """Between two items of one list."""
@@ -72,7 +72,7 @@ class Checkpoint:
         return self.is_first, self.in_list, self.ordinal, self.blank, fence
 
 
-START: Final = Checkpoint(0, 0)
+START: Final = Checkpoint(0, 0, is_first=True)
 
 
 class ReusableTail:
@@ -118,23 +118,15 @@ class ReusableTail:
         for at in range(index + 1, len(self._cuts)):
             section = self._sections[at]
             moved = section.moved(section.start + self._distance, line)
-            again.append((moved, self._moved(self._cuts[at], cut)))
+            old, fence = self._cuts[at], self._cuts[at].fence
+            if fence is not None and fence.start >= self._edit_end:
+                fence = fence._replace(start=fence.start + self._distance)
+            elif fence is not None:
+                fence = cut.fence
+            offset, witness = old.offset + self._distance, old.witness + self._distance
+            again.append((moved, replace(old, offset=offset, witness=witness, fence=fence)))
             line = moved.end_line
         return again
-
-    def _moved(self, old: Checkpoint, cut: Checkpoint) -> Checkpoint:
-        fence = old.fence
-        if fence is not None:
-            if fence.start >= self._edit_end:
-                fence = fence._replace(start=fence.start + self._distance)
-            else:
-                fence = cut.fence
-        return replace(
-            old,
-            offset=old.offset + self._distance,
-            witness=old.witness + self._distance,
-            fence=fence,
-        )
 
 
 TEXT_WIDTH: Final = 84
@@ -257,7 +249,10 @@ class MarkdownStream:
         for index, unit in enumerate(units):
             following = units[index + 1] if index + 1 < len(units) else None
             start = source.starts[unit.line]
-            is_apart = _is_apart(unit, source, index == 0, cut)
+            if index == 0:
+                is_apart = cut.blank if cut.in_list else not cut.is_first
+            else:
+                is_apart = not unit.follows_item or _is_blank(source.lines[unit.line - 1])
             if not live and following is None and (fence := _open_fence(unit, source)):
                 # Its first line of code is final.
                 line = unit.line + 1
@@ -265,7 +260,7 @@ class MarkdownStream:
                 if is_apart:
                     lines.insert(0, compose([]))
                 behind = source.starts[line + 1]
-                cut = Checkpoint(behind, behind, is_first=False, fence=fence)
+                cut = Checkpoint(behind, behind, fence=fence)
                 self._freeze(fence.start, lines, cut)
                 return None
             lines = draw_unit(
@@ -296,7 +291,7 @@ class MarkdownStream:
                 if number == unfinished:
                     return []
                 behind = source.starts[number + 1]
-                self._freeze(start, [], Checkpoint(behind, behind, is_first=False))
+                self._freeze(start, [], Checkpoint(behind, behind))
                 return None
             if is_closed:
                 count = len(self._sections)
@@ -307,7 +302,7 @@ class MarkdownStream:
             if number == unfinished:
                 break
             behind = source.starts[number + 1]
-            cut = Checkpoint(behind, behind, is_first=False, fence=fence)
+            cut = Checkpoint(behind, behind, fence=fence)
             if self._freeze(start, self._fence_lines(source, number, fence, start), cut):
                 return None
         if _is_blank(source.lines[unfinished]):
@@ -327,14 +322,6 @@ class MarkdownStream:
             canvas.row([*start, *row], fill=theme.plain)
             start = []
         return canvas.lines
-
-
-def _is_apart(unit: MarkdownUnit, source: SourceLines, is_first: bool, cut: Checkpoint) -> bool:
-    if is_first:
-        return cut.blank if cut.in_list else not cut.is_first
-    if unit.follows_item:
-        return _is_blank(source.lines[unit.line - 1])
-    return True
 
 
 def _open_fence(unit: MarkdownUnit, source: SourceLines) -> Fence | None:
@@ -364,7 +351,6 @@ def _checkpoint_behind(
         return Checkpoint(
             source.starts[following.line],
             source.starts[known],
-            is_first=False,
             in_list=following.follows_item,
             ordinal=following.ordinal if following.follows_item else None,
             blank=following.follows_item and _is_blank(source.lines[following.line - 1]),
@@ -376,7 +362,7 @@ def _checkpoint_behind(
         at += 1
     if at <= unit.end:
         return None
-    return Checkpoint(source.starts[at], source.starts[at], is_first=False)
+    return Checkpoint(source.starts[at], source.starts[at])
 
 
 def _is_blank(line: str) -> bool:
@@ -482,8 +468,6 @@ class MarkdownCutter:
         newlines = self._newlines
         if isinstance(state, MarkdownState):
             newlines = newlines or state.has_rows
-            checkpoint = Checkpoint(
-                0, 0, is_first=False, in_list=True, blank=state.is_apart, fence=state.fence
-            )
+            checkpoint = Checkpoint(0, 0, in_list=True, blank=state.is_apart, fence=state.fence)
         stream = MarkdownStream(self._width, self._theme, newlines=newlines, start=checkpoint)
         return stream.update

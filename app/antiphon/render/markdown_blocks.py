@@ -116,7 +116,11 @@ class InlineRenderer:
             elif token.type == "text_special":
                 row.extend(self._special(token, at, styles[-1]))
             elif token.type == "image":
-                row.extend(self._image(token, at, styles[-1], shift))
+                row.append(WrapPiece("▣ ", self._theme.marker))
+                linked = styles[-1] + self._theme.link
+                for line in self.rows(token.children or [], linked, at + len("![")):
+                    row.extend(line)
+                row.extend(self._address(token, styles[-1], shift))
             elif link is not None and link.markup == "autolink":
                 end = self._source.content.index(">", at)
                 text = self._source.content[at + 1 : end]
@@ -171,12 +175,6 @@ class InlineRenderer:
             return self._source.pieces(at + 1, token.content, style)
         text = sanitize_for_display(token.content).translate(_NOT_IN_A_LINE)
         return iter([WrapPiece(text, style, self._source.offset(at), len(token.markup))])
-
-    def _image(self, token: Token, at: int, style: Style, shift: int) -> Iterator[WrapPiece]:
-        yield WrapPiece("▣ ", self._theme.marker)
-        for row in self.rows(token.children or [], style + self._theme.link, at + len("![")):
-            yield from row
-        yield from self._address(token, style, shift)
 
     def _address(
         self, token: Token, style: Style, shift: int, label: str = ""

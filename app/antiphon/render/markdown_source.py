@@ -218,24 +218,22 @@ class MarkdownSource:
 
     def _fence_at(self, line: int) -> _FencedLines | None:
         if self._fences is None:
-            self._fences = list(self._find_fences())
+            self._fences = []
+            first = 0
+            fence: Fence | None = None
+            for at in self._marked:
+                if found := FENCE_LINE.fullmatch(self._lines[at]):
+                    before, fence = fence, fence_behind(found[1], found[2], fence)
+                    if before is None:
+                        first = at
+                    elif fence is None:
+                        self._fences.append(_FencedLines(first, at, before.language))
+            if fence is not None:
+                self._fences.append(_FencedLines(first, len(self._lines), fence.language))
         at = bisect_right(self._fences, line, key=lambda fence: fence.first) - 1
         if at < 0 or self._fences[at].last < line:
             return None
         return self._fences[at]
-
-    def _find_fences(self) -> Iterator[_FencedLines]:
-        first = 0
-        fence: Fence | None = None
-        for at in self._marked:
-            if found := FENCE_LINE.fullmatch(self._lines[at]):
-                before, fence = fence, fence_behind(found[1], found[2], fence)
-                if before is None:
-                    first = at
-                elif fence is None:
-                    yield _FencedLines(first, at, before.language)
-        if fence is not None:
-            yield _FencedLines(first, len(self._lines), fence.language)
 
 
 def _may_be_fence(line: str) -> bool:

@@ -10,7 +10,6 @@ every other one is shown as the visible characters that stand for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -277,12 +276,16 @@ class TerminalLine:
         style = self._styles.style(self.state)
         cells: list[WrapPiece | None] = []
         for part in expand_tabs(text, style, offset, TAB, self._column):
-            if part.length != len(part.text) or not is_one_cell_each(part.text):
-                cells += _wide_cells(part)
+            shown, _, at, length = part
+            if length != len(shown):  # a tab
+                cells += [part, *[None] * (len(shown) - 1)]
+            elif is_one_cell_each(shown):
+                cells += [WrapPiece(one, style, place, 1) for place, one in enumerate(shown, at)]
             else:
-                cells += [
-                    WrapPiece(one, style, at, 1) for at, one in enumerate(part.text, part.offset)
-                ]
+                for low, high, width in graphemes(shown):
+                    if width or low != high:
+                        cells.append(WrapPiece(shown[low:high], style, at + low, high - low))
+                        cells += [None] * (width - 1)
         start, end = self._column, self._column + len(cells)
         self._break_wide(start)
         self._break_wide(end)
@@ -319,20 +322,6 @@ class TerminalLine:
             self._cells[first:end] = [WrapPiece(" ", whole.style)] * (end - first)
 
 
-def _wide_cells(piece: WrapPiece) -> Iterator[WrapPiece | None]:
-    """The cells of a tab, or of text with pictures of several columns or code points."""
-    text, style, offset, length = piece
-    if length != len(text):
-        yield piece
-        yield from [None] * (len(text) - 1)
-        return
-    for start, end, width in graphemes(text):
-        if not width and start == end:
-            continue
-        yield WrapPiece(text[start:end], style, offset + start, end - start)
-        yield from [None] * (width - 1)
-
-
 _CLEARS: Final = re.compile(r"\x1b\[[0-2]?K")
 
 
@@ -356,10 +345,10 @@ class TerminalDecoder:
 
         `shown` is the line with everything harmful replaced; `state` is that at its start.
         """
-        if "\x1b" not in raw and not _is_written_over(raw):
-            return expand_tabs(shown, self._styles.style(state), offset, TAB), state
         if _is_written_over(raw):
             pieces, after = self._written_over(raw, shown, offset, state)
+        elif "\x1b" not in raw:
+            return expand_tabs(shown, self._styles.style(state), offset, TAB), state
         else:
             pieces, after = self._coloured(raw, shown, offset, state)
         if not pieces or pieces[0].offset != offset:

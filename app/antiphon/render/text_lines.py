@@ -55,12 +55,12 @@ class PlainStream:
         style: Style,
         *,
         lead: WrapPiece | None = None,
-        decoder: TerminalDecoder | None = None,
+        styles: SgrStyles | None = None,
         state: SgrState = PLAIN,
     ) -> None:
         """Args:
         lead: stands before the first row, and as many spaces before the others.
-        decoder: reads the lines as a terminal does; without one they are shown as they are.
+        styles: those of output, which is read as a terminal does; None for other text.
         state: the state that the text begins in.
         """
         indent = 0 if lead is None else len(lead.text)
@@ -68,7 +68,7 @@ class PlainStream:
         self._style = style
         self._lead = [] if lead is None else [lead]
         self._indent = [] if lead is None else [WrapPiece(" " * indent, style)]
-        self._decoder = decoder
+        self._decoder = TerminalDecoder(styles) if styles is not None else None
         self._states = [state]
         """At the start of the text, and at the end of each section."""
         self._text = ""
@@ -159,10 +159,9 @@ class PlainCutter:
         lead = self._lead
         if lead is not None and start.offset:
             lead = WrapPiece(" " * len(lead.text), self._style)
-        decoder = None if self._styles is None else TerminalDecoder(self._styles)
         state = start.state if isinstance(start.state, SgrState) else PLAIN
         return PlainStream(
-            self.text_width, self._style, lead=lead, decoder=decoder, state=state
+            self.text_width, self._style, lead=lead, styles=self._styles, state=state
         ).update
 
 

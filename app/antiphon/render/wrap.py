@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, split_graphemes
@@ -30,6 +30,7 @@ _NOT_FIRST: Final = frozenset("、。，．：；！？）］｝」』】〉》�
 _NOT_LAST: Final = frozenset("（［｛「『【〈《‘“")
 _MINIMUM_WIDTH: Final = 2
 _JOINER: Final = "\u200d"
+_FLAG_HALVES: Final = frozenset(map(chr, range(0x1F1E6, 0x1F200)))
 _NON_JOINER: Final = "\u200c"
 
 
@@ -94,18 +95,13 @@ def graphemes(text: str) -> list[Grapheme]:
     """The pictures of a text in order; marks that follow nothing join the picture after them."""
     joined: list[Grapheme] = []
     for start, end, width in split_graphemes(text)[0]:
-        if joined and (joined[-1].width == 0 or _is_second_half_of_flag(text, joined[-1], start)):
+        is_half = joined and joined[-1].end - joined[-1].start == 1 and text[start] in _FLAG_HALVES
+        if joined and (joined[-1].width == 0 or (is_half and text[start - 1] in _FLAG_HALVES)):
             before = joined.pop()
             joined.append(Grapheme(before.start, end, before.width + width))
         else:
             joined.append(Grapheme(start, end, width))
     return joined
-
-
-def _is_second_half_of_flag(text: str, before: Grapheme, start: int) -> bool:
-    halves = text[before.start], text[start]
-    is_single = before.end - before.start == 1
-    return is_single and all("\U0001f1e6" <= half <= "\U0001f1ff" for half in halves)
 
 
 def expand_tabs(text: str, style: Style, offset: int, tab: int, column: int = 0) -> list[WrapPiece]:
@@ -315,16 +311,6 @@ def clipped(pieces: Sequence[WrapPiece], width: int, ellipsis: Style) -> list[Wr
     return [*kept, WrapPiece("…", ellipsis)]
 
 
-@dataclass(slots=True)
-class _Prefix:
-    """The pieces before each row: `first` once, then `rest`, of one width."""
-
-    first: Sequence[WrapPiece]
-    rest: Sequence[WrapPiece]
-    width: int
-    used: bool = False
-
-
 _NARROWEST: Final = 8
 """Columns that are left for text, however deep it is nested: further prefixes are left out."""
 
@@ -334,40 +320,33 @@ class Canvas:
 
     def __init__(self, width: int, wide: int | None = None) -> None:
         self.lines: list[RenderedLine] = []
-        self._width = width
         self._wide = width if wide is None else wide
-        self._prefixes: list[_Prefix] = []
-
-    @property
-    def room(self) -> int:
+        self.room = width
         """Columns left for a row's own text."""
-        return self._width - sum(prefix.width for prefix in self._prefixes)
-
-    @property
-    def wide_room(self) -> int:
+        self.wide_room = self._wide
         """Columns left for a row of code or of a table."""
-        return self._wide - sum(prefix.width for prefix in self._prefixes)
+        self._prefixes: list[Iterator[Sequence[WrapPiece]]] = []
+        """Each yields the pieces before the next row."""
 
     @contextmanager
     def behind(
         self, first: Sequence[WrapPiece], rest: Sequence[WrapPiece], width: int
     ) -> Iterator[None]:
         """Rows drawn inside stand behind `first` (the first of them) or `rest`."""
-        prefix = _Prefix(first, rest, width)
         if self.room - width < _NARROWEST:
-            prefix = _Prefix((), (), 0)
-        self._prefixes.append(prefix)
+            first, rest, width = (), (), 0
+        self._prefixes.append(chain((first,), repeat(rest)))
+        self.room, self.wide_room = self.room - width, self.wide_room - width
+        drawn = len(self.lines)
         yield
-        if not prefix.used:
+        if len(self.lines) == drawn:
             self.row([])
         self._prefixes.pop()
+        self.room, self.wide_room = self.room + width, self.wide_room + width
 
     def row(self, pieces: Sequence[WrapPiece], fill: Style | None = None) -> None:
         """One row that fits; `fill` colours it up to the right edge."""
-        before: list[WrapPiece] = []
-        for prefix in self._prefixes:
-            before.extend(prefix.rest if prefix.used else prefix.first)
-            prefix.used = True
+        before = [piece for prefix in self._prefixes for piece in next(prefix)]
         line = compose([*before, *pieces])
         if fill is not None and (missing := self._wide - line.strip.cell_length) > 0:
             line = compose([*before, *pieces, WrapPiece(" " * missing, fill)])

@@ -87,7 +87,7 @@ class EditUndo(Controller):
     async def undo(self) -> None:
         block = self._scope.block
         if block is None:
-            if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.undo():
+            if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.step(-1):
                 self._hint("There is nothing to undo here.")
             return
         self._undone_theirs = None
@@ -129,7 +129,7 @@ class EditUndo(Controller):
         block = self._scope.block
         theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:
-            if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.redo():
+            if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.step(1):
                 self._hint("There is nothing to redo here.")
             return
         self._source.ink.flash(block)

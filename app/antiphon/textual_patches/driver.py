@@ -135,7 +135,8 @@ class PasteSafeParser(XTermParser):
         self._begun = ""
         while answer := _BACKGROUND.search(data):
             yield from self._keys(data[: answer.start()])
-            yield BackgroundReported(_colour_of(answer))
+            parts = (round(255 * int(one, 16) / (16 ** len(one) - 1)) for one in answer.groups())
+            yield BackgroundReported(Color(*parts))
             data = data[answer.end() :]
         if begun := _BEGUN_BACKGROUND.search(data):
             data, self._begun = data[: begun.start()], begun.group()
@@ -191,10 +192,6 @@ class PasteSafeParser(XTermParser):
         end = found + len(bracket) - len(self._tail)
         self._tail = bracket
         return data[:end], data[end:]
-
-
-def _colour_of(answer: re.Match[str]) -> Color:
-    return Color(*(round(255 * int(part, 16) / (16 ** len(part) - 1)) for part in answer.groups()))
 
 
 class TerminalDriver(LinuxDriver):

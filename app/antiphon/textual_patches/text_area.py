@@ -26,7 +26,3 @@ class HostedTextArea(TextArea):
     def notify_style_update(self) -> None:
         """Styles come from the cell theme."""
         super(TextArea, self).notify_style_update()
-
-    @property
-    def _height_to_fill(self) -> int:
-        return max(self.size.height, 1)

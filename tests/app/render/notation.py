@@ -67,6 +67,11 @@ def plain(cell: RenderedCell) -> list[str]:
     return [line.text.rstrip() for line in cell.lines]
 
 
+def picture(cell: RenderedCell, text: str) -> tuple[object, ...]:
+    """All that can be seen of a cell, and where its text is."""
+    return list(cell.lines), [cell.place_of(offset) for offset in range(len(text) + 1)]
+
+
 def _line(segments: Iterable[tuple[str, Style | None, object]]) -> str:
     parts = []
     for text, style, _ in segments:

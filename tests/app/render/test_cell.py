@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.render.cell_renderer import CellRenderer
-from antiphon.render.lines import RenderedCell
 from antiphon.render.view import CellView, permission_question
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from tests.app.render.notation import THEME, plain, render_cell, view
+from tests.app.render.notation import THEME, picture, plain, render_cell, view
 
 
 def lines(kind: BlockKind | str, text: str, width: int = 40, **fields: Any) -> list[str]:
@@ -133,10 +132,8 @@ def test_folded_result_has_places_for_all_of_its_text() -> None:
         cell = render_cell(view("tool_result", text, collapsed=True, status=status), 40, THEME)
         assert {cell.place_of(offset)[0] for offset in range(*hidden)} == {row_of_fold}
         assert cell.place_of(50) == (4, 3)
-
-
-def test_fold_that_hides_one_line_only_is_left_out() -> None:
-    assert lines("tool_result", "1\n2\n3\n4\n5\n", collapsed=True)[-1] == "  5"
+    kept = lines("tool_result", "1\n2\n3\n4\n5\n", collapsed=True)
+    assert kept[-1] == "  5", "a fold would hide one line only"
 
 
 def test_results_are_shown_as_they_are() -> None:
@@ -161,6 +158,8 @@ def test_collapsed_cell_shows_first_line_as_rendered() -> None:
     assert lines("error", "no such\nmodel", collapsed=True) == ["▸ ✗ no such · 2 lines"]
     assert lines("file", "x = 1\n", path="a.py", collapsed=True) == ["▸ ▤ a.py · 1 line"]
     assert lines("drift", "# T", source_context="notes", collapsed=True) == ["▸ T"]
+    head, line = lines("text", "a\n\nb", collapsed=True, is_read_from=True)
+    assert (head[:25], line) == ("── models read from here ", "▸ a · 3 lines")
 
 
 kinds = st.sampled_from([*BlockKind, "sonnet"])
@@ -191,10 +190,6 @@ def test_every_view_fits_its_width_and_has_all_its_places(view: CellView, width:
     places = [cell.place_of(offset) for offset in range(len(view.text) + 1)]
     assert places == sorted(places)
     assert places[-1][0] < cell.line_count
-
-
-def picture(cell: RenderedCell, text: str) -> tuple[object, ...]:
-    return list(cell.lines), [cell.place_of(offset) for offset in range(len(text) + 1)]
 
 
 @given(changes=st.lists(views, min_size=1, max_size=5))

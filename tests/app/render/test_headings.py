@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon.render.markdown_source import Heading, Headings, without_marks
 from antiphon_kernel.types.records import TextSplice
+from tests.app.widgets.editor.texts import applied, fractions, splice_of
 
 
 @pytest.mark.parametrize(
@@ -30,11 +31,6 @@ pieces = st.lists(
 ).map("".join)
 
 
-def spliced(text: str, splice: TextSplice) -> str:
-    end = splice.offset + splice.deleted
-    return text[: splice.offset] + splice.inserted + text[end:]
-
-
 def test_headings_found_outside_of_fences_without_marks() -> None:
     text = "# One `code` #\n\n```\n# no\n~~~\n```\ntext\n   ### **Three**\n#no\n    # no\n#\n"
     assert Headings(text).found() == [
@@ -43,17 +39,19 @@ def test_headings_found_outside_of_fences_without_marks() -> None:
     ]
 
 
-@given(text=pieces, data=st.data())
-def test_headings_updated_equal_headings_read_afresh(text: str, data: st.DataObject) -> None:
+edits = st.tuples(fractions, fractions.map(lambda size: size**3), pieces)
+
+
+@given(text=pieces, changes=st.lists(st.lists(edits, min_size=1, max_size=3), max_size=3))
+def test_headings_updated_equal_headings_read_afresh(
+    text: str, changes: list[list[tuple[float, float, str]]]
+) -> None:
     headings = Headings(text)
-    for _ in range(3):
+    for change in changes:
         splices = []
-        for _ in range(data.draw(st.integers(1, 3))):
-            start = data.draw(st.integers(0, len(text)))
-            deleted = data.draw(st.integers(0, min(6, len(text) - start)))
-            splice = TextSplice(start, deleted, data.draw(pieces))
-            splices.append(splice)
-            text = spliced(text, splice)
+        for edit in change:
+            splices.append(splice_of(text, *edit))
+            text = applied(text, splices[-1])
         headings.update(text, splices)
         assert headings.found() == Headings(text).found()
 

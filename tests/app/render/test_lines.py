@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from antiphon.render.lines import RenderedCell
 from antiphon.render.text_lines import PlainStream
 from antiphon.render.wrap import WrapPiece, compose
-from tests.app.render.notation import THEME, plain
+from tests.app.render.notation import THEME, picture, plain
+from tests.app.widgets.editor.texts import applied, fractions, splice_of
 
 texts = st.text(alphabet="ab \t\n字\u0301\r\x1b", max_size=80)
 
@@ -28,12 +29,7 @@ def test_text_is_found_where_it_is_shown() -> None:
     assert cell.offset_at(3, 2) == 17
     assert cell.offset_at(3, 99) == 19
     assert cell.offset_at(99, 0) == 15
-
-
-def test_dropped_space_is_behind_the_line_it_broke() -> None:
-    cell = drawn("one two", 4)
-    assert cell.place_of(3) == (0, 3)
-    assert cell.offset_at(0, 3) == 3
+    assert (cell.place_of(7), cell.offset_at(0, 7)) == ((0, 7), 7), "a space that broke a line"
 
 
 def test_inside_a_picture_is_no_place() -> None:
@@ -84,10 +80,5 @@ def test_plain_text_drawn_loses_only_spaces_at_breaks(text: str, width: int) -> 
 def test_stream_of_plain_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
     stream = PlainStream(10, THEME.text)
     for _ in range(4):
-        start = data.draw(st.integers(0, len(text)))
-        end = data.draw(st.integers(start, len(text)))
-        text = text[:start] + data.draw(texts) + text[end:]
-        streamed, fresh = stream.update(text), drawn(text)
-        assert list(streamed.lines) == list(fresh.lines)
-        for offset in range(len(text) + 1):
-            assert streamed.place_of(offset) == fresh.place_of(offset)
+        text = applied(text, splice_of(text, *data.draw(st.tuples(fractions, fractions, texts))))
+        assert picture(stream.update(text), text) == picture(drawn(text), text)

@@ -60,18 +60,14 @@ def test_line_that_is_too_long_is_not_styled_inside() -> None:
     assert styles("# " + "*a* " * 5_000) == {"# ": THEME.marker}
 
 
-def every(source: MarkdownSource, count: int) -> list[object]:
-    return [source.spans(line, THEME) for line in range(count)]
-
-
-@given(text=markdown_texts)
-def test_spans_cover_lines_in_order(text: str) -> None:
-    lines = text.split("\n")
-    for line, spans in zip(lines, every(MarkdownSource(lines), len(lines)), strict=True):
-        at = 0
-        for start, end, _ in spans:  # type: ignore[attr-defined]
-            assert at <= start < end <= len(line)
-            at = end
+def every(source: MarkdownSource, lines: list[str]) -> list[object]:
+    """The styles of all lines, of which the parts are in order and apart."""
+    found = [source.spans(number, THEME) for number in range(len(lines))]
+    for line, spans in zip(lines, found, strict=True):
+        places = [place for start, end, _ in spans for place in (start, end)]
+        assert places == sorted(places) and all(start < end for start, end, _ in spans)
+        assert not places or 0 <= places[0] <= places[-1] <= len(line)
+    return [*found]
 
 
 @given(text=markdown_texts, data=st.data())
@@ -79,13 +75,13 @@ def test_edited_text_is_styled_as_read_afresh(text: str, data: st.DataObject) ->
     lines = text.split("\n")
     source = MarkdownSource(lines)
     for _ in range(4):
-        every(source, len(lines))
+        every(source, lines)
         first = data.draw(st.integers(0, len(lines) - 1))
         last = data.draw(st.integers(first, len(lines) - 1))
         came = data.draw(st.lists(st.sampled_from(["```", "~~~ x", "a", "", "````"]), min_size=1))
         lines[first : last + 1] = came
         source.replaced(first, last, first + len(came) - 1)
-        assert every(source, len(lines)) == every(MarkdownSource(lines), len(lines))
+        assert every(source, lines) == every(MarkdownSource(lines), lines)
 
 
 class CountedLines(list[str]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from types import FrameType
 
 import pytest
@@ -16,7 +15,7 @@ from antiphon.render.markdown import MarkdownStream
 from antiphon.render.markdown_blocks import draw_unit, units_of
 from antiphon.render.markdown_tokens import parse
 from antiphon.render.wrap import WrapPiece, compose
-from tests.app.render.notation import THEME, markdown_texts, snippets
+from tests.app.render.notation import THEME, markdown_texts, picture, snippets
 
 WIDTH = 24
 
@@ -37,38 +36,26 @@ def drawn_whole(text: str, width: int = WIDTH) -> RenderedCell:
     return RenderedCell(sections)
 
 
-def picture(cell: RenderedCell) -> Sequence[tuple[object, ...]]:
-    return [(list(line.strip), line.strip.cell_length, line.runs) for line in cell.lines]
-
-
-def places(cell: RenderedCell, text: str) -> list[tuple[int, int]]:
-    return [cell.place_of(offset) for offset in range(len(text) + 1)]
-
-
-def assert_same(streamed: RenderedCell, fresh: RenderedCell, text: str) -> None:
-    assert [line.text for line in streamed.lines] == [line.text for line in fresh.lines]
-    assert picture(streamed) == picture(fresh)
-    assert places(streamed, text) == places(fresh, text)
-
-
 @given(text=markdown_texts, data=st.data())
 def test_growing_text_looks_as_drawn_afresh_at_every_step(text: str, data: st.DataObject) -> None:
     stream = MarkdownStream(WIDTH, THEME)
     end = 0
     while end < len(text):
         end += data.draw(st.integers(1, 6))
-        assert_same(stream.update(text[:end]), drawn_whole(text[:end]), text[:end])
+        assert picture(stream.update(text[:end]), text[:end]) == picture(
+            drawn_whole(text[:end]), text[:end]
+        )
 
 
 @given(text=markdown_texts, data=st.data())
 def test_edited_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
     stream = MarkdownStream(WIDTH, THEME)
-    assert_same(stream.update(text), drawn_whole(text), text)
+    assert picture(stream.update(text), text) == picture(drawn_whole(text), text)
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 8)))
         text = text[:start] + data.draw(snippets) + text[end:]
-        assert_same(stream.update(text), drawn_whole(text), text)
+        assert picture(stream.update(text), text) == picture(drawn_whole(text), text)
 
 
 def calls_made(stream: MarkdownStream, text: str) -> int:

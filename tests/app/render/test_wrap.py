@@ -58,9 +58,6 @@ def wrapped(text: str, width: int, *, words: bool = True) -> list[str]:
 )
 def test_words_first_then_pictures(text: str, width: int, expected: list[str]) -> None:
     assert wrapped(text, width) == expected
-
-
-def test_wrap_without_words_fills_lines() -> None:
     assert wrapped("ab cd efg", 4, words=False) == ["ab c", "d ef", "g"]
 
 

@@ -237,7 +237,8 @@ class CellModel:
         self._read_from: str | None = None
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
-        self._stop_watching = document.watch(self._document_changed)
+        self.close: Final = document.watch(self._document_changed)
+        """Ends the following of the document."""
         self.branches = Branches(document, self._redraw)
         self.deliveries = Deliveries(document, self._redraw)
         self._editors: dict[str, str] = {}
@@ -246,9 +247,6 @@ class CellModel:
         """Of contexts, by id."""
         self._ticks = 0
         self.cursors.update_presence(presence())
-
-    def close(self) -> None:
-        self._stop_watching()
 
     def identify(self, principal: str) -> None:
         """Take somebody for the person here from now on."""

@@ -209,21 +209,14 @@ class CellPainter:
         look = self.look
         if look.tints and look.picture is not None:
             tint = author_at(look.tints, look.picture.line(line))
-            if tint is not None and tint.label != self._author_above(line):
+            # Blank lines are passed over.
+            lines = map(look.picture.line, range(line - 1, max(line - _LOOK_BACK, 0) - 1, -1))
+            above = next(filter(None, (author_at(look.tints, one) for one in lines)), None)
+            if tint is not None and (above is None or tint.label != above.label):
                 return look.gutters.blame(tint.label, tint.colour)
         return look.gutters.beside(
             look.author, is_first=line == 0, is_unread=line == look.unread_line
         )
-
-    def _author_above(self, line: int) -> str | None:
-        """Return the label of the author of the nearest line above, blank lines passed over."""
-        look = self.look
-        assert look.picture is not None
-        for above in range(line - 1, max(line - _LOOK_BACK, 0) - 1, -1):
-            tint = author_at(look.tints, look.picture.line(above))
-            if tint is not None:
-                return tint.label
-        return None
 
     def _marks(self, line: int) -> list[StyleSpan]:
         if self.look.picture is None:

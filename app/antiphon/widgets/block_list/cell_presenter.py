@@ -12,12 +12,11 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
 
-from antiphon.render.cell_renderer import CellRenderer
+from antiphon.render.cell_renderer import CellRenderer, command_of
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import RenderedCell
 from antiphon.render.markdown_source import first_line
-from antiphon.render.tool_call import command_of
 from antiphon.render.view import end_note
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange, CellPainter, CellStyle

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
 from textual.timer import Timer
+from textual.widget import Widget
 
 from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.cell_presenter import FrameBuffer
 
 EARLY: Final = 0.002
 """A frame that is due within so many seconds is drawn now."""
@@ -74,16 +76,10 @@ _TICK: Final = 0.4
 class CellTimers:
     """Has cells drawn again while something in them changes with time."""
 
-    def __init__(
-        self,
-        source: CellModel,
-        shown: Callable[[], Iterable[str]],
-        set_timer: Callable[[float, Callable[[], None]], Timer],
-    ) -> None:
-        """`shown` returns the cells of the last frame."""
+    def __init__(self, source: CellModel, rows: FrameBuffer, widget: Widget) -> None:
         self._source = source
-        self._shown = shown
-        self._set_timer = set_timer
+        self._rows = rows
+        self._widget = widget
         self._fading: Timer | None = None
         """Runs while somebody's cursor has moved a moment ago, or text is new."""
         self._ticking: Timer | None = None
@@ -93,9 +89,9 @@ class CellTimers:
         """Start those timers that the last frame needs."""
         seconds = self._source.next_fade
         if self._fading is None and seconds is not None:
-            self._fading = self._set_timer(seconds, self._fade)
-        if self._ticking is None and any(map(self._source.is_call_running, self._shown())):
-            self._ticking = self._set_timer(_TICK, self._tick)
+            self._fading = self._widget.set_timer(seconds, self._fade)
+        if self._ticking is None and any(map(self._source.is_call_running, self._rows.cells)):
+            self._ticking = self._widget.set_timer(_TICK, self._tick)
 
     def _fade(self) -> None:
         self._fading = None
@@ -104,4 +100,4 @@ class CellTimers:
 
     def _tick(self) -> None:
         self._ticking = None
-        self._source.tick(filter(self._source.is_call_running, self._shown()))
+        self._source.tick(filter(self._source.is_call_running, self._rows.cells))

@@ -99,7 +99,7 @@ class Ink:
         for splice in change.splices:
             start, end = splice.offset, splice.offset + len(splice.inserted)
             colour = colour_at(block, start)
-            self.carry(block, (splice,))
+            self.carry(block, splice)
             is_append = is_running and start == length and not splice.deleted
             if length is not None:
                 length += end - start - splice.deleted
@@ -116,14 +116,10 @@ class Ink:
                     end = min(len(text) if end < 0 else end, at + _FLASH_AROUND)
             self.add(block, start, end, colour)
 
-    def carry(self, block: str, splices: Sequence[TextSplice]) -> None:
-        written = self._blocks.get(block)
-        for splice in splices if written else ():
-            written = [part for one in written or () for part in _carried(one, splice)]
+    def carry(self, block: str, splice: TextSplice) -> None:
+        written = [part for one in self._blocks.pop(block, ()) for part in _carried(one, splice)]
         if written:
             self._blocks[block] = written
-        else:
-            self._blocks.pop(block, None)
 
     def add(self, block: str, start: int, end: int, colour: int | None) -> None:
         """Mark text that is there already as new."""
@@ -149,12 +145,11 @@ class Ink:
         """Let go of what is not new any more; returns the blocks that look different."""
         touched = set(self._blocks)
         oldest = self._clock.monotonic() - INK_SECONDS
-        for block, written in tuple(self._blocks.items()):
-            kept = [one for one in written if one.at > oldest]
-            if kept:
-                self._blocks[block] = kept
-            else:
-                del self._blocks[block]
+        kept = {
+            block: [one for one in written if one.at > oldest]
+            for block, written in self._blocks.items()
+        }
+        self._blocks = {block: written for block, written in kept.items() if written}
         return touched
 
 

@@ -142,7 +142,15 @@ class ScrollAnchor:
         row = None if editor is None else self._viewport.row_of(editor.block, editor.cursor_row)
         self._is_on_cursor = row is not None
         if row is None and focused is not None:
-            row = self._row_to_hold(focused)
+            # The first row on the screen that stays found if the lines of its cell change.
+            rows = self._viewport.seen_rows(focused)
+            places = ((one, self._viewport.places[one]) for one in rows)
+            held = (
+                one
+                for one, place in places
+                if place is not None and (place.line < 0 or self._offset_of(place) is not None)
+            )
+            row = next(held, next(iter(rows), None))
         if row is not None:
             place = self._viewport.places[row]
             if place is not None:
@@ -177,15 +185,6 @@ class ScrollAnchor:
         if by_person:
             kept = max(0, min(kept + row - anchor.line, self._viewport.height - 1))
         self._viewport.anchor_on(editor.block, row, kept, offset)
-
-    def _row_to_hold(self, block: str) -> int | None:
-        """Return the first row of a cell on the screen that stays found if its lines change."""
-        rows = self._viewport.seen_rows(block)
-        for row in rows:
-            place = self._viewport.places[row]
-            if place is not None and (place.line < 0 or self._offset_of(place) is not None):
-                return row
-        return next(iter(rows), None)
 
     def _offset_of(self, place: LineRef) -> int | None:
         """A code point that the line shows; None for one that shows no text."""

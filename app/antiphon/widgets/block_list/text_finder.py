@@ -55,10 +55,8 @@ class TextFinder:
         self.query = ""
         self.changed = Signal[frozenset[str]]()
         """Cells whose hits are others now."""
-        self._stop_watching = source.changed.listen(self._cells_changed)
-
-    def close(self) -> None:
-        self._stop_watching()
+        self.close: Final = source.changed.listen(self._cells_changed)
+        """Ends the following of the cells."""
 
     # Searching
 
@@ -201,7 +199,13 @@ class TextFinder:
         hits, bisect = self._seen(place.block), bisect_right if direction > 0 else bisect_left
         at = bisect(hits, place.offset, key=lambda hit: hit.start)
         rest = hits[at:] if direction > 0 else hits[:at]
-        block = place.block if rest else self._beside(place.block, direction)
+        block: str | None = place.block
+        if not rest:
+            # The nearest other cell with hits, or this one again.
+            ids = self._source.ids()
+            at = ids.index(place.block) + (direction > 0)
+            around = (*ids[at:], *ids[:at])
+            block = next(filter(self._seen, around[::direction]), None) if self._hits else None
         if block is None:
             return None
         return HitPlace(block, (rest or self.of(block))[0 if direction > 0 else -1].start)
@@ -209,10 +213,3 @@ class TextFinder:
     def _seen(self, block: str) -> tuple[Hit, ...]:
         hits = self.of(block)
         return hits if hits and not self._source.is_hidden(block) else ()
-
-    def _beside(self, block: str, direction: int) -> str | None:
-        """Return the nearest cell with hits behind (1) or before (-1) one; it may be that cell."""
-        ids = self._source.ids()
-        at = ids.index(block)
-        around = (*ids[at + 1 :], *ids[: at + 1]) if direction > 0 else (*ids[at:], *ids[:at])
-        return next(filter(self._seen, around[::direction]), None) if self._hits else None

@@ -340,10 +340,6 @@ class Unread:
         self.blocks: dict[str, None] = {}
         """Cells that changed and were not seen since."""
 
-    def cells(self) -> list[str]:
-        start = [] if self.start is None else [self.start.block]
-        return [*self.blocks, *start]
-
     def mark(
         self, change: CellChange, shown: Container[str], is_hidden: Callable[[str], bool]
     ) -> None:

@@ -156,7 +156,6 @@ class ComposerEditor(CellEditor):
         """The beginning for which the person has closed the list."""
         self._history: Sequence[str] | None = None
         """Messages that are offered for the whole text."""
-        self._fitted = 1
 
     @property
     def ground(self) -> Style:
@@ -164,13 +163,9 @@ class ComposerEditor(CellEditor):
 
     def fit(self, rows: int) -> None:
         """It is about to be so many rows high."""
-        if rows != self._fitted:
-            self._fitted = rows
+        if rows != self._rows_to_fill:
+            self._rows_to_fill = rows
             self._changed(by_person=True)
-
-    @property
-    def _height_to_fill(self) -> int:
-        return self._fitted
 
     async def _on_key(self, event: events.Key) -> None:
         if self._complete_by(event.key):

@@ -52,7 +52,7 @@ class DraftUndo:
     def __init__(self, text: str) -> None:
         self._text = text
         self._undo: deque[_Step] = deque(maxlen=STEPS)
-        self._redo: list[_Step] = []
+        self._redo: deque[_Step] = deque()
         self._is_run = False
         """Whether typing may still go on with the last step."""
 
@@ -78,24 +78,16 @@ class DraftUndo:
             step.size += len(splice.inserted) + splice.deleted
         self._is_run = is_key and "\n" not in splices[0].inserted
 
-    def undo(self) -> Sequence[TextSplice]:
-        """Return the changes that take the last step back; none if there is no step."""
-        if not self._undo:
+    def step(self, direction: int) -> Sequence[TextSplice]:
+        """Return the changes that take the last step back (-1), or do it again (1); if any."""
+        is_back = direction < 0
+        taken, other = (self._undo, self._redo) if is_back else (self._redo, self._undo)
+        if not taken:
             return ()
-        step = self._undo.pop()
-        self._redo.append(step)
-        return self._replay(step.reverse)
-
-    def redo(self) -> Sequence[TextSplice]:
-        """Return the changes that do again what was taken back last; none without."""
-        if not self._redo:
-            return ()
-        step = self._redo.pop()
-        self._undo.append(step)
-        return self._replay(step.done)
-
-    def _replay(self, splices: Sequence[TextSplice]) -> Sequence[TextSplice]:
+        step = taken.pop()
+        other.append(step)
         self._is_run = False
+        splices = step.reverse if is_back else step.done
         for splice in splices:
             self._apply(splice)
         return splices
@@ -283,15 +275,9 @@ class DraftSync:
         self.share()
         self._keep()
 
-    def undo(self) -> bool:
-        """Take back the last step in a private message; whether there was one."""
-        return self._undo is not None and self._replay(self._undo.undo())
-
-    def redo(self) -> bool:
-        """Do again what was taken back last in a private message; whether there was something."""
-        return self._undo is not None and self._replay(self._undo.redo())
-
-    def _replay(self, splices: Sequence[TextSplice]) -> bool:
+    def step(self, direction: int) -> bool:
+        """Take back the last step in a private message (-1) or do it again (1), if there is one."""
+        splices = () if self._undo is None else self._undo.step(direction)
         with self.local.transaction(UNDO):
             for splice in splices:
                 self.local.splice(LOCAL_BLOCK, splice.offset, splice.deleted, splice.inserted)

@@ -46,8 +46,7 @@ FOLDED_CHARACTERS: Final = 2_000
 class CellEditor(PlainTextArea):
     """Edits `document.text(block)`; `text` equals it after every event.
 
-    Its host shows rows of it with `show_rows`. Without a host it shows the rows around the cursor,
-    as many as its size allows.
+    Its host shows rows of it with `show_rows`. Without a host it shows rows around the cursor.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -126,6 +125,8 @@ class CellEditor(PlainTextArea):
         self._following = False
         self._told: tuple[int, int | None] | None = None
         self._flush_pending = False
+        self._rows_to_fill = 1
+        """Of the screen, for want of a host."""
         super().__init__(document.text(block), is_markdown=is_markdown)
         end = self.document.location_of(offset)
         start = end if anchor is None else self.document.location_of(anchor)
@@ -213,7 +214,7 @@ class CellEditor(PlainTextArea):
         self._flush_pending = False
         if self.virtual_size.height != self.row_count:
             self.virtual_size = Size(0, self.row_count)
-        height = self._height_to_fill
+        height = self._rows_to_fill
         row = self.cursor_row
         top = max(row - height + 1, min(self.row_cache.top, row, max(self.row_count - height, 0)))
         self.show_rows(top, height)

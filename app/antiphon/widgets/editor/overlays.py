@@ -50,8 +50,7 @@ class InkRange(NamedTuple):
 
 
 def ink_style(ink: InkRange, theme: CellTheme) -> Style:
-    if not theme.ink:
-        return Style()
+    """Return the style of new text in a theme that has such styles."""
     steps = theme.ink_unknown if ink.colour is None else theme.ink[ink.colour % len(theme.ink)]
     return steps[min(ink.step, len(steps) - 1)]
 

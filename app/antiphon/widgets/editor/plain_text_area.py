@@ -237,7 +237,8 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         return ScrollView.render_lines(self, crop)
 
     def render_line(self, y: int) -> Strip:
-        return self.row_cache.strip(y) or Strip.blank(self.size.width, self.ground_below)
+        strips = self.row_cache.strips[y : y + 1]
+        return strips[0] if strips else Strip.blank(self.size.width, self.ground_below)
 
     @property
     def ground_below(self) -> Style:
@@ -303,7 +304,7 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         self._page(1)
 
     def _page(self, direction: int) -> None:
-        rows = max(self.row_cache.count - 1, 1) * direction
+        rows = max(len(self.row_cache.strips) - 1, 1) * direction
         self.move_cursor(self.navigator.get_location_at_y_offset(self.cursor_location, rows))
 
 
@@ -321,17 +322,10 @@ class RowCache:
     def __init__(self, area: PlainTextArea) -> None:
         self._area = area
         self._drawn: dict[tuple[object, ...], LabelledLine] = {}
-        self._strips: list[Strip] = []
+        self.strips: list[Strip] = []
         self.top = 0
         self.flags_above: tuple[CursorLabel, ...] = ()
         """Names that have no room in the first row and stand in the one above the editor."""
-
-    @property
-    def count(self) -> int:
-        return len(self._strips)
-
-    def strip(self, y: int) -> Strip | None:
-        return self._strips[y] if 0 <= y < len(self._strips) else None
 
     def layout(self, top: int, count: int, width: int, *, has_row_above: bool) -> list[int]:
         """Show the rows from `top` on; return those that look different on the screen."""
@@ -342,20 +336,13 @@ class RowCache:
         self._theme, self.top = theme, top
         low, high = sorted(area.selection)
         cursor = area.selection.end if area.has_focus else None
+        at = wrap.document.location_of
         places = [
-            (
-                other,
-                wrap.document.location_of(other.offset),
-                None if other.anchor is None else wrap.document.location_of(other.anchor),
-            )
-            for other in area.others
+            (one, at(one.offset), None if one.anchor is None else at(one.anchor))
+            for one in area.others
         ]
         fresh = [
-            (
-                wrap.document.location_of(one.start),
-                wrap.document.location_of(one.end),
-                ink_style(one, theme),
-            )
+            (at(one.start), at(one.end), ink_style(one, theme))
             for one in (area.ink if theme.ink else ())
         ]
         hits, source = area.hits(), area.source
@@ -387,7 +374,7 @@ class RowCache:
             lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
         self.flags_above = lines[0].flags if lines and has_row_above else ()
         strips = self._with_flags(lines, width, own_place)
-        before, self._strips = self._strips, strips
+        before, self.strips = self.strips, strips
         return [
             y
             for y in range(max(len(before), len(strips)))

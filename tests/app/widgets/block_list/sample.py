@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
@@ -127,13 +127,10 @@ class SampleApp(App[None]):
         self.sample = sample
         self.present: dict[int, PresenceState] = {}
         self.source = CellModel(
-            sample.here, me=AMY, presence=self._presence, clock=clock or ManualClock()
+            sample.here, me=AMY, presence=lambda: self.present, clock=clock or ManualClock()
         )
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
-
-    def _presence(self) -> Mapping[int, PresenceState]:
-        return self.present
 
     def compose(self) -> ComposeResult:
         yield self.area

@@ -42,6 +42,10 @@ steps = st.lists(
 )
 
 
+MOVES = ("scroll", "fold", "focus", "edit", "type", "resize", "leave")
+"""Steps in which the person here moves the view."""
+
+
 class Watcher:
     """Follows the place that the view holds on to, by hand."""
 
@@ -129,6 +133,8 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
             ids = sample.here.block_ids()
             block = ids[which % len(ids)] if isinstance(which, int) else ids[0]
             watcher.take()
+            if what in MOVES and (what != "type" or app.area.editor is not None):
+                watcher.held = None
             match what, which, how:
                 case "splice", _, tuple(edit):
                     splice = splice_of(sample.peer.text(block), *edit)
@@ -139,29 +145,22 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
                     status = Status.RUNNING if running else Status.DONE
                     sample.add("new\n\ncell", before=block, status=status, kind=BlockKind.TEXT)
                 case "scroll", int(rows), _:
-                    watcher.held = None
                     app.cells.scroll_rows(rows)
                 case "fold", _, _:
-                    watcher.held = None
                     if app.area.editor is None:
                         app.cells.toggle_fold(block)
                 case "focus", int(direction), _:
-                    watcher.held = None
                     app.cells.focus_neighbour(direction)
                 case "edit", _, _:
-                    watcher.held = None
                     app.area.edit(block)
                 case "type", _, str(text) if app.area.editor is not None:
-                    watcher.held = None
                     editor = app.area.editor
                     editor.replace(text, *editor.selection, maintain_selection_offset=False)
                 case "cut", _, _:
                     sample.peer.splice(block, 0, len(sample.peer.text(block)), "")
                 case "resize", int(columns), int(rows):
-                    watcher.held = None
                     await pilot.resize_terminal(columns, rows)
                 case "leave", _, _:
-                    watcher.held = None
                     app.area.leave()
             await pilot.pause()
             app.cells.draw()

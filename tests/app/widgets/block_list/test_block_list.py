@@ -18,8 +18,7 @@ from tests.app.widgets.block_list.sample import (
 from tests.waiting import until
 
 
-def test_cell_from_another_context_tells_its_label() -> None:
-    sample = Sample()
+def test_cell_from_another_context_tells_its_label(sample: Sample) -> None:
     source = CellModel(sample.here)
     block = sample.add("found it", kind=BlockKind.DRIFT, source_context="c0ffee")
     before = source.view(block).source_context
@@ -46,8 +45,9 @@ async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted(sample
         await until(lambda: app.screen_text()[-1] == " │ d", "the tail is followed")
 
 
-async def test_text_above_does_not_move_the_focused_cell_that_is_read_from_a_blank_line() -> None:
-    sample = Sample()
+async def test_text_above_does_not_move_the_focused_cell_that_is_read_from_a_blank_line(
+    sample: Sample,
+) -> None:
     block = sample.add("\n\n".join(f"paragraph {number}" for number in range(40)))
     async with on_screen(sample) as (app, pilot):
         app.cells.focus()
@@ -273,14 +273,17 @@ async def test_click_on_the_running_head_goes_to_the_head_of_its_cell(
         assert app.row_with("line 0") in (1, 2)
 
 
-async def test_revealed_line_is_not_below_the_running_head(sample: Sample) -> None:
+@pytest.mark.parametrize(("height", "row"), [(24, 1), (1, 0)])
+async def test_revealed_line_is_not_below_the_running_head(
+    sample: Sample, height: int, row: int
+) -> None:
     text = "\n\n".join(f"line {number}" for number in range(60))
     answer = sample.add(text)
-    async with on_screen(sample) as (app, pilot):
+    async with on_screen(sample, size=(80, height)) as (app, pilot):
         await pilot.pause()
         app.cells.reveal(answer, text.index("line 7"))
         await pilot.pause()
-        assert "line 7" in app.screen_text()[1]
+        assert "line 7" in app.screen_text()[row]
 
 
 async def test_only_row_of_a_cell_in_the_view_is_not_covered_by_its_running_head(
@@ -297,13 +300,3 @@ async def test_only_row_of_a_cell_in_the_view_is_not_covered_by_its_running_head
         app.cells.scroll_rows(1)
         await pilot.pause()
         assert "line 59" in app.screen_text()[0]
-
-
-async def test_view_of_one_row_shows_the_line_that_is_gone_to(sample: Sample) -> None:
-    block = sample.add("\n\n".join(f"line {number}" for number in range(9)))
-    async with on_screen(sample, size=(80, 1)) as (app, pilot):
-        await pilot.pause()
-        app.cells.scroll_rows(-4)
-        app.cells.reveal(block, sample.here.text(block).index("line 3"))
-        await pilot.pause()
-        assert app.row_with("line 3") == 0

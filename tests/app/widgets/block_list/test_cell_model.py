@@ -17,10 +17,7 @@ from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader
-from tests.app.widgets.block_list.sample import AMY, Sample, SampleApp, on_screen
-from tests.waiting import until
-
-LINE = "── models read from here ──"
+from tests.app.widgets.block_list.sample import AMY, Sample
 
 
 def add_summary(sample: Sample, text: str = "So far", **fields: Any) -> str:
@@ -30,36 +27,23 @@ def add_summary(sample: Sample, text: str = "So far", **fields: Any) -> str:
     return block
 
 
-def shown(app: SampleApp) -> str:
-    return "\n".join(app.screen_text())
-
-
 def read_from(source: CellModel) -> list[str]:
     return [block for block in source.ids() if source.view(block).is_read_from]
 
 
-async def test_line_goes_when_the_summary_is_undone_elsewhere_and_comes_back(
-    sample: Sample,
-) -> None:
+def test_models_read_from_the_newest_summary_that_is_not_undone_elsewhere(sample: Sample) -> None:
     older = add_summary(sample, "Older")
     newer = add_summary(sample, "Newer")
-    async with on_screen(sample) as (app, _):
-        await until(lambda: read_from(app.source) == [newer], "the newer one")
-        assert shown(app).count(LINE) == 1
-        sample.peer.splice(newer, 0, 5, "")
-        await until(lambda: read_from(app.source) == [older], "the newer one is undone")
-        sample.peer.append(newer, "Newer")
-        await until(lambda: read_from(app.source) == [newer], "it is done again")
-        sample.peer.set_fields(newer, excluded=True)
-        sample.peer.set_fields(older, excluded=True)
-        await until(lambda: LINE not in shown(app), "both are left out")
-
-
-async def test_line_stays_above_a_summary_that_is_folded(sample: Sample) -> None:
-    add_summary(sample, "First line\n\nSecond line", collapsed=True)
-    async with on_screen(sample) as (app, _):
-        await until(lambda: LINE in shown(app), "the line is there")
-        assert "Second line" not in shown(app)
+    source = CellModel(sample.here, me=AMY)
+    source.preload()
+    assert read_from(source) == [newer]
+    sample.peer.splice(newer, 0, 5, "")
+    assert read_from(source) == [older]
+    sample.peer.append(newer, "Newer")
+    assert read_from(source) == [newer]
+    sample.peer.set_fields(newer, excluded=True)
+    sample.peer.set_fields(older, excluded=True)
+    assert read_from(source) == []
 
 
 def test_summary_of_a_long_document_is_found_bit_by_bit(sample: Sample) -> None:
@@ -90,11 +74,15 @@ SCHEMA = CompositeSchema(
 )
 
 
-def test_cell_shows_the_content_as_it_is_now() -> None:
+def structured(role: Role, status: Status) -> tuple[Document, CellModel]:
     document = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
-    header = BlockHeader(BLOCK, BlockKind.TEXT, Role.MODEL, Status.DONE, "a0", "t", "1" * 32)
+    header = BlockHeader(BLOCK, BlockKind.TEXT, role, status, "a0", "t", "1" * 32)
     document.create_block(header, schema=SCHEMA)
-    source = CellModel(document)
+    return document, CellModel(document)
+
+
+def test_cell_shows_the_content_as_it_is_now() -> None:
+    document, source = structured(Role.MODEL, Status.DONE)
     assert source.view(BLOCK).text == "## notes\n\n## steps [read-only]\n"
     assert source.view(BLOCK).author == "1" * 8, "nobody has said who that is"
     changes: list[CellChange] = []
@@ -114,9 +102,6 @@ def test_cell_shows_the_content_as_it_is_now() -> None:
 
 
 def test_persons_block_with_a_schema_is_no_draft() -> None:
-    document = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
-    header = BlockHeader(BLOCK, BlockKind.TEXT, Role.USER, Status.RUNNING, "a0", "t", "1" * 32)
-    document.create_block(header, schema=SCHEMA)
-    source = CellModel(document)
+    _, source = structured(Role.USER, Status.RUNNING)
     assert not source.is_hidden(BLOCK)
     assert source.drafts() == []

@@ -44,8 +44,9 @@ async def test_cursor_comes_back_to_where_it_was_last(sample: Sample) -> None:
         assert sample.here.text(block) == "zero one XYtwo three"
 
 
-async def test_editor_without_remembered_place_starts_on_first_finished_visible_line() -> None:
-    sample = Sample()
+async def test_editor_without_remembered_place_starts_on_first_finished_visible_line(
+    sample: Sample,
+) -> None:
     text = "".join(f"paragraph {number}\n\n" for number in range(30))
     block = sample.add(text + "and this is being wri", status=Status.RUNNING)
     short = sample.add("being wri", status=Status.RUNNING)
@@ -59,8 +60,9 @@ async def test_editor_without_remembered_place_starts_on_first_finished_visible_
         assert app.area.editor.block == short and app.area.editor.cursor_offset == 0
 
 
-async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back() -> None:
-    sample = Sample()
+async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back(
+    sample: Sample,
+) -> None:
     block = sample.add("\n".join(f"line {number}" for number in range(100)))
     async with on_screen(sample) as (app, pilot):
         app.area.edit(block, 0)
@@ -93,8 +95,7 @@ async def test_end_of_a_stopped_answer_stays_below_its_editor(sample: Sample) ->
         assert app.row_with("■ failed") == row + 1
 
 
-async def test_view_scrolls_past_the_end_of_a_stopped_answer_that_is_edited() -> None:
-    sample = Sample()
+async def test_view_scrolls_past_the_end_of_a_stopped_answer_that_is_edited(sample: Sample) -> None:
     block = sample.add("one\n\ntwo", status=Status.ERROR)
     sample.add("\n\n".join(f"after {number}" for number in range(60)), author=AMY)
     async with on_screen(sample) as (app, pilot):

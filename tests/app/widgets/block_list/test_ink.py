@@ -42,14 +42,6 @@ def colour_of(app: SampleApp, text: str) -> object:
     raise AssertionError(app.screen_text())
 
 
-def test_next_fade_is_never_too_soon_for_a_timer() -> None:
-    clock = ManualClock()
-    ink = Ink(clock)
-    ink.add("block", 0, 1, 1)
-    clock.ms += round(STEP_SECONDS * 1000) - 1
-    assert ink.next_fade == 0.01
-
-
 @given(
     text=st.text("ab", min_size=4, max_size=30),
     changes=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.text("xyz", max_size=3))),
@@ -63,7 +55,7 @@ def test_ink_marks_exactly_what_was_inserted(
         splice = TextSplice(offset, min(deleted, len(marked) - offset), inserted)
         end = splice.offset + splice.deleted
         marked[splice.offset : end] = [(one, True) for one in splice.inserted]
-        ink.carry("block", (splice,))
+        ink.carry("block", splice)
         ink.add("block", splice.offset, splice.offset + len(splice.inserted), 1)
     ranges = ink.of("block")
     assert [number for one in ranges for number in range(one.start, one.end)] == [
@@ -76,6 +68,8 @@ def test_ink_ages_in_steps_and_goes() -> None:
     ink = Ink(clock)
     ink.add("block", 0, 3, 1)
     seen = [ink.of("block")]
+    clock.ms += round(STEP_SECONDS * 1000) - 1
+    assert [ink.next_fade] == [0.01], "a timer cannot be shorter"
     while ink.next_fade is not None:
         clock.ms += round(ink.next_fade * 1000) + 1
         ink.fade()
@@ -89,7 +83,7 @@ def test_ink_of_a_stream_is_few_ranges() -> None:
     ink = Ink(clock)
     for number in range(1000):
         clock.ms += 5
-        ink.carry("block", (TextSplice(number, 0, "x"),))
+        ink.carry("block", TextSplice(number, 0, "x"))
         ink.add("block", number, number + 1, 1)
         ink.fade()
     assert len(ink.of("block")) <= 10
@@ -150,8 +144,7 @@ def test_removed_text_shows_where_it_was_if_that_was_asked_for(sample: Sample) -
     assert source.ink.of(block)[0].end == 7
 
 
-async def test_rows_without_new_text_are_not_drawn_again() -> None:
-    sample = Sample()
+async def test_rows_without_new_text_are_not_drawn_again(sample: Sample) -> None:
     block = sample.add("a line\n\n" * 8, status=Status.RUNNING)
     async with on_screen(sample) as (app, pilot):
         app.set_present(5, aria_writing(block, 64))

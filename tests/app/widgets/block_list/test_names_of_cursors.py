@@ -38,9 +38,8 @@ def gutter_of(row: str, columns: int) -> str:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("edited", [False, True])
 async def test_cursor_in_the_text_has_name_in_row_above(
-    size: tuple[int, int], edited: bool
+    sample: Sample, size: tuple[int, int], edited: bool
 ) -> None:
-    sample = Sample()
     block = sample.add(FULL)
     async with on_screen(sample, size=size) as (app, pilot):
         if edited:
@@ -61,8 +60,7 @@ async def test_cursor_in_the_text_has_name_in_row_above(
         assert [gutter_of(text, size[0]) for text in rows] == before
 
 
-async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
-    sample = Sample()
+async def test_flag_of_first_row_on_screen_is_in_row_below(sample: Sample) -> None:
     block = sample.add(FULL * 20)
     async with on_screen(sample) as (app, pilot):
         first = app.cells.viewport.places[0]
@@ -92,8 +90,7 @@ async def test_name_at_end_of_last_full_row_is_seen_beside_own_cursor(
         assert editor is not None and len(editor.text) == len(text)
 
 
-async def test_flag_beside_author_name_leaves_that_name() -> None:
-    sample = Sample()
+async def test_flag_beside_author_name_leaves_that_name(sample: Sample) -> None:
     block = sample.add(FULL)
     async with on_screen(sample) as (app, pilot):
         app.set_present(6, ben_at(block, 1))
@@ -125,8 +122,7 @@ async def test_flag_goes_when_the_cursor_has_not_moved_for_a_while() -> None:
     assert cursors.next_fade is None
 
 
-async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
-    sample = Sample()
+async def test_flag_over_the_row_that_is_typed_in_stands_below(sample: Sample) -> None:
     block = sample.add(FULL)
     async with on_screen(sample) as (app, pilot):
         assert app.area.edit(block, 10)
@@ -140,8 +136,7 @@ async def test_flag_over_the_row_that_is_typed_in_stands_below() -> None:
         await until(lambda: app.screen_text()[flag].find("ben") == column + 3, "the flag below")
 
 
-async def test_two_cursors_in_one_line_have_both_names_side_by_side() -> None:
-    sample = Sample()
+async def test_two_cursors_in_one_line_have_both_names_side_by_side(sample: Sample) -> None:
     block = sample.add("x" * 60 + "\n\n" + "y" * 68)
     async with on_screen(sample) as (app, pilot):
         app.set_present(5, ben_at(block, 65))
@@ -153,8 +148,7 @@ async def test_two_cursors_in_one_line_have_both_names_side_by_side() -> None:
         assert "bendana" in rows[line - 1]
 
 
-async def test_name_at_the_end_of_a_line_stands_behind_it_and_goes() -> None:
-    sample = Sample()
+async def test_name_at_the_end_of_a_line_stands_behind_it_and_goes(sample: Sample) -> None:
     block = sample.add("One two.")
     clock = ManualClock()
     async with on_screen(sample, clock=clock) as (app, pilot):
@@ -165,8 +159,7 @@ async def test_name_at_the_end_of_a_line_stands_behind_it_and_goes() -> None:
         await until(lambda: app.screen_text()[1] == " │ One two.▌", "the name is gone")
 
 
-async def test_gutter_that_names_the_author_keeps_that_name() -> None:
-    sample = Sample()
+async def test_gutter_that_names_the_author_keeps_that_name(sample: Sample) -> None:
     block = sample.add(FULL, author=AMY)
     async with on_screen(sample, size=(110, 24)) as (app, pilot):
         before = app.screen_text()[0][:8]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from antiphon.widgets.block_list.block_list import AUTHOR, HIT, UNREAD, ScrollMap
 from antiphon.widgets.block_list.height_index import HeightIndex
-from antiphon.widgets.block_list.scroll_map import AUTHOR, HIT, UNREAD, ScrollMap
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import LineRef
 from tests.app.rows import terminal_rows
@@ -22,8 +22,7 @@ def bar_of(app: SampleApp) -> str:
     return "".join(row.crop(79, 80).text for row in terminal_rows(app))
 
 
-async def test_map_shows_what_is_unread() -> None:
-    sample = Sample()
+async def test_map_shows_what_is_unread(sample: Sample) -> None:
     for number in range(60):
         sample.add(f"cell {number}")
     async with on_screen(sample) as (app, pilot):
@@ -35,16 +34,14 @@ async def test_map_shows_what_is_unread() -> None:
         assert bar_of(app).index(UNREAD) >= 8
 
 
-async def test_map_shows_nothing_of_what_a_context_is_opened_with_as_unread() -> None:
-    sample = Sample()
+async def test_map_shows_nothing_of_what_a_context_is_opened_with_as_unread(sample: Sample) -> None:
     async with on_screen(sample) as (app, _):
         sample.add_turns(20)
         await until(lambda: AUTHOR in bar_of(app), "the cells")
         assert UNREAD not in bar_of(app)
 
 
-async def test_map_of_document_that_fits_is_empty() -> None:
-    sample = Sample()
+async def test_map_of_document_that_fits_is_empty(sample: Sample) -> None:
     block = sample.add("one cell")
     async with on_screen(sample) as (app, pilot):
         app.set_present(6, ben_at(block, 1))
@@ -52,8 +49,7 @@ async def test_map_of_document_that_fits_is_empty() -> None:
         assert not bar_of(app).strip()
 
 
-def test_hits_are_marked_where_they_are_in_a_long_cell() -> None:
-    sample = Sample()
+def test_hits_are_marked_where_they_are_in_a_long_cell(sample: Sample) -> None:
     block = sample.add("x" * 1_000)
     scroll_map = ScrollMap(SampleApp(sample).source, HeightIndex([(block, 100)]))
     hits = [(block, [Hit(0, 1), Hit(500, 510), Hit(999, 1_000)])]
@@ -71,8 +67,7 @@ class CountedHeights(HeightIndex):
         return super().find(row)
 
 
-def test_map_costs_its_rows_not_those_of_the_document() -> None:
-    sample = Sample()
+def test_map_costs_its_rows_not_those_of_the_document(sample: Sample) -> None:
     blocks = sample.add_turns(400)
     app = SampleApp(sample)
     heights = CountedHeights((block, 3) for block in blocks)

@@ -13,30 +13,28 @@ PADDED = "!touch ran #" + "\n" * 40
 """A command that is scrolled out of the composer by what comes after it."""
 
 
-async def put_before(here: World, there: Opened, text: str) -> None:
-    """Write before the message as the same person elsewhere: nobody else may."""
+async def put_in(here: World, there: Opened, offset: int, text: str) -> None:
+    """Write into the message as the same person elsewhere: nobody else may."""
     await until(lambda: there.screen.composer.draft.block, "a draft block")
     block = there.screen.composer.draft.block
     document = (await here.context()).document
     before = there.message
     await until(lambda: block in document and document.text(str(block)) == before, "in the kernel")
-    await here.call("block.splice", block_id=block, offset=0, insert=text)
-    await until(lambda: there.message == text + before, "it has come")
+    await here.call("block.splice", block_id=block, offset=offset, insert=text)
+    after = before[:offset] + text + before[offset:]
+    await until(lambda: there.message == after, "it has come")
 
 
-async def asks(there: Opened) -> None:
+async def only_asks(here: World, there: Opened) -> None:
+    """Wait for the question. Nothing has run, nor been asked to: a call would be a block."""
     await there.sees(COMMAND_TITLE)
+    assert not (here.folder / "ran").exists()
+    document = (await here.context()).document
+    assert not [one for one in document.block_ids() if document.header(one).is_shell]
 
 
 async def runs(here: World) -> None:
     await until((here.folder / "ran").exists, "the command has run")
-
-
-async def did_not_run(here: World) -> None:
-    """Nothing has run, nor been asked to: a call would be a block."""
-    assert not (here.folder / "ran").exists()
-    document = (await here.context()).document
-    assert not [one for one in document.block_ids() if document.header(one).is_shell]
 
 
 @pytest.mark.parametrize("text", ["!touch ran #", PADDED])
@@ -44,31 +42,26 @@ async def test_enter_asks_if_the_mark_of_a_command_came_from_elsewhere(
     here: World, there: Opened, text: str
 ) -> None:
     await there.type("thank you")
-    await put_before(here, there, text)
+    await put_in(here, there, 0, text)
     await there.press("enter")
-    await asks(there)
+    await there.sees(COMMAND_TITLE)
     await there.sees("touch ran #")
     await there.press("y", "enter", "escape")
     await until(lambda: not there.shows(COMMAND_TITLE), "the question has gone")
     assert there.message == text + "thank you"
-    await did_not_run(here)
+    await there.press("enter")
+    await only_asks(here, there)
 
 
 async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(
     here: World, there: Opened
 ) -> None:
     await there.type("!true")
-    await until(lambda: there.screen.composer.draft.block, "a draft block")
-    block = there.screen.composer.draft.block
-    document = (await here.context()).document
-    await until(lambda: block in document and document.text(str(block)) == "!true")
-    await here.call("block.splice", block_id=block, offset=5, insert="; touch ran")
-    await until(lambda: there.message == "!true; touch ran", "it has come")
+    await put_in(here, there, 5, "; touch ran")
     await there.sees("? !true; touch ran")
     await there.type(" again")
     await there.press("enter")
-    await asks(there)
-    await did_not_run(here)
+    await only_asks(here, there)
 
 
 async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: World) -> None:
@@ -83,34 +76,23 @@ async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: 
         await until(lambda: again.message == "!touch ran", "the draft")
         await again.sees("? !touch ran")
         await again.press("enter")
-        await asks(again)
+        await only_asks(here, again)
         await again.sees("Not all of it was typed in this window.")
-        await did_not_run(here)
         await again.press("ctrl+r")
         await runs(here)
         assert again.message == ""
 
 
 async def test_copied_command_runs_when_the_person_says_so(here: World, there: Opened) -> None:
-    await here.cell("touch ran", kind="tool_call")
-    await there.sees("touch ran")
-    await there.press("up", "enter")
-    await until(lambda: there.message == "!touch ran", "the command")
-    await there.press("enter")
-    await asks(there)
-    await did_not_run(here)
-    await there.press("ctrl+r")
-    await runs(here)
-
-
-async def test_command_of_a_call_that_is_not_done_is_copied_with_a_true_hint(
-    here: World, there: Opened
-) -> None:
     await here.cell("touch ran", kind="tool_call", status="running")
     await there.sees("touch ran")
     await there.press("up", "enter")
     await there.sees("The call stays as it is: edit a copy of it here, or press Enter to be asked.")
     assert there.message == "!touch ran"
+    await there.press("enter")
+    await only_asks(here, there)
+    await there.press("ctrl+r")
+    await runs(here)
 
 
 async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: World) -> None:
@@ -133,8 +115,7 @@ async def test_command_that_an_undo_brought_back_is_asked_about(here: World, the
     await there.press("ctrl+y")
     await until(lambda: there.message == "!touch ran", "it is there again")
     await there.press("enter")
-    await asks(there)
-    await did_not_run(here)
+    await only_asks(here, there)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
@@ -143,15 +124,19 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
 ) -> None:
     async with opened(here, size=size) as there:
         there.app.post_message(events.Paste("!touch ran" + "\n" * 60 + "true # the last line"))
-        await there.sees("[pasted 61 lines")
+        await there.sees("? [pasted 61 lines")
+        await there.press("enter")
+        await only_asks(here, there)
+        await there.press("escape")
+        await until(lambda: not there.shows(COMMAND_TITLE), "the question has gone")
         await there.press("ctrl+o")
         await there.sees("true # the last line")
         await there.press("enter")
-        await asks(there)
+        await there.sees(COMMAND_TITLE)
         await there.sees("touch ran")
         await there.sees("Space more of it")
         await there.press("ctrl+r")
-        await did_not_run(here)
+        await only_asks(here, there)
         while not there.shows("Ctrl+R"):
             await there.press("space")
         assert there.shows("true # the last line")
@@ -159,19 +144,11 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
         await runs(here)
 
 
-async def test_command_behind_a_label_is_shown_first(here: World, there: Opened) -> None:
-    there.app.post_message(events.Paste("!" + "true\n" * 40 + "touch ran"))
-    await there.sees("? [pasted 41 lines")
-    await there.press("enter")
-    await asks(there)
-    await did_not_run(here)
-
-
 async def test_command_question_shows_whole_wide_command(there: Opened) -> None:
     command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
     there.screen.composer.draft.write("!" + command)
     await there.press("enter")
-    await asks(there)
+    await there.sees(COMMAND_TITLE)
     shown = "".join("".join(line.split()) for line in there.lines)
     assert "漢字" * 100 + ";⇠touchran" in shown
 
@@ -180,9 +157,9 @@ async def test_confirmed_command_that_fails_is_asked_about_again(here: World) ->
     async with opened(here, as_name="guest") as there:
         there.screen.composer.draft.write("!touch ran")
         await there.press("enter")
-        await asks(there)
+        await there.sees(COMMAND_TITLE)
         await there.press("ctrl+r")
         await until(lambda: "owner" in (there.screen.hint_shown or ""), "the reason")
         assert there.message == "!touch ran"
         await there.press("enter")
-        await asks(there)
+        await there.sees(COMMAND_TITLE)

@@ -1,110 +1,74 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 from antiphon.screens.submitter import SLOW
 from antiphon.session import SILENT_SECONDS
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, ORIGIN
-from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, through_proxy
+from tests.kernel.served import CuttableProxy
 from tests.waiting import until
 
 
-async def draft_in_kernel(here: World) -> list[str]:
-    """Texts of what has been written and not sent."""
-    document = (await here.context()).document
-    return [
-        document.text(block)
-        for block in document.block_ids()
-        if document.header(block).is_draft and document.text(block)
-    ]
-
-
-async def kernel_has_draft(here: World, text: str) -> None:
+async def in_kernel(here: World, text: str, *, is_draft: bool) -> None:
+    """Wait until the kernel has a text, as a draft or as a message that is sent."""
     document = (await here.context()).document
     await until(
-        lambda: any(
-            document.text(block) == text
-            for block in document.block_ids()
-            if document.header(block).is_draft
+        lambda: (
+            (text, is_draft)
+            in [(document.text(one), document.header(one).is_draft) for one in document.block_ids()]
         ),
-        f"the draft {text!r}",
+        f"{text!r} as a {'draft' if is_draft else 'message'}",
     )
 
 
-async def sent(here: World, text: str) -> None:
-    document = (await here.context()).document
-    await until(
-        lambda: any(
-            document.text(block) == text and document.header(block).status == Status.DONE
-            for block in document.block_ids()
-        ),
-        f"{text!r} is sent",
-    )
+@asynccontextmanager
+async def typed(
+    here: World, text: str = "hello", **options: Any
+) -> AsyncIterator[tuple[CuttableProxy, Opened]]:
+    """Type a text, which the kernel has, in an app that reaches it through a proxy."""
+    async with through_proxy(here) as proxy, opened(here, **options) as there:
+        await there.type(text)
+        await in_kernel(here, text, is_draft=True)
+        yield proxy, there
 
 
-async def test_draft_being_typed_is_shown_to_others(here: World) -> None:
-    async with opened(here, as_name="guest") as there:
-        await there.type("hello")
-        await kernel_has_draft(here, "hello")
-        async with opened(here) as mine:
-            await mine.sees("guest › hello")
-            await there.press("ctrl+u")
-            await until(lambda: not mine.shows("guest ›"), "the line has gone")
-
-
-async def test_enter_sends_and_a_turn_begins(here: World, there: Opened) -> None:
-    await there.type("What is this?")
-    await there.press("enter")
-    assert there.message == ""
-    await sent(here, "What is this?")
-    await until(lambda: here.aria.prompts == ["What is this?"], "the model is asked")
-    await there.sees("What is this?")
-    here.aria.write("An antiphon.")
-    await there.sees("An antiphon.")
-    here.aria.end()
-
-
-async def test_empty_message_cannot_be_sent(there: Opened) -> None:
-    await there.type("  ")
-    await there.press("enter")
-    await until(lambda: there.screen.hint_shown, "a hint")
-    assert there.message == "  "
-
-
-async def test_composer_ctrl_j_shift_enter_and_backslash_enter_insert_newline(
+async def test_composer_breaks_lines_grows_to_half_the_screen_and_sends_nothing_blank(
     there: Opened,
 ) -> None:
     await there.press("a", "ctrl+j", "b", "shift+enter", "c", "backslash", "enter", "d")
     assert there.message == "a\nb\nc\nd"
     await until(lambda: there.screen.composer.size.height == 4, "four rows")
-
-
-async def test_composer_grows_to_half_the_screen_and_then_scrolls(there: Opened) -> None:
     there.screen.composer.draft.write("a\n" * 30)
     await until(lambda: there.screen.composer.size.height == 12, "half of 24 rows")
+    there.screen.composer.draft.write("  ")
+    await there.press("enter")
+    await until(lambda: there.screen.hint_shown, "a hint")
+    assert there.message == "  "
 
 
 async def test_windows_of_one_user_have_separate_drafts(here: World) -> None:
     async with opened(here) as one:
         await one.type("one")
-        await kernel_has_draft(here, "one")
+        await in_kernel(here, "one", is_draft=True)
         async with opened(here) as two:
             await two.type("two")
-            await kernel_has_draft(here, "two")
+            await in_kernel(here, "two", is_draft=True)
             assert (one.message, two.message) == ("one", "two")
 
 
 async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(here: World) -> None:
-    async with through_proxy(here) as proxy, opened(here) as there:
-        await there.type("hello")
-        await kernel_has_draft(here, "hello")
+    async with typed(here) as (proxy, there):
         message = str(there.screen.composer.draft.block)
         for number in range(30):
             await here.cell(f"filler {number}")
         await there.sees("filler 29")
         proxy.stop()
         await there.press("enter")
+        assert there.message == ""
         await there.sees("│ hello")
         width = there.app.size.width - 1  # without the scroll bar
         last = [line[:width].rstrip() for line in there.lines if "│" in line][-1]
@@ -114,16 +78,17 @@ async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(her
         await there.press("escape")
         await until(lambda: there.screen.cells.focused_cell == message, "the message is chosen")
         assert "on its way" in (there.screen.source.edit_denied_reason(message) or "")
+        await until(lambda: there.screen.hint_shown == SLOW, "told")
+        await there.sees("not answering")
         proxy.go_on()
-        await sent(here, "hello")
+        await in_kernel(here, "hello", is_draft=False)
         await until(lambda: not there.shows("sending"), "it has arrived")
         assert sum("hello" in line for line in there.lines) == 1
+        await until(lambda: not there.shows("not answering"), "answered")
 
 
 async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: World) -> None:
-    async with through_proxy(here) as proxy, opened(here) as there:
-        await there.type("hello")
-        await kernel_has_draft(here, "hello")
+    async with typed(here) as (proxy, there):
         proxy.stop()
         await there.press("enter")
         await there.sees("sending")
@@ -132,30 +97,10 @@ async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: Worl
         assert not there.shows("│ hello")
 
 
-async def test_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_way(
-    here: World,
-) -> None:
-    async with through_proxy(here) as proxy, opened(here) as there:
-        await there.type("hello")
-        await kernel_has_draft(here, "hello")
-        proxy.stop()
-        await there.press("enter")
-        await there.sees("sending")
-        await until(lambda: there.screen.hint_shown == SLOW, "told")
-        assert there.message == ""
-        await there.sees("not answering")
-        proxy.go_on()
-        await sent(here, "hello")
-        await until(lambda: not there.shows("sending"), "it has arrived")
-        await until(lambda: not there.shows("not answering"), "answered")
-
-
 async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
     here: World,
 ) -> None:
-    async with through_proxy(here) as proxy, opened(here, size=(120, 30)) as there:
-        await there.type("he")
-        await kernel_has_draft(here, "he")
+    async with typed(here, "he", size=(120, 30)) as (proxy, there):
         await until(lambda: not there.app.session.status.unsaved, "saved")
         proxy.stop()
         begun = time.monotonic()
@@ -164,7 +109,7 @@ async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
         assert time.monotonic() - begun >= SILENT_SECONDS
         proxy.go_on()
         await until(lambda: not there.shows("not answering"), "answered")
-        await kernel_has_draft(here, "hello")
+        await in_kernel(here, "hello", is_draft=True)
 
 
 async def test_a_message_with_a_rejected_edit_is_in_the_composer_and_can_be_sent(
@@ -173,7 +118,7 @@ async def test_a_message_with_a_rejected_edit_is_in_the_composer_and_can_be_sent
     cell = await here.cell("some text")
     await there.sees("some text")
     await there.type("hel")
-    await kernel_has_draft(here, "hel")
+    await in_kernel(here, "hel", is_draft=True)
     document = there.app.session.document
     with document.transaction(ORIGIN):
         document.set_fields(cell, status="error")
@@ -183,5 +128,7 @@ async def test_a_message_with_a_rejected_edit_is_in_the_composer_and_can_be_sent
     await there.live()
     await until(lambda: there.message == "hello", "the message is there")
     await there.press("enter")
-    await sent(here, "hello")
-    assert await draft_in_kernel(here) == []
+    await in_kernel(here, "hello", is_draft=False)
+    document = (await here.context()).document
+    drafts = filter(lambda one: document.header(one).is_draft, document.block_ids())
+    assert not any(map(document.text, drafts))

@@ -103,21 +103,16 @@ def test_draft_of_another_window_is_left_alone() -> None:
     assert second.block != first.block
 
 
-def test_released_draft_keeps_its_text_and_the_next_one_is_new() -> None:
+def test_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
     shared, draft, sent = one_sent()
     assert (draft.text, shared.text(sent)) == ("", "one")
     type_in(draft, "two")
-    assert draft.block not in (None, sent)
-
-
-def test_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
-    shared, draft, sent = one_sent()
-    type_in(draft, "two")
     other = draft.block
+    assert other not in (None, sent)
     draft.restore(sent, "one")
     assert draft.text == "one\ntwo" == shared.text(sent)
     assert draft.block == sent
-    assert other is not None and shared.text(other) == ""
+    assert shared.text(str(other)) == ""
 
 
 def test_restore_of_an_emptied_draft_brings_back_the_sent_text() -> None:
@@ -218,24 +213,17 @@ def test_message_and_draft_are_equal_whoever_writes(
         assert draft.text == shared.text(block)
 
 
-def test_private_draft_is_in_no_shared_block(tmp_path: Path) -> None:
-    shared, draft = attached(tmp_path)
-    type_in(draft, "seen")
-    draft.make_private()
-    type_in(draft, " secret")
-    assert (draft.text, draft.block) == ("seen secret", None)
-    assert [shared.text(block) for block in shared.block_ids()] == [""]
-
-
-def test_private_draft_that_is_shared_is_in_the_block_from_before(tmp_path: Path) -> None:
+def test_private_draft_is_in_no_shared_block_until_it_is_shared(tmp_path: Path) -> None:
     shared, draft = attached(tmp_path)
     type_in(draft, "seen")
     before = draft.block
     draft.make_private()
-    type_in(draft, " again")
+    type_in(draft, " secret")
+    assert (draft.text, draft.block) == ("seen secret", None)
+    assert [shared.text(block) for block in shared.block_ids()] == [""]
     draft.make_shared()
     assert draft.block == before
-    assert [shared.text(block) for block in shared.block_ids()] == ["seen again"]
+    assert [shared.text(block) for block in shared.block_ids()] == ["seen secret"]
 
 
 def test_private_draft_is_in_a_file_of_its_author_only_and_comes_back(tmp_path: Path) -> None:
@@ -293,7 +281,7 @@ def test_private_draft_goes_on_after_its_document_was_replaced(tmp_path: Path) -
     type_in(draft, "!")
     (file,) = tmp_path.rglob("*.txt")
     assert (draft.is_private, file.read_text(), len(shared)) == (True, "secret!", 0)
-    assert draft.undo() and draft.text == ""
+    assert draft.step(-1) and draft.text == ""
 
 
 def test_private_draft_that_cannot_be_kept_is_told_and_goes_on(tmp_path: Path) -> None:

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from antiphon.widgets.composer.draft_sync import DraftUndo
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.types.typing_run import TYPING_PAUSE_MS, TYPING_UNITS
-
-
-def applied(text: str, *splices: TextSplice) -> str:
-    for one in splices:
-        text = text[: one.offset] + one.inserted + text[one.offset + one.deleted :]
-    return text
-
+from tests.app.widgets.editor.texts import applied
 
 Made = Sequence[tuple[int, TextSplice]]
 """Changes and their times."""
@@ -28,7 +22,7 @@ def typed(text: str, at: int = 0, *, now: int = 0) -> Made:
 def steps_back(undo: DraftUndo, text: str) -> list[str]:
     """Return the texts that undo goes through."""
     texts = []
-    while splices := undo.undo():
+    while splices := undo.step(-1):
         text = applied(text, *splices)
         texts.append(text)
     return texts
@@ -51,7 +45,7 @@ def test_undo_and_redo_go_through_the_same_texts(
     back = [text, *steps_back(undo, text)]
     assert back[-1] == before
     again = [back[-1]]
-    while splices := undo.redo():
+    while splices := undo.step(1):
         again.append(applied(again[-1], *splices))
     assert again == back[::-1]
 
@@ -79,6 +73,6 @@ def test_typing_in_one_go_is_one_step(made: Made, texts: list[str]) -> None:
 def test_typing_after_an_undo_leaves_nothing_to_redo() -> None:
     undo = DraftUndo("")
     undo.record([TextSplice(0, 0, "one")], 0)
-    undo.undo()
+    undo.step(-1)
     undo.record([TextSplice(0, 0, "two")], 0)
-    assert not undo.redo()
+    assert not undo.step(1)

@@ -51,5 +51,7 @@ fractions = st.floats(0, 1)
 edits = st.tuples(fractions, fractions.map(lambda size: size**3), texts)
 
 
-def applied(text: str, splice: TextSplice) -> str:
-    return text[: splice.offset] + splice.inserted + text[splice.offset + splice.deleted :]
+def applied(text: str, *splices: TextSplice) -> str:
+    for one in splices:
+        text = text[: one.offset] + one.inserted + text[one.offset + one.deleted :]
+    return text

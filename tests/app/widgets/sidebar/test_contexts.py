@@ -33,6 +33,12 @@ async def open_second(there: Opened, label: str) -> None:
     await there.live()
 
 
+async def back_to_first(there: Opened) -> None:
+    await there.press("f2", "up", "enter")
+    await until(lambda: there.app.session.document.label == "default", "back")
+    await there.live()
+
+
 async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
         await a_context(here, "notes", "Buy milk")
@@ -41,8 +47,7 @@ async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(he
         await there.sees("Buy milk")
         await there.mode(Mode.WRITE)
         assert there.message == ""
-        await there.press("f2", "up", "enter")
-        await until(lambda: there.app.session.document.label == "default", "back")
+        await back_to_first(there)
         await until(lambda: there.message == "half a thought", "the draft")
 
 
@@ -103,9 +108,7 @@ async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_wit
         await until(lambda: any("notes" in row and "●2" in row for row in there.lines), "●2")
         await open_second(there, "notes")
         await until(lambda: not there.shows("●2"), "seen")
-        await there.press("f2", "up", "enter")
-        await until(lambda: there.app.session.document.label == "default", "back")
-        await there.live()
+        await back_to_first(there)
         await there.sees("  notes")
         assert not there.shows("●2")
         await here.kernel.call(ben, "block.create", {"context": notes, **new})
