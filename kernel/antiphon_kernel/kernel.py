@@ -20,13 +20,11 @@ from antiphon_kernel.access import (
 )
 from antiphon_kernel.contexts import BlockOwners, Context, UseScope
 from antiphon_kernel.contexts.opening import (
-    ContextPage,
     ContextRegistry,
     First,
     OpenContexts,
     Quarantine,
     SearchIndex,
-    stored_page,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
 from antiphon_kernel.layout import PathError, is_path, parse_path
@@ -297,18 +295,6 @@ class Kernel:
         if not is_partial:
             await context.whole()
         return context
-
-    async def stored_page(self, reference: str = DEFAULT_CONTEXT) -> ContextPage | None:
-        """The last page of a context that is not open; None if it is, or has changed since.
-
-        Raises:
-            AntiphonError: context_not_found, ambiguous_id, storage_failed.
-        """
-        found = self.contexts.find(reference)
-        if found in self.open_contexts.ids():
-            return None
-        self.quarantine.raise_if_quarantined(found)
-        return await stored_page(self.journal, self.contexts[found])
 
     def block_name(self, block: str) -> str:
         """Return the short form of a block's id, whether its context is open or not."""

@@ -11,22 +11,9 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
+from antiphon_kernel.yjs import frames
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
-from antiphon_kernel.yjs.frames import (
-    Ack,
-    AwarenessUpdate,
-    Frame,
-    Omitted,
-    PermissionDenied,
-    QueryAwareness,
-    Recent,
-    SyncStep1,
-    SyncStep2,
-    SyncUpdate,
-    decode_frame,
-    encode_frame,
-)
 from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
 
 _TIME_SLICE: Final = 0.008
@@ -133,7 +120,9 @@ class ReplicaConnection:
             await self._begin()
             async for data in socket:
                 try:
-                    await self._receive(decode_frame(data if isinstance(data, bytes) else b""))
+                    await self._receive(
+                        frames.decode_frame(data if isinstance(data, bytes) else b"")
+                    )
                 except ValueError as error:
                     self._misread = self._copy.last_error = unreadable(error)
                     await socket.close(CloseCode.UNSUPPORTED_DATA)  # no final one: it is echoed
@@ -150,18 +139,18 @@ class ReplicaConnection:
         if not is_proved or (omitted and document.has_parts):
             await self.begin_anew()
             return
-        frames: list[Frame] = [SyncStep1(document.state_vector())]
+        due: list[frames.Frame] = [frames.SyncStep1(document.state_vector())]
         if omitted:
             meta, _ = document.stated_values()
-            frames[:0] = Recent(self._copy.blocks_wanted()), Omitted(omitted, meta, {})
-        for frame in frames:
-            await self.socket.send(encode_frame(frame))
+            due[:0] = frames.Recent(self._copy.blocks_wanted()), frames.Omitted(omitted, meta, {})
+        for frame in due:
+            await self.socket.send(frames.encode_frame(frame))
 
     async def begin_anew(self) -> None:
         """Ask for a state to begin with. Raises ConnectionClosed."""
         if (blocks := self._copy.blocks_wanted()) > 0:
-            await self.socket.send(encode_frame(Recent(blocks)))
-        await self.socket.send(encode_frame(SyncStep1(NO_STATE)))
+            await self.socket.send(frames.encode_frame(frames.Recent(blocks)))
+        await self.socket.send(frames.encode_frame(frames.SyncStep1(NO_STATE)))
 
     async def _ping(self) -> None:
         """Notice a kernel that has stopped to answer while there is nothing to send."""
@@ -174,16 +163,16 @@ class ReplicaConnection:
                 await pong
                 self._copy.set_silent(False)
 
-    async def _receive(self, frame: Frame) -> None:
+    async def _receive(self, frame: frames.Frame) -> None:
         copy = self._copy
         match frame:
-            case SyncUpdate(update) if copy.incoming.is_partial:
+            case frames.SyncUpdate(update) if copy.incoming.is_partial:
                 copy.incoming.apply_part(update)
-            case SyncUpdate(update):
+            case frames.SyncUpdate(update):
                 copy.incoming.apply_update(update, REMOTE)
-            case Omitted():
+            case frames.Omitted():
                 copy.begin_anew(frame)
-            case SyncStep2(update):
+            case frames.SyncStep2(update):
                 document = copy.incoming
                 if document.has_parts:  # this is the last one, or all that the document lacks
                     document.apply_part(update)
@@ -193,23 +182,23 @@ class ReplicaConnection:
                 else:
                     document.apply_update(update, REMOTE)
                 copy.become(ReplicaState.LIVE)
-            case SyncStep1(state_vector):
+            case frames.SyncStep1(state_vector):
                 decode_state_vector(state_vector)
                 self._asked = state_vector
                 copy.wake.set()
-            case Ack(count):
+            case frames.Ack(count):
                 copy.outbox.acknowledged(count)
                 if count:
                     copy.kernel_error = None
                 while len(copy.edits) > copy.outbox.unsaved:
                     copy.edits.popleft()
                 copy.state_changed.notify()
-            case AwarenessUpdate(update):
+            case frames.AwarenessUpdate(update):
                 if copy.awareness.receive(decode_awareness(update)):
                     copy.presence_changed.notify()
-            case PermissionDenied(reason):
+            case frames.PermissionDenied(reason):
                 self.denied = reason
-            case QueryAwareness():
+            case frames.QueryAwareness():
                 copy.awareness.republish()
 
     async def _write(self) -> None:
@@ -229,15 +218,15 @@ class ReplicaConnection:
     def _frames_due(self) -> list[bytes]:
         """Return the frames to send now: text first, so that no cursor is ahead of its text."""
         outbox, awareness = self._copy.outbox, self._copy.awareness
-        frames = []
+        due = []
         if self._asked is not None:
             missing = self._copy.missing_since(self._asked)
             self._asked = None
             outbox.everything_sent()
-            frames.append(encode_frame(SyncStep2(missing)))
+            due.append(frames.encode_frame(frames.SyncStep2(missing)))
         update = outbox.take()
         if update is not None:
-            frames.append(encode_frame(SyncUpdate(update)))
+            due.append(frames.encode_frame(frames.SyncUpdate(update)))
         if outbox.open and awareness.delay() == 0:
-            frames.append(awareness.take())
-        return frames
+            due.append(awareness.take())
+        return due

@@ -18,16 +18,8 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.local_replica import PendingEdit
 from antiphon_kernel.client.rejected_edits import RejectedEdit
+from antiphon_kernel.yjs import frames
 from antiphon_kernel.yjs.close_codes import CloseCode
-from antiphon_kernel.yjs.frames import (
-    Ack,
-    PermissionDenied,
-    SyncStep1,
-    SyncStep2,
-    SyncUpdate,
-    decode_frame,
-    encode_frame,
-)
 from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
@@ -239,7 +231,7 @@ _BATCH: Final = 64
 _HOPELESS: Final = 3
 """After so many refusals in a row a block's other edits are not even asked about."""
 
-F = TypeVar("F", SyncStep1, SyncStep2, Ack)
+F = TypeVar("F", frames.SyncStep1, frames.SyncStep2, frames.Ack)
 
 
 class _RejectedError(Exception):
@@ -274,18 +266,18 @@ class EditReplay:
             ValueError: if the kernel sends something that cannot be read.
         """
         try:
-            await socket.send(encode_frame(SyncStep1(state_vector)))
-            asked = await self._next(socket, SyncStep1)
-            await self._next(socket, SyncStep2)
+            await socket.send(frames.encode_frame(frames.SyncStep1(state_vector)))
+            asked = await self._next(socket, frames.SyncStep1)
+            await self._next(socket, frames.SyncStep2)
             if self._transplant is None:
                 known = decode_state_vector(asked.state_vector).get(self._client, 0)
                 self._transplant = Rebase(self._client, known, self.new_client)
             sent = 0
             while self.due:
                 sent += await self._send_batch(socket, self._transplant, sent)
-            await socket.send(encode_frame(SyncStep1(b"\x00")))
+            await socket.send(frames.encode_frame(frames.SyncStep1(b"\x00")))
             parts: list[bytes] = []
-            last = await self._next(socket, SyncStep2, parts)
+            last = await self._next(socket, frames.SyncStep2, parts)
             return merge([*parts, last.update])
         except (ConnectionClosed, _RejectedError):
             return None
@@ -294,7 +286,7 @@ class EditReplay:
         """Make the next few edits; how many frames that took."""
         batch = [self.due[at] for at in range(min(self._batch, len(self.due)))]
         mark = transplant.mark()
-        frames = []
+        encoded = []
         reason: str | None = None
         for number, edit in enumerate(batch):
             try:
@@ -309,11 +301,11 @@ class EditReplay:
                 batch = batch[:number]
                 break
             if update is not None:
-                frames.append(encode_frame(SyncUpdate(update)))
+                encoded.append(frames.encode_frame(frames.SyncUpdate(update)))
         try:
-            for frame in frames:
+            for frame in encoded:
                 await socket.send(frame)
-            while frames and (await self._next(socket, Ack)).count < sent + len(frames):
+            while encoded and (await self._next(socket, frames.Ack)).count < sent + len(encoded):
                 pass
         except (_RejectedError, ConnectionClosed, ValueError) as ended:
             transplant.return_to(mark)
@@ -327,7 +319,7 @@ class EditReplay:
             for block in edit.blocks:
                 self._refusals.pop(block, None)
         self._batch = min(_BATCH, self._batch * 2)
-        return len(frames)
+        return len(encoded)
 
     def _leave_out(self, transplant: Rebase, edit: PendingEdit, reason: str) -> None:
         transplant.leave_out(edit.update)
@@ -349,10 +341,10 @@ class EditReplay:
                 if code == CloseCode.REFUSED and denied is not None:
                     raise _RejectedError(denied) from None
                 raise
-            frame = decode_frame(data if isinstance(data, bytes) else b"")
-            if isinstance(frame, SyncUpdate) and updates is not None:
+            frame = frames.decode_frame(data if isinstance(data, bytes) else b"")
+            if isinstance(frame, frames.SyncUpdate) and updates is not None:
                 updates.append(frame.update)
-            elif isinstance(frame, PermissionDenied):
+            elif isinstance(frame, frames.PermissionDenied):
                 denied = frame.reason
             elif isinstance(frame, kind):
                 return frame

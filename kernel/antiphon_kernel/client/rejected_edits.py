@@ -107,8 +107,12 @@ def _paragraphs(
 
     def end_run() -> None:
         nonlocal splice
-        if splice.deleted or splice.inserted:
-            found.append((reason, _splice_words(block, splice)))
+        where = f"In block {block}, at character {splice.offset}"
+        instead = f" instead of {splice.deleted} characters" if splice.deleted else ""
+        if splice.inserted:
+            found.append((reason, [f"{where}, inserted{instead}:", "", *_quoted(splice.inserted)]))
+        elif splice.deleted:
+            found.append((reason, [f"{where}: {splice.deleted} characters deleted."]))
         splice = TextSplice(0, 0, "")
 
     for one in refused:
@@ -142,14 +146,6 @@ def _paragraphs(
                 block, reason, splice = edited.block, one.reason, step
     end_run()
     return found
-
-
-def _splice_words(block: str, splice: TextSplice) -> Sequence[str]:
-    where = f"In block {block}, at character {splice.offset}"
-    if not splice.inserted:
-        return [f"{where}: {splice.deleted} characters deleted."]
-    instead = f" instead of {splice.deleted} characters" if splice.deleted else ""
-    return [f"{where}, inserted{instead}:", "", *_quoted(splice.inserted)]
 
 
 def _quoted(text: str) -> Sequence[str]:

@@ -9,8 +9,7 @@ from antiphon_kernel.contexts.ordering import (
     order_after,
     order_at_end,
     order_before,
-    orders_after,
-    orders_at_end,
+    orders_at,
 )
 from antiphon_kernel.contexts.raw_updates import (
     PartialContextError,

@@ -12,31 +12,25 @@ from antiphon_kernel.text.fractional_index import NoKeyBetweenError, key_between
 
 def order_at_end(document: Document, without: str | None = None) -> str:
     """The order key for a block that comes last, not counting the block `without`."""
-    return _orders_at(document, len(document), without)[0]
-
-
-def orders_at_end(document: Document, count: int) -> list[str]:
-    """The order keys for several blocks that come last."""
-    return _orders_at(document, len(document), None, count)
+    return orders_at(document, len(document), without=without)[0]
 
 
 def order_after(document: Document, block: str, without: str | None = None) -> str:
     """The order key for a block that comes right after `block`, not counting `without`."""
-    return _orders_at(document, document.order.index(block) + 1, without)[0]
-
-
-def orders_after(document: Document, block: str, count: int) -> list[str]:
-    """The order keys for several new blocks that come right after `block`."""
-    return _orders_at(document, document.order.index(block) + 1, None, count)
+    return orders_at(document, document.order.index(block) + 1, without=without)[0]
 
 
 def order_before(document: Document, block: str, without: str | None = None) -> str:
     """The order key for a block that comes right before `block`, not counting `without`."""
-    return _orders_at(document, document.order.index(block), without)[0]
+    return orders_at(document, document.order.index(block), without=without)[0]
 
 
-def _orders_at(document: Document, place: int, without: str | None, count: int = 1) -> list[str]:
-    """Keys for what comes before the block that stands at `place` now."""
+def orders_at(
+    document: Document, place: int, count: int = 1, *, without: str | None = None
+) -> list[str]:
+    """The order keys for blocks that come before the one that stands at `place` now, not counting
+    the block `without`.
+    """
     left, right = _Side(document, place - 1, -1, without), _Side(document, place, +1, without)
     while True:
         low, high = left.key, right.key

@@ -29,7 +29,7 @@ from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.connections import GUARD
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import short_reason
-from antiphon_kernel.server.sync.send_queue import text_message
+from antiphon_kernel.server.sync.send_queue import whole_message
 from antiphon_kernel.subscriptions import Subscription, Subscriptions
 from antiphon_kernel.tools.context import (
     ContextExportParams,
@@ -187,10 +187,14 @@ class RpcEndpoint:
                 close = await self._serve_calls(socket, visit)
                 if close is not None:
                     await socket.close(*close)
-        except AuthenticationError as error:
-            await _refuse(socket, error.close_code, error.message)
         except AntiphonError as error:
-            await _refuse(socket, CloseCode.TRY_AGAIN_LATER, f"{error.code}: {error.message}")
+            code, reason = CloseCode.TRY_AGAIN_LATER, f"{error.code}: {error.message}"
+            if isinstance(error, AuthenticationError):
+                code, reason = error.close_code, error.message
+            # The handshake has no room for a code: only a close frame has.
+            if socket.application_state is WebSocketState.CONNECTING:
+                await socket.accept()
+            await socket.close(code, short_reason(reason))
         except (WebSocketDisconnect, OSError):
             return
 
@@ -326,7 +330,7 @@ class _Conversation:
             try:
                 # ASCII, since an answer may quote half a surrogate pair of the call.
                 text = json.dumps(message)
-                if not self._send_now(text_message(text)):
+                if not self._send_now(whole_message(text)):
                     await self._socket.send_text(text)
             except (WebSocketDisconnect, RuntimeError) as error:
                 raise ConnectionResetError("the client is gone") from error
@@ -373,13 +377,6 @@ async def _import_body(call: Call, stream: AsyncIterator[bytes]) -> AsyncIterato
 
 def _query(request: Request) -> dict[str, Any]:
     return {name: value for name, value in request.query_params.items() if name != "as"}
-
-
-async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
-    # The handshake has no room for a code: only a close frame has.
-    if socket.application_state is WebSocketState.CONNECTING:
-        await socket.accept()
-    await socket.close(code, short_reason(reason))
 
 
 async def _events(subscription: Subscription) -> AsyncIterator[dict[str, Any]]:

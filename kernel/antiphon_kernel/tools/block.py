@@ -19,8 +19,7 @@ from antiphon_kernel.contexts import (
     order_after,
     order_at_end,
     order_before,
-    orders_after,
-    orders_at_end,
+    orders_at,
 )
 from antiphon_kernel.conversation import NewFile, layout_of
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
@@ -299,7 +298,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         if submits:  # with the files that are attached to it, behind everything else
             together = [block, *(one.id for one in attached_files(context, block))]
             if list(document.block_ids()[-len(together) :]) != together:
-                orders = orders_at_end(document, len(together))
+                orders = orders_at(document, len(document), len(together))
                 for one, order in zip(together, orders, strict=True):
                     document.set_fields(one, order=order)
         document.set_fields(block, **fields)
@@ -551,7 +550,7 @@ async def _write(call: Call, context: Context, message: str, new: dict[str, _Fil
     document = context.document
 
     def write() -> None:
-        orders = orders_after(document, message, len(new))
+        orders = orders_at(document, document.order.index(message) + 1, len(new))
         for order, (block, file) in zip(orders, new.items(), strict=True):
             content = NewFile.of(file.blob.data)
             summary = {"summary": file.summary} if file.summary is not None else {}

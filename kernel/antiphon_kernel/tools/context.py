@@ -494,7 +494,8 @@ async def page(call: Call, params: ContextPageParams) -> ContextPage:
     without opening it, so that a long one can be shown at once.
     """
     kernel, around = call.kernel, params.around
-    stored = await kernel.stored_page(params.context or DEFAULT_CONTEXT)
+    asked = kernel.contexts.find(params.context or DEFAULT_CONTEXT)
+    stored = await kernel.open_contexts.stored_page(asked)
     if stored is not None and (around is None or stored.surrounds(around)):
         call.check()
         return stored

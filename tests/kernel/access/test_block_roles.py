@@ -16,7 +16,7 @@ from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make, refused
 from tests.kernel.served import ServedKernel
-from tests.kernel.server.test_rpc import answered
+from tests.kernel.server.invited import answered
 from tests.kernel.validation.peers import Peer
 
 ROLES = {

@@ -72,20 +72,6 @@ async def test_replica_state_goes_from_connecting_to_live(served: ServedKernel) 
     ]
 
 
-async def test_saved_means_on_the_kernels_disk(served: ServedKernel) -> None:
-    block = await served.block("hello")
-    replica = await served.replica()
-    for number in range(30):
-        replica.document.append(block, f" {number}")
-    assert replica.outbox.unsaved == 30
-    await replica.saved()
-    assert replica.outbox.unsaved == 0
-    text = replica.document.text(block)
-    await served.stop()
-    await served.start()
-    assert (await served.context()).document.text(block) == text
-
-
 async def test_burst_of_keystrokes_is_one_commit(served: ServedKernel) -> None:
     block = await served.block("hello")
     replica = await served.replica()

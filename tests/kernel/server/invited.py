@@ -7,6 +7,7 @@ import http.client
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +31,33 @@ async def invite(served: ServedKernel, role: str = "editor", **params: Any) -> d
 def as_invited(served: ServedKernel, token: str, secret: str | None = None) -> KernelAddress:
     """Return the kernel's address for somebody with this token; `secret` is the client's own."""
     return served.locate_tcp().model_copy(update={"token": token, "client": secret})
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answer to one request."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+async def answered(
+    served: ServedKernel, method: str, path: str, body: bytes, **headers: str
+) -> Answered:
+    def request() -> Answered:
+        connection = http.client.HTTPConnection(
+            urlsplit(served.doors.http).netloc, timeout=PATIENCE
+        )
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            said = {name.lower(): value for name, value in response.getheaders()}
+            return Answered(response.status, said, json.loads(response.read()))
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(request)
 
 
 @asynccontextmanager
@@ -74,11 +102,10 @@ async def closing(socket: ClientConnection) -> tuple[int | None, str | None]:
     return socket.close_code, socket.close_reason
 
 
-def post(served: ServedKernel, token: str, tool: str, params: object) -> tuple[int, dict[str, Any]]:
+async def post(
+    served: ServedKernel, token: str, tool: str, params: object
+) -> tuple[int, dict[str, Any]]:
     """A call over HTTP: status and answer."""
-    parts = urlsplit(served.doors.http)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
-    headers = {"Authorization": f"Bearer {token}"}
-    connection.request("POST", f"/call/{tool}", json.dumps(params), headers)
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
+    body, bearer = json.dumps(params).encode(), f"Bearer {token}"
+    found = await answered(served, "POST", f"/call/{tool}", body, Authorization=bearer)
+    return found.status, found.body

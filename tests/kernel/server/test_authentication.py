@@ -27,6 +27,7 @@ from tests.clocks import ManualClock
 from tests.kernel.served import RawClient, ServedKernel, served_kernel
 from tests.kernel.server.invited import (
     UNAUTHORISED,
+    answered,
     calls_of,
     invite,
     post,
@@ -34,7 +35,6 @@ from tests.kernel.server.invited import (
     sync_as,
     who,
 )
-from tests.kernel.server.test_rpc import answered
 from tests.waiting import until
 
 
@@ -112,8 +112,8 @@ async def test_logs_and_errors_contain_no_token(
             assert wrong not in (reason or "")
         else:
             await sync.join()
-        await asyncio.to_thread(post, served, token, "session.whoami", {})
-    _, answer = await asyncio.to_thread(post, served, wrong, "session.whoami", {})
+        await post(served, token, "session.whoami", {})
+    _, answer = await post(served, wrong, "session.whoami", {})
     assert answer["error"]["code"] == "permission_denied" and wrong not in json.dumps(answer)
     await served.call("kernel.revoke", invitation=made["invitation"])
     await refusal(served, made["token"])
@@ -131,7 +131,7 @@ async def test_wrong_tokens_are_rate_limited_and_right_ones_are_not(served: Serv
     assert codes == [UNAUTHORISED] * BURST + [4429] * 5
     assert (await who(served, token))[1] == "editor"
     assert (await who(served, served.doors.token))[1] == "owner"
-    status, answer = await asyncio.to_thread(post, served, "wrong", "session.whoami", {})
+    status, answer = await post(served, "wrong", "session.whoami", {})
     assert (status, answer["error"]["code"]) == (429, "rate_limited")
 
 

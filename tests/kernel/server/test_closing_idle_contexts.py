@@ -18,8 +18,6 @@ from antiphon_kernel.yjs.frames import Ack
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-WORDS = 12
-
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
@@ -86,23 +84,3 @@ async def test_context_that_a_client_wrote_to_is_freed_when_it_is_closed(
     await close_until(served, lambda: closed == ["default"])
     await until(lambda: opened() is None and document() is None)
     assert count_indexed() == before
-
-
-async def test_clients_that_join_while_the_context_is_closed_lose_nothing(
-    served: ServedKernel, closed: list[str]
-) -> None:
-    with UseScope():
-        opened = [(await served.kernel.context()).label]
-        served.kernel.opened.listen(lambda context: opened.append(context.label))
-        closed.clear()
-    block, words = await served.block(), [f"<{number}>" for number in range(WORDS)]
-    for first in range(0, WORDS, 3):
-        several = words[first : first + 3]
-        writing = asyncio.gather(*(write_and_leave(served, block, word) for word in several))
-        await close_until(served, writing.done)
-        await writing
-        await close_until(served, lambda: len(closed) == len(opened))
-    assert len(closed) >= WORDS // 3
-    text = (await served.call("block.read", block_id=block))["content"]
-    assert all(word in text for word in words)
-    assert len(text) == sum(map(len, words))

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ from tests.kernel.server.invited import (
 from tests.waiting import PATIENCE, until
 
 TOOLS = (*KERNEL_TOOLS, *TURN_TOOLS)
+NAMES = [tool.name for tool in TOOLS]
 STREAMING = [
     tool.name
     for tool in TOOLS
@@ -182,8 +183,11 @@ async def follow_by_sync(world: World) -> list[Opened]:
     return [check]
 
 
-async def follow_by_calls(world: World) -> list[Opened]:
-    return [await follow_over_socket(world, tool) for tool in STREAMING]
+def each(names: Sequence[str], open_one: Callable[[World, str], Awaitable[Opened]]) -> Driver:
+    async def open_all(world: World) -> list[Opened]:
+        return [await open_one(world, name) for name in names]
+
+    return open_all
 
 
 async def follow_over_socket(world: World, tool: str) -> Opened:
@@ -200,10 +204,6 @@ async def follow_over_socket(world: World, tool: str) -> Opened:
         assert not any(SECRET in str(message) for message in told)
 
     return check
-
-
-async def follow_by_posting(world: World) -> list[Opened]:
-    return [await follow_over_http(world, tool) for tool in STREAMING]
 
 
 async def follow_over_http(world: World, tool: str) -> Opened:
@@ -327,10 +327,6 @@ class UnderWay:
         return replace(tool, params=AnyParams, handler=handler)
 
 
-async def call_over_sockets(world: World) -> list[Opened]:
-    return [await call_over_socket(world, tool.name) for tool in TOOLS]
-
-
 async def call_over_socket(world: World, tool: str) -> Opened:
     socket = await call_socket(world.served, world.token)
     await socket.send(json.dumps({"id": 1, "tool": tool}))
@@ -339,10 +335,6 @@ async def call_over_socket(world: World, tool: str) -> Opened:
         assert (await closing(socket))[0] == code
 
     return check
-
-
-async def call_by_posting(world: World) -> list[Opened]:
-    return [await call_over_http(world, tool.name) for tool in TOOLS]
 
 
 async def call_over_http(world: World, tool: str) -> Opened:
@@ -375,8 +367,16 @@ def message_door(method: str, path: str) -> tuple[Driver, Driver, Driver]:
 
 DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
     "/sync/{context}": (follow_by_sync, hold_back_an_update, nothing),
-    "/call": (follow_by_calls, hold_back_a_frame, call_over_sockets),
-    "/call/{tool:path}": (follow_by_posting, hold_back_a_body, call_by_posting),
+    "/call": (
+        each(STREAMING, follow_over_socket),
+        hold_back_a_frame,
+        each(NAMES, call_over_socket),
+    ),
+    "/call/{tool:path}": (
+        each(STREAMING, follow_over_http),
+        hold_back_a_body,
+        each(NAMES, call_over_http),
+    ),
     "/export": (follow_an_export, nothing, nothing),
     "/import": (nothing, hold_back_an_import, nothing),
     "/health": (nothing, nothing, nothing),
@@ -437,7 +437,7 @@ async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
     async with world(tmp_path, monkeypatch, map(under_way.hanging, TOOLS)) as here:
         opened = await open_at_every_door(here, 2)
         await until(lambda: under_way.running == len(opened), "all calls are under way")
-        tools = [*(2 * [tool.name for tool in TOOLS]), *MESSAGE_TOOLS.values()]
+        tools = [*(2 * NAMES), *MESSAGE_TOOLS.values()]
         assert sorted(under_way.begun) == sorted(tools)
         code = await dismiss(here, verb)
         for check in opened:
@@ -467,9 +467,9 @@ async def test_viewer_reads_and_does_not_write_through_any_door(served: ServedKe
         assert (await calls.call("block.read", {"block_id": block}))["content"] == "text"
         with raises(ErrorCode.PERMISSION_DENIED):
             await calls.call("block.edit", edit)
-    read = await asyncio.to_thread(post, served, token, "block.read", {"block_id": block})
+    read = await post(served, token, "block.read", {"block_id": block})
     assert read[0] == 200
-    status, answer = await asyncio.to_thread(post, served, token, "block.edit", edit)
+    status, answer = await post(served, token, "block.edit", edit)
     assert (status, answer["error"]["code"]) == (403, "permission_denied")
     reader = await sync_as(served, token)
     own_copy = Document(client_id=4242)

@@ -20,8 +20,7 @@ from antiphon_kernel.server.sync.send_queue import (
     SendQueue,
     StateRequest,
     UpdateFrame,
-    binary_message,
-    text_message,
+    whole_message,
 )
 from antiphon_kernel.server.websocket import MessageSplitter
 from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
@@ -33,9 +32,9 @@ from tests.waiting import PATIENCE
 def test_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
     payload = bytes(size)
     frame = Frame(Opcode.BINARY, payload)
-    assert binary_message(payload) == frame.serialize(mask=False)
+    assert whole_message(payload) == frame.serialize(mask=False)
     text = Frame(Opcode.TEXT, payload)
-    assert text_message(payload.decode()) == text.serialize(mask=False)
+    assert whole_message(payload.decode()) == text.serialize(mask=False)
 
 
 @pytest.mark.parametrize("seed", range(20))

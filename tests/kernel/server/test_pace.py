@@ -233,8 +233,8 @@ async def test_session_of_a_call_is_recorded_with_what_it_commits(served: Served
     block = {"role": "user", "kind": "text"}
     token = (await invite(served, name="ed"))["token"]
     for _ in range(3):
-        await asyncio.to_thread(post, served, token, "session.whoami", {})
-        made = await asyncio.to_thread(post, served, token, "block.create", block)
+        await post(served, token, "session.whoami", {})
+        made = await post(served, token, "block.create", block)
         assert made[0] == 200
     sessions = await served.kernel.journal.sessions()
     ed = (await served.kernel.principal("ed")).id

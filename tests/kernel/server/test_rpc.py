@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.served import RawClient, ServedKernel
+from tests.kernel.server.invited import Answered, answered
 from tests.waiting import PATIENCE, until
 
 
@@ -29,33 +29,6 @@ async def ask(socket: ClientConnection, message: str | dict[str, Any]) -> dict[s
     await socket.send(message if isinstance(message, str) else json.dumps(message))
     answer: dict[str, Any] = json.loads(await socket.recv())
     return answer
-
-
-@dataclass(frozen=True)
-class Answered:
-    """Answer to one request."""
-
-    status: int
-    headers: dict[str, str]
-    body: Any
-
-
-async def answered(
-    served: ServedKernel, method: str, path: str, body: bytes, **headers: str
-) -> Answered:
-    def request() -> Answered:
-        connection = http.client.HTTPConnection(
-            urlsplit(served.doors.http).netloc, timeout=PATIENCE
-        )
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            said = {name.lower(): value for name, value in response.getheaders()}
-            return Answered(response.status, said, json.loads(response.read()))
-        finally:
-            connection.close()
-
-    return await asyncio.to_thread(request)
 
 
 async def post(served: ServedKernel, tool: str, body: bytes) -> tuple[int, Any]:

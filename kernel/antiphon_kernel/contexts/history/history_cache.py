@@ -135,8 +135,8 @@ class HistoryCache:
         end = at
         while end < min(len(blocks), at + _BATCH_BLOCKS):
             number = self._number_of(blocks[end])
-            ops += len(index.seqs(number))
-            size += index.size(number)
+            ops += len(index.seqs[number])
+            size += index.sizes[number]
             if end > at and (ops > _BATCH_OPS or size > _BATCH_BYTES):
                 break
             end += 1
@@ -151,7 +151,7 @@ class HistoryCache:
     ) -> list[T] | None:
         """The results for new histories; None if the index must be exact for that."""
         blocks = {number: history.block for number, history in histories.items()}
-        seqs = {seq for number in histories for seq in index.seqs(number)}
+        seqs = {seq for number in histories for seq in index.seqs[number]}
         try:
             inherited = await self._authors.read(blocks, exact=index.is_exact)
             replay = Replay(histories, inherited)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -135,21 +136,15 @@ class JournalIndex:
         self._number_of = number_of
         self._owners: ItemOwners | None = None
         self._op_sizes = array("I", [0])
-        self._seqs: dict[int, array[int]] = {}
-        self._sizes: dict[int, int] = {}
+        self.seqs: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
+        """The transactions that concern each block, in order."""
+        self.sizes: defaultdict[int, int] = defaultdict(int)
+        """Bytes of their updates, those of several blocks counted in equal shares."""
 
     @property
     def is_exact(self) -> bool:
         """Return whether transactions that concern a block without touching it are included."""
         return self._owners is not None
-
-    def seqs(self, block: int) -> Sequence[int]:
-        """The transactions that concern a block, in order."""
-        return self._seqs.get(block, ())
-
-    def size(self, block: int) -> int:
-        """Bytes of their updates, those of several blocks counted in equal shares."""
-        return self._sizes.get(block, 0)
 
     async def extend(self, upto: int) -> None:
         """Index the transactions on disk up to a `seq`."""
@@ -164,7 +159,8 @@ class JournalIndex:
             for touch in touches:
                 blocks = unseen.get(touch.seq, touch.versions)
                 for block in blocks:
-                    self._add(block, touch.seq, touch.size // len(blocks))
+                    self.seqs[block].append(touch.seq)
+                    self.sizes[block] += touch.size // len(blocks)
             await slices.pause()
 
     async def make_exact(self) -> None:
@@ -172,8 +168,8 @@ class JournalIndex:
         upto = len(self._op_sizes) - 1
         self._owners = ItemOwners(self._number_of)
         self._op_sizes = array("I", [0])
-        self._seqs.clear()
-        self._sizes.clear()
+        self.seqs.clear()
+        self.sizes.clear()
         await self.extend(upto)
 
     async def ops(self, seqs: Iterable[int]) -> AsyncIterator[StoredOp]:
@@ -199,10 +195,3 @@ class JournalIndex:
             if op.operation == SYNC:
                 found[op.seq] = op.versions.keys() | parts.keys()
         return found
-
-    def _add(self, block: int, seq: int, size: int) -> None:
-        if block not in self._seqs:
-            self._seqs[block] = array("I")
-            self._sizes[block] = 0
-        self._seqs[block].append(seq)
-        self._sizes[block] += size

@@ -197,7 +197,7 @@ class InheritedAuthors:
         await index.extend(source.upto)
         if exact:
             await index.make_exact()
-        async for op in index.ops({seq for number in numbers for seq in index.seqs(number)}):
+        async for op in index.ops({seq for number in numbers for seq in index.seqs[number]}):
             yield op
 
     def _texts(self, history: BlockHistory, copy: str) -> dict[str | None, CopiedText]:

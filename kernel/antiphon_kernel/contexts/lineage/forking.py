@@ -40,6 +40,8 @@ from antiphon_kernel.yjs.merge import FAN_IN, merge
 FORK: Final = "fork"
 """The operation that makes a copy."""
 
+_CALL: Final = BlockKind.TOOL_CALL
+
 _TOGETHER: Final = 50
 """Blocks whose texts are read at once."""
 
@@ -257,22 +259,16 @@ def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) 
 def split_calls(document: Document, blocks: Sequence[str]) -> list[tuple[str, str]]:
     """Calls and their results of which only one is among the blocks."""
     inside = set(blocks)
-    calls: dict[str, str] = {}
+    calls: dict[str | None, str] = {}
     torn: list[tuple[str, str]] = []
     for block in document.block_ids():
         header = document.header(block)
-        if header.kind == BlockKind.TOOL_CALL and header.tool_call_id is not None:
+        if header.kind == _CALL and header.tool_call_id is not None:
             calls[header.tool_call_id] = block
         if header.kind != BlockKind.TOOL_RESULT:
             continue
         call = header.parent
-        if (
-            call is None
-            or call not in document
-            or document.header(call).kind != BlockKind.TOOL_CALL
-        ):
-            call = None
-        if call is None and header.tool_call_id is not None:
+        if call is None or call not in document or document.header(call).kind != _CALL:
             call = calls.get(header.tool_call_id)
         if call is not None and (call in inside) != (block in inside):
             torn.append((call, block))

@@ -8,13 +8,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from pydantic import ValidationError
-
 from antiphon_kernel.contexts.block_info import BlockInfo, header_values
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.registry import Result
-from antiphon_kernel.storage import ContextRow, Journal, Page
+from antiphon_kernel.storage import Journal, Page
 from antiphon_kernel.types.records import Member
 
 PAGE_BLOCKS: Final = 60
@@ -101,14 +99,3 @@ async def store_page(journal: Journal, context: Context) -> None:
         page = Page(context.seq, content)
         await context.wait_persisted()
         await journal.pages.write(context.row, page)
-
-
-async def stored_page(journal: Journal, row: ContextRow) -> ContextPage | None:
-    """The stored page of a context; None unless it shows the last transaction."""
-    page = await journal.pages.read(row)
-    if page is None or page.seq != await journal.last_seq(row):
-        return None
-    try:
-        return ContextPage.model_validate_json(page.content)
-    except ValidationError:  # another version's, which had other fields
-        return None

@@ -27,20 +27,9 @@ from antiphon_kernel.server.sync.connection import CloseFrame, ConnectionEnded, 
 from antiphon_kernel.server.sync.writer import RoomWriter, presence_frame
 from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.yjs import frames
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode
-from antiphon_kernel.yjs.frames import (
-    Ack,
-    AwarenessUpdate,
-    Omitted,
-    PermissionDenied,
-    QueryAwareness,
-    Recent,
-    SyncStep1,
-    SyncStep2,
-    SyncUpdate,
-    decode_frame,
-)
 from antiphon_kernel.yjs.merge import MergedUpdate, merge_insertions
 from antiphon_kernel.yjs.primitives import Reader
 from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
@@ -253,8 +242,8 @@ class Room:
     def _is_write(self, message: bytes) -> bool:
         """Return whether a message has to be checked against every item of the document."""
         try:
-            frame = decode_frame(message)
-            if not isinstance(frame, SyncUpdate | SyncStep2):
+            frame = frames.decode_frame(message)
+            if not isinstance(frame, frames.SyncUpdate | frames.SyncStep2):
                 return False
             return not self._changes_nothing(frame.update)
         except ValueError:
@@ -287,31 +276,33 @@ class Room:
         client.receipts.applied(future, complete=False, frames=len(bundle.messages))
         return True
 
-    def _receive(self, client: SyncConnection, message: bytes) -> SyncUpdate | SyncStep2 | None:
+    def _receive(
+        self, client: SyncConnection, message: bytes
+    ) -> frames.SyncUpdate | frames.SyncStep2 | None:
         """Act on a frame; an update that is large or has to wait is given back, for by and by."""
         try:
-            frame = decode_frame(message)
+            frame = frames.decode_frame(message)
             match frame:
-                case SyncUpdate(update) | SyncStep2(update):
+                case frames.SyncUpdate(update) | frames.SyncStep2(update):
                     is_large, in_flight = len(update) > _LARGE, self.context.in_flight
                     is_large = is_large and not self._changes_nothing(update)
                     if client.joined and (is_large or in_flight.has(client.actor)):
                         return frame
                     try:
-                        self._apply(client, update, complete=isinstance(frame, SyncStep2))
+                        self._apply(client, update, complete=isinstance(frame, frames.SyncStep2))
                     except PartialContextError:
                         return frame
-                case SyncStep1(state_vector):
+                case frames.SyncStep1(state_vector):
                     self._on_sync_step1(client, state_vector)
-                case AwarenessUpdate(update):
+                case frames.AwarenessUpdate(update):
                     self._apply_presence(client, update)
-                case QueryAwareness():
+                case frames.QueryAwareness():
                     self._writer.introduce(client)
-                case Recent(blocks):
+                case frames.Recent(blocks):
                     client.recent = blocks
-                case Omitted():
+                case frames.Omitted():
                     self._take_up(client, frame)
-                case PermissionDenied() | Ack():
+                case frames.PermissionDenied() | frames.Ack():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
             reason = f"A frame cannot be read: {error}."
@@ -356,13 +347,13 @@ class Room:
             self._reject(client, error)
 
     async def _apply_incrementally(
-        self, client: SyncConnection, frame: SyncUpdate | SyncStep2
+        self, client: SyncConnection, frame: frames.SyncUpdate | frames.SyncStep2
     ) -> None:
         """Take in an update that is large, or that waits for a large one of the same principal.
 
         A client that has to go is not waited for; what has been accepted of it goes in anyway.
         """
-        context, actor, complete = self.context, client.actor, isinstance(frame, SyncStep2)
+        context, actor, complete = self.context, client.actor, isinstance(frame, frames.SyncStep2)
         try:
             await context.whole()
         except AntiphonError as error:
@@ -401,7 +392,7 @@ class Room:
             reason = f"{error.code}: {error.message}"
             client.finish(CloseFrame.with_whole_reason(CloseCode.REFUSED, reason))
 
-    def _take_up(self, client: SyncConnection, omitted: Omitted) -> None:
+    def _take_up(self, client: SyncConnection, omitted: frames.Omitted) -> None:
         """Go on with a client that comes back with the last blocks, or begin anew with it."""
         if client.joined or not client.recent:
             raise ValueError("a client says too late, or too early, which blocks it leaves out")

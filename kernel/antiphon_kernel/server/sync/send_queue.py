@@ -17,17 +17,11 @@ _TEXT: Final = 0x81
 _BINARY: Final = 0x82
 
 
-def binary_message(payload: bytes) -> bytes:
-    """A binary message with its header."""
-    return _message(_BINARY, payload)
-
-
-def text_message(text: str) -> bytes:
-    """A text message with its header."""
-    return _message(_TEXT, text.encode())
-
-
-def _message(kind: int, payload: bytes) -> bytes:
+def whole_message(payload: bytes | str) -> bytes:
+    """A binary or text message with its header."""
+    kind = _BINARY
+    if isinstance(payload, str):
+        kind, payload = _TEXT, payload.encode()
     size = len(payload)
     if size < 126:
         return bytes((kind, size)) + payload
@@ -50,7 +44,7 @@ class UpdateFrame:
     @cached_property
     def message(self) -> bytes:
         """The frame as it goes over the connection."""
-        return binary_message(self.frame)
+        return whole_message(self.frame)
 
     @cached_property
     def starts(self) -> dict[int, int]:
@@ -106,7 +100,7 @@ class SendQueue:
     def frame(self, frame: bytes) -> None:
         """Send a frame that is not a change of the document, or queue it; it may be dropped."""
         is_small = self._idle and len(frame) <= _SMALL
-        if is_small and self._send_now(binary_message(frame)):
+        if is_small and self._send_now(whole_message(frame)):
             return
         if self._behind is None:
             if self.size + len(frame) > self._limit:

@@ -16,23 +16,15 @@ from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection, hang_up
 from antiphon_kernel.server.sync.send_queue import StateRequest, UpdateFrame
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.yjs import frames
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
-from antiphon_kernel.yjs.frames import (
-    Ack,
-    AwarenessUpdate,
-    Omitted,
-    SyncStep1,
-    SyncStep2,
-    SyncUpdate,
-    encode_frame,
-)
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector, encode_state_vector
 
 
 def presence_frame(entries: Iterable[AwarenessEntry]) -> bytes:
     """The frame that says where these are."""
-    return encode_frame(AwarenessUpdate(encode_awareness(entries)))
+    return frames.encode_frame(frames.AwarenessUpdate(encode_awareness(entries)))
 
 
 @dataclass(eq=False)
@@ -152,7 +144,9 @@ class RoomWriter:
 
     def ask(self, client: SyncConnection) -> None:
         """Ask a client for what it has and the context lacks."""
-        client.outgoing.frame(encode_frame(SyncStep1(self.context.document.state_vector())))
+        client.outgoing.frame(
+            frames.encode_frame(frames.SyncStep1(self.context.document.state_vector()))
+        )
 
     def introduce(self, client: SyncConnection) -> None:
         """Tell a client who else is here."""
@@ -170,7 +164,7 @@ class RoomWriter:
                 elif item is not None:
                     await _write(client, item)
                 elif (count := outgoing.take_ack()) is not None:
-                    await _write(client, encode_frame(Ack(count)))
+                    await _write(client, frames.encode_frame(frames.Ack(count)))
                 elif (missed := outgoing.take_missed()) is not None:
                     clocks = decode_state_vector(self.context.document.state_vector())
                     for crdt_client, start in missed.items():
@@ -204,20 +198,21 @@ class RoomWriter:
                 if not (begin.clocks and context.holds_last(client.recent)):
                     await context.whole()
                 await _write(
-                    client, encode_frame(Omitted(begin.omitted, begin.meta, begin.members))
+                    client,
+                    frames.encode_frame(frames.Omitted(begin.omitted, begin.meta, begin.members)),
                 )
                 if begin.clocks:
-                    await _write_part(client, SyncUpdate(omitted_segment(begin)))
+                    await _write_part(client, frames.SyncUpdate(omitted_segment(begin)))
                     state_vector = encode_state_vector(begin.clocks)
             async for part in context.committed_state(state_vector, client.limits.state_part):
                 if before is not None:
-                    await _write_part(client, SyncUpdate(before))
+                    await _write_part(client, frames.SyncUpdate(before))
                 before = part
         except AntiphonError as error:
             client.finish(CloseFrame.of_failed_storage(error))
         else:
             assert before is not None, "there is a part at least"
-            await _write_part(client, SyncStep2(before))
+            await _write_part(client, frames.SyncStep2(before))
 
 
 async def _write(client: SyncConnection, frame: bytes) -> None:
@@ -226,6 +221,6 @@ async def _write(client: SyncConnection, frame: bytes) -> None:
     client.sending_since = None
 
 
-async def _write_part(client: SyncConnection, frame: SyncStep2 | SyncUpdate) -> None:
+async def _write_part(client: SyncConnection, frame: frames.SyncStep2 | frames.SyncUpdate) -> None:
     client.pace.sent(len(frame.update))
-    await _write(client, encode_frame(frame))
+    await _write(client, frames.encode_frame(frame))
