@@ -1,4 +1,7 @@
-"""Content blocks and messages: what constructors refuse and where, and which are equal."""
+"""Content blocks and messages: what is refused and where, which are equal, which are one text.
+
+Errors of calls and results name the first message that does not fit.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from typing import Any, cast
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from antiphon_kernel.messages import (
+    JOIN,
     AssistantMessage,
     ContentBlock,
+    CorrelationError,
     DocumentBlock,
     ImageBlock,
     Message,
@@ -22,15 +28,18 @@ from antiphon_kernel.messages import (
     ToolUse,
     UnknownBlock,
     UserMessage,
+    check_correlation,
+    coalesce,
     comparison_form,
     dump_message,
     is_text_only,
     message_digest,
     normalize_message,
+    open_tool_uses,
     tool_uses,
 )
 from antiphon_kernel.types.frozen_json import JsonObject
-from tests.kernel.messages.generated import EXAMPLES, MESSAGES
+from tests.kernel.messages.generated import EXAMPLES, MESSAGES, PATHS
 
 CALL = ToolUse("c1", "calc", JsonObject({"x": 2}))
 IMAGE = ImageBlock("image/png", "0" * 64)
@@ -200,3 +209,138 @@ def test_equality_ignores_key_order(message: Message) -> None:
 def test_comparison_form_of_a_comparison_form_is_the_same_object(message: Message) -> None:
     compared = comparison_form(message)
     assert compared is None or comparison_form(compared) is compared
+
+
+U = UserMessage((TextBlock("u"),))
+
+
+def use(call_id: str) -> ToolUse:
+    return ToolUse(call_id, "calc", JsonObject())
+
+
+def calls(*ids: str) -> AssistantMessage:
+    return AssistantMessage((TextBlock("t"), *map(use, ids)))
+
+
+def result(call_id: str) -> ToolMessage:
+    return ToolMessage((TextBlock("r"),), call_id)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        [],
+        [U],
+        [U, calls("a"), result("a"), U],
+        [U, calls("a", "b"), result("b"), result("a")],
+        [calls("a"), calls("b"), U, result("b"), result("a")],
+    ],
+)
+def test_path_whose_calls_have_one_result_each_is_a_request(path: list[Message]) -> None:
+    check_correlation(path)
+    assert open_tool_uses(path) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "problem", "index", "where"),
+    [
+        ([U, result("a")], "no_such_call", 1, "tool_call_id"),
+        ([result("a"), calls("a")], "no_such_call", 0, "tool_call_id"),
+        (
+            [calls("a"), result("a"), U, result("a")],
+            "already_answered",
+            3,
+            "tool_call_id",
+        ),
+        (
+            [calls("a"), result("a"), calls("b", "a")],
+            "duplicate_call_id",
+            2,
+            "content[2].id",
+        ),
+        ([U, calls("a", "a")], "duplicate_call_id", 1, "content[2].id"),
+        ([U, calls("a", "b"), result("a")], "unanswered_call", 1, "content[2]"),
+    ],
+)
+def test_path_that_does_not_match_is_refused_with_index_and_path(
+    path: list[Message], problem: str, index: int, where: str
+) -> None:
+    with pytest.raises(CorrelationError) as refused:
+        check_correlation(path)
+    error = refused.value
+    assert (error.problem, error.index, error.path) == (problem, index, where)
+
+
+def first_misfit(path: list[Message]) -> int | None:
+    """The index by the definition: looking through everything before each message again."""
+    for index, message in enumerate(path):
+        before = [one.id for other in path[:index] for one in tool_uses(other)]
+        if isinstance(message, ToolMessage):
+            earlier = [one.tool_call_id for one in path[:index] if isinstance(one, ToolMessage)]
+            if message.tool_call_id not in before or message.tool_call_id in earlier:
+                return index
+        own = [one.id for one in tool_uses(message)]
+        if len({*before, *own}) < len(before) + len(own):
+            return index
+    return None
+
+
+@EXAMPLES
+@given(st.permutations(["a", "b", "c"]), st.sets(st.sampled_from("abc")))
+def test_open_tool_uses_are_those_without_a_result_in_order(
+    order: list[str], unanswered: set[str]
+) -> None:
+    results = [result(one) for one in order if one not in unanswered]
+    assert open_tool_uses([calls("a", "b", "c"), *results]) == tuple(map(use, sorted(unanswered)))
+
+
+@EXAMPLES
+@given(PATHS)
+def test_error_names_the_first_message_that_does_not_fit(path: list[Message]) -> None:
+    found = None
+    try:
+        open_tool_uses(path)
+    except CorrelationError as error:
+        found = error.index
+    assert found == first_misfit(path)
+
+
+PARTS = st.lists(st.sampled_from(["a", "b", " ", 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("parts", "merged"),
+    [
+        (["A", "B"], ["A B"]),
+        (["A"], ["A"]),
+        (["A", "B", 1, "C", 2, 3, "D", "E"], ["A B", 1, "C", 2, 3, "D E"]),
+        ([], []),
+    ],
+)
+def test_coalesce_texts_in_a_row_returns_one(
+    parts: list[str | int], merged: list[str | int]
+) -> None:
+    assert coalesce(parts) == merged
+
+
+def test_coalesce_in_pieces_returns_the_join_at_the_beginning_of_each_later_text() -> None:
+    parts = ["A", "B", 1, "C", "D"]
+    assert coalesce(parts, "\n\n", in_pieces=True) == ["A", "\n\nB", 1, "C", "\n\nD"]
+
+
+@EXAMPLES
+@given(PARTS)
+def test_coalesce_twice_is_once_and_leaves_its_input(parts: list[str | int]) -> None:
+    before = list(parts)
+    once = coalesce(parts)
+    assert coalesce(once) == once and parts == before
+
+
+@EXAMPLES
+@given(PARTS, st.lists(st.sampled_from("ab"), min_size=1))
+def test_coalesce_in_pieces_reads_as_one_and_grows_at_its_end(
+    parts: list[str | int], more: list[str]
+) -> None:
+    pieces = coalesce(parts, in_pieces=True)
+    assert coalesce(pieces, "") == coalesce(parts, JOIN)
+    assert coalesce([*parts, *more], in_pieces=True)[: len(parts)] == pieces
