@@ -81,18 +81,6 @@ class LayoutReader:
         """Return the name by which the author of a text goes."""
         return _READER if self.wrote(block) else block.author.name
 
-    def name_in_front(self, item: LayoutItem) -> str:
-        """Return the author's name as it stands before an item; empty if the author is clear."""
-        kind = item.block.author.kind
-        is_clear = (
-            self.wrote(item.block)
-            or not item.is_block
-            or item.type in _SPOKEN
-            or kind in (PrincipalKind.SYSTEM, PrincipalKind.SHELL)
-            or (kind == PrincipalKind.HUMAN and not self.names_people)
-        )
-        return "" if is_clear else f"[{item.block.author.name}] "
-
 
 _SPOKEN: Final = (
     *(ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING),
@@ -111,9 +99,17 @@ _MARK: Final = re.compile(
 
 def item_text(item: LayoutItem, reader: LayoutReader) -> str:
     """Return an item as it is read; empty of one that a plain reader is not given."""
-    if not reader.is_plain:
-        return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
     author = item.block.author
+    if not reader.is_plain:
+        is_clear = (
+            reader.wrote(item.block)
+            or not item.is_block
+            or item.type in _SPOKEN
+            or author.kind in (PrincipalKind.SYSTEM, PrincipalKind.SHELL)
+            or (author.kind == PrincipalKind.HUMAN and not reader.names_people)
+        )
+        said = BETWEEN.join(_parts(item, reader))
+        return said if is_clear else f"[{author.name}] {said}"
     if not item.is_block or not item.block.text.strip():
         return ""
     is_named = not reader.wrote(item.block) and (

@@ -28,11 +28,6 @@ class ContributionFilter:
     include_only: frozenset[ItemType] | None = None
     """Nothing else, whatever `exclude` says."""
 
-    def admits(self, kind: ItemType) -> bool:
-        if self.include_only is not None:
-            return kind in self.include_only or not kind.is_contribution
-        return kind not in self.exclude or not kind.is_contribution
-
 
 EVERYTHING = ContributionFilter()
 
@@ -119,7 +114,11 @@ def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -
 
 
 def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
-    if item.type is ItemType.SUMMARY or item.block.excluded or not admitted.admits(item.type):
+    kind, only = item.type, admitted.include_only
+    is_admitted = kind in only if only is not None else kind not in admitted.exclude
+    if kind is ItemType.SUMMARY or item.block.excluded:
+        return False
+    if kind.is_contribution and not is_admitted:
         return False
     # Reasoning that its provider keeps to itself has a signature and no text.
     is_signed = item.type is ItemType.THINKING and SIGNATURE in item.block.metadata

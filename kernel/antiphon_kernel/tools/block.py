@@ -603,7 +603,18 @@ async def _read(call: Call, at: int, asked: AttachedFile) -> _File:
     check_value("path", name, limits, prefix=f"{field}.")
     if asked.summary is not None:
         check_value("metadata", {"summary": asked.summary}, limits, prefix=f"{field}.")
-    media_type = _media_type(field, name, data, asked.media_type)
+    found, stated = media_type_of(data) if data else None, asked.media_type
+    if found is None:
+        what = "is of no type that models read" if data else "is empty"
+        raise _wrong(field, f"the file {quote(name)} {what}: attach one of {', '.join(ATTACHABLE)}")
+    if stated is not None and not is_of_type(data, stated):
+        raise _wrong(
+            f"{field}.media_type",
+            f"the content of {quote(name)} is {found}, not {quote(stated)}: leave media_type out",
+            expected=found,
+            found=truncate(stated),
+        )
+    media_type = stated or found
     what = f"The file {quote(name)} has {len(data)} bytes"
     check_limit(len(data), limits, "attachment_bytes", what, _PART_OF_IT)
     if is_text_type(media_type):
@@ -612,21 +623,6 @@ async def _read(call: Call, at: int, asked: AttachedFile) -> _File:
 
 
 _PART_OF_IT: Final = "attach a part of it"
-
-
-def _media_type(field: str, name: str, data: bytes, stated: str | None) -> str:
-    found = media_type_of(data) if data else None
-    if found is None:
-        what = "is of no type that models read" if data else "is empty"
-        raise _wrong(field, f"the file {quote(name)} {what}: attach one of {', '.join(ATTACHABLE)}")
-    if stated is None or is_of_type(data, stated):
-        return stated or found
-    raise _wrong(
-        f"{field}.media_type",
-        f"the content of {quote(name)} is {found}, not {quote(stated)}: leave media_type out",
-        expected=found,
-        found=truncate(stated),
-    )
 
 
 def _wrong(field: str, what: str, **details: Any) -> AntiphonError:

@@ -1,4 +1,4 @@
-"""What models read of a context: layout with cache points, tokens and usage, and compaction.
+"""Readings of a context by models: layout with cache points, tokens and usage, and compaction.
 
 `context.layout`, `context.usage`, `kernel.usage`, `context.compact` and `context.expand`.
 """
