@@ -122,17 +122,9 @@ class RoundBlocks:
     Calls are answered with the rights of whoever asked.
     """
 
-    writer: BlockWriter
-    presence: WriterPresence
-    asker: Asker
-    prompt: str
+    turn: Turn
     number: int
     """Number of the round, from 0."""
-    tools: ModelTools
-    desk: PermissionDesk
-    settings: TurnSettings
-    taken: Callable[[], set[str]]
-    """Returns the ids of calls in use on this path; those of this round are added."""
     calls: list[RoundCall] = field(default_factory=list)
     last: str | None = None
     """The last block that was begun since the request was sent."""
@@ -159,7 +151,7 @@ class RoundBlocks:
             return
         signed = signature_metadata(Thinking("".join(self._thought), signature))
         if signed:
-            self.writer.describe(self._block, metadata=signed)
+            self.turn.writer.describe(self._block, metadata=signed)
         await self.end_block()
 
     async def say(self, text: str) -> None:
@@ -171,14 +163,16 @@ class RoundBlocks:
         """Create the block of a call that the model begins to write."""
         self.has_shown = True
         await self.end_block()
-        taken = self.taken()
+        taken = self.turn.call_ids()
         unique = first = one_line(call_id) or "call"
         number = 2
         while unique in taken:
             unique, number = f"{first}-{number}", number + 1
         taken.add(unique)
         name = one_line(name) or "tool"
-        block = await begin_call(self.writer, self.prompt, unique, name, content, self.number)
+        block = await begin_call(
+            self.turn.writer, self.turn.prompt, unique, name, content, self.number
+        )
         call = self._open[call_id] = RoundCall(call_id, block)
         self.calls.append(call)
         self.last = block
@@ -187,7 +181,7 @@ class RoundBlocks:
     async def write_arguments(self, call_id: str, text: str) -> None:
         """Write more of a call's arguments."""
         if (call := self._open.get(call_id)) is not None:
-            await self.writer.append(call.block, replace_half_characters(text))
+            await self.turn.writer.append(call.block, replace_half_characters(text))
 
     async def end_call(self, event: ToolCallEvent) -> None:
         """Complete a call, which may not have been begun before."""
@@ -200,7 +194,7 @@ class RoundBlocks:
         text: str | None = replace_half_characters(shown)
         if call is None:
             call = await self.begin_call(event.id, event.name, text or "")
-        elif self.writer.context.document.length(call.block) and event.name != SHELL:
+        elif self.turn.writer.context.document.length(call.block) and event.name != SHELL:
             text = None  # as the model wrote it
         del self._open[event.id]
         fields: dict[str, object] = {}
@@ -209,7 +203,7 @@ class RoundBlocks:
                 fields["input"] = json.dumps(said, ensure_ascii=False)
             if event.signature is not None:
                 fields["metadata"] = {CALL_SIGNATURE: event.signature}
-            self.writer.describe(call.block, text=text, **fields)
+            self.turn.writer.describe(call.block, text=text, **fields)
             call.event = event
         except AntiphonError as error:
             call.problem = error.message
@@ -221,24 +215,24 @@ class RoundBlocks:
         self._kind = None
         self._thought.clear()
         fields = {} if reason is None else {"stop_reason": reason}
-        await self.writer.finish(self._block, Status.DONE, **fields)
+        await self.turn.writer.finish(self._block, Status.DONE, **fields)
 
     async def _write(self, kind: BlockKind, text: str) -> None:
         if kind is not self._kind:
             await self.end_block()
             # Created empty, so that all its text is one thing to undo.
-            self._block = self.last = await self.writer.create(kind, self.prompt)
+            self._block = self.last = await self.turn.writer.create(kind, self.turn.prompt)
             self._kind = kind
-            self.presence.write_in(self._block)
-        await self.writer.append(self._block, text)
+            self.turn.presence.write_in(self._block)
+        await self.turn.writer.append(self._block, text)
 
     # Sending again
 
     async def wait_to_retry(self, attempt: int, error: ProviderError, seconds: float) -> None:
         """Say why and when the request is sent again, and wait until then."""
-        writer = self.writer
+        writer = self.turn.writer
         if self._notice is None:
-            self._notice = await writer.create(BlockKind.ERROR, self.prompt)
+            self._notice = await writer.create(BlockKind.ERROR, self.turn.prompt)
         said = {
             "attempt": attempt,
             "attempts": ATTEMPTS,
@@ -255,12 +249,12 @@ class RoundBlocks:
         self._reason = reason
         text = f"{before}{begin}Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
         writer.describe(self._notice, text=text, excluded=True, metadata={RETRY: said})
-        await self.settings.sleep(seconds)
+        await self.turn.settings.sleep(seconds)
 
     async def end_notice(self) -> None:
         """The provider has answered."""
         if self._notice is not None:
-            await self.writer.finish(self._notice, Status.DONE)
+            await self.turn.writer.finish(self._notice, Status.DONE)
             self._notice, self._reason = None, ""
 
     # Calls
@@ -282,10 +276,10 @@ class RoundBlocks:
     async def close_calls(self) -> None:
         """Answer the calls that have no result yet, because the turn has failed."""
         for call in self.calls:
-            tree, document = self.writer.context.block_tree, self.writer.context.document
+            tree, document = self.turn.writer.context.block_tree, self.turn.writer.context.document
             is_open = not Status(document.header(call.block).status).terminal
             if is_open and not list(tree.descendants(call.block, 1)):
-                blocks = await open_result(self.writer, call.block)
+                blocks = await open_result(self.turn.writer, call.block)
                 await blocks.fail(CUT_OFF if call.event is None else ENDED)
 
     def _prepare(self, call: RoundCall) -> PreparedCall | str:
@@ -293,7 +287,7 @@ class RoundBlocks:
         if call.event is None:
             return call.problem or CUT_OFF
         try:
-            return self.tools.prepare(call.event.name, call.event.input)
+            return self.turn.tools.prepare(call.event.name, call.event.input)
         except AntiphonError as error:
             return error_text(error)
 
@@ -305,25 +299,28 @@ class RoundBlocks:
             if error.code is not ErrorCode.INVALID_TRANSITION:
                 raise
             _log.info("call %s was ended by somebody else: %s", call.block, error)
-            for block in (*self.writer.context.block_tree.descendants(call.block, 1), call.block):
-                await self.writer.finish(block, Status.ERROR, is_error=True)
+            for block in (
+                *self.turn.writer.context.block_tree.descendants(call.block, 1),
+                call.block,
+            ):
+                await self.turn.writer.finish(block, Status.ERROR, is_error=True)
 
     async def _run_and_write(self, call: RoundCall, prepared: PreparedCall | str) -> None:
         if isinstance(prepared, str):
-            await (await open_result(self.writer, call.block)).fail(prepared)
+            await (await open_result(self.turn.writer, call.block)).fail(prepared)
             return
-        context, model = self.writer.context, self.writer.actor.principal.id
-        refusal = await self.desk.decide(
+        context, model = self.turn.writer.context, self.turn.writer.actor.principal.id
+        refusal = await self.turn.desk.decide(
             PermissionRequest(
-                context, call.block, model, prepared.name, prepared.arguments, self.asker
+                context, call.block, model, prepared.name, prepared.arguments, self.turn.asker
             )
         )
-        blocks = await open_result(self.writer, call.block)
+        blocks = await open_result(self.turn.writer, call.block)
         if refusal is not None:
             await blocks.fail(f"Not run: {refusal}")
             return
         try:
-            await self.asker.run(prepared.needs, partial(self._run, blocks, prepared))
+            await self.turn.asker.run(prepared.needs, partial(self._run, blocks, prepared))
         except AskerDismissed as error:
             fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
             if prepared.tool is None:
@@ -336,15 +333,15 @@ class RoundBlocks:
             await blocks.fail(said, **fields)
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
-        settings = self.settings
+        settings = self.turn.settings
         seconds = settings.shell_seconds if call.tool is None else settings.tool_seconds
         try:
             async with asyncio.timeout(seconds):
                 if call.tool is None:
                     command = str(call.arguments["command"])
-                    await blocks.run_command(command, self.presence.write_in)
+                    await blocks.run_command(command, self.turn.presence.write_in)
                     return
-                text = await self.tools.run(self.writer.actor, call)
+                text = await self.turn.tools.run(self.turn.writer.actor, call)
         except TimeoutError:
             message = f"Stopped: it had not ended after {seconds:g} seconds."
             await blocks.fail(message, stop_reason="time_limit")
@@ -352,8 +349,8 @@ class RoundBlocks:
             await blocks.fail(error_text(error))
         else:
             kept = KeptOutput(settings.output_code_points)
-            await self.writer.append(blocks.result, kept.add(text) + kept.take_rest())
-            await self.writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
+            await self.turn.writer.append(blocks.result, kept.add(text) + kept.take_rest())
+            await self.turn.writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
             await blocks.end(Status.DONE)
 
 
@@ -513,9 +510,8 @@ class Turn:
 
     def __post_init__(self) -> None:
         writer = self.writer
-        self._tools = ModelTools(
-            writer.kernel, writer.context, self.prompt, tools_of(self.model.config)
-        )
+        names = tools_of(self.model.config)
+        self.tools = ModelTools(writer.kernel, writer.context, self.prompt, names)
         self._began = writer.kernel.clock.now_ms()
 
     async def play(self, resumed: Sequence[RoundCall] = (), first: int = 0) -> None:
@@ -543,18 +539,7 @@ class Turn:
 
     def _begin_round(self, number: int, calls: Sequence[RoundCall] = ()) -> RoundBlocks:
         self.round = number
-        self.blocks = RoundBlocks(
-            self.writer,
-            self.presence,
-            self.asker,
-            self.prompt,
-            number,
-            self._tools,
-            self.desk,
-            self.settings,
-            self._call_ids,
-            list(calls),
-        )
+        self.blocks = RoundBlocks(self, number, list(calls))
         return self.blocks
 
     async def _round(self, blocks: RoundBlocks) -> None:
@@ -681,8 +666,11 @@ class Turn:
         writer, asker = self.writer, self.asker.session.principal.id
         await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
 
-    def _call_ids(self) -> set[str]:
-        """Return the ids of all calls of the context; read when the first call comes."""
+    def call_ids(self) -> set[str]:
+        """Return the ids of all calls of the context, to which those of the turn are added.
+
+        They are read when the first call comes.
+        """
         if self._taken is None:
             turns = layout_of(self.writer.context).arranged().turns
             ids = {block.tool_call_id for turn in turns for block in turn.blocks}
