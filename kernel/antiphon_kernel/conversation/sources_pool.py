@@ -72,7 +72,12 @@ def is_pool(document: Document, header: BlockHeader) -> bool:
 def read_sources(document: Document) -> tuple[PoolSource, ...]:
     """Return every source, in the order of their numbers."""
     block = find_pool(document)
-    return _read_pool(document, block) if block is not None else ()
+    items: list[dict[str, Any]] = read_value(document, block, _SECTION) if block else []
+    return tuple(
+        PoolSource(int(item["sid"]), *map(item.get, ("url", "path", "title", "text")))
+        for item in items
+        if is_whole(item.get("sid"))  # an import takes over what merging has broken
+    )
 
 
 def shown_sources(document: Document) -> tuple[PoolSource, ...]:
@@ -80,16 +85,6 @@ def shown_sources(document: Document) -> tuple[PoolSource, ...]:
     block = find_pool(document)
     is_shown = block is not None and not document.header(block).excluded
     return read_sources(document) if is_shown else ()
-
-
-def _read_pool(document: Document, block: str) -> tuple[PoolSource, ...]:
-    """Return every source of the pool's block."""
-    items: list[dict[str, Any]] = read_value(document, block, _SECTION)
-    return tuple(
-        PoolSource(int(item["sid"]), *map(item.get, ("url", "path", "title", "text")))
-        for item in items
-        if is_whole(item.get("sid"))  # an import takes over what merging has broken
-    )
 
 
 def _item(source: PoolSource) -> dict[str, Any]:
@@ -117,7 +112,7 @@ def add_sources(
     context.guard.check_writer(actor)
     document = context.document
     block = find_pool(document)
-    sources = list(_read_pool(document, block)) if block is not None else []
+    sources = list(read_sources(document))
     count = len(sources)
     index = {one.place: at for at, one in enumerate(sources)}
     changed: set[int] = set()

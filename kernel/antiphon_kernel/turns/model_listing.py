@@ -82,7 +82,7 @@ class ModelListResult(Result):
 async def list_models(call: Call, params: ModelListParams) -> ModelListResult:
     """List the models that can be asked here, and what is wrong with their configuration."""
     models, is_owner = runner_of(call.kernel).models, call.role is AccessRole.OWNER
-    await models.looked()
+    await models.looked.wait()
     # What is published of them is read from a large library.
     get = models.configured if params.published else models.as_configured
     found = await asyncio.to_thread(lambda: [(name, get(name)) for name in models])
@@ -145,7 +145,7 @@ async def check_models(call: Call, params: ModelCheckParams) -> ModelCheckResult
     Only the owner may: it costs what the provider takes for it. Recordings answer always.
     """
     models = runner_of(call.kernel).models
-    await models.looked()
+    await models.looked.wait()
     names = list(models) if params.model is None else [params.model]
     if params.model is not None:
         models.check_known(params.model)

@@ -19,7 +19,6 @@ from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recordin
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
-from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 
@@ -99,9 +98,10 @@ class Models:
         # Names in order; None of a model that was not configured.
         self._configs = {name: (configs or {}).get(name) for name in providers or ()}
         self._providers = dict(providers or {})
-        self._looked = asyncio.Event()
+        self.looked = asyncio.Event()
+        """Set once servers that are looked for have answered, or have not."""
         if not self.config.discovery.local_ports:
-            self._looked.set()
+            self.looked.set()
         self.add(self.config.models)
 
     def add(self, configs: Iterable[ModelConfig]) -> None:
@@ -119,13 +119,9 @@ class Models:
             found = await find_local_models(self.config.discovery.local_ports, seconds=seconds)
             self.add(found)
         finally:
-            self._looked.set()
+            self.looked.set()
         for model in found:
             _log.info("the model %s answers at %s", model.name, model.base_url)
-
-    async def looked(self) -> None:
-        """Wait until servers that are looked for have answered, or have not."""
-        await self._looked.wait()
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))
@@ -196,10 +192,6 @@ class Models:
         shared = ALLOW_EVERYTHING if is_played else _policy(self.config.permissions)
         own = self.config.model_permissions.get(name)
         return shared if own is None else _policy(own).over(shared)
-
-    def mentioned(self, text: str) -> list[str]:
-        """The models that a text names at its start."""
-        return [name for name in mentions(text) if name in self._configs]
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""

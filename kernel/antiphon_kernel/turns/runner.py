@@ -18,6 +18,7 @@ from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
+from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
@@ -76,10 +77,6 @@ class Job:
             self.stopping = True
             self.stopped_by = by
             self.task.cancel()
-
-    async def wait_ended(self) -> None:
-        """Wait until it has ended, however it ends."""
-        await asyncio.wait({self.task})
 
 
 class TurnRunner:
@@ -274,7 +271,8 @@ class TurnRunner:
 
     def _addressed(self, context: Context, text: str) -> list[str]:
         default = self.default_model(context)
-        return self.models.mentioned(text) or ([default] if default is not None else [])
+        named = [model for model in mentions(text) if model in self.models]
+        return named or ([default] if default is not None else [])
 
     def works(self, context: Context) -> list[Job]:
         """Return what runs and waits in a context, in the order in which it was asked for."""
@@ -532,7 +530,7 @@ class TurnRunner:
         for work in due:
             work.stop(by.username)
         for work in due:
-            await work.wait_ended()
+            await asyncio.wait({work.task})
         stopped = {work.username for work in due}
         if message is None:
             stopped |= self._kernel.writers.stop(context, whose, by.username)
@@ -568,7 +566,7 @@ async def _may_begin(writer: BlockWriter, prompt: str, before: Job | None, asker
 
     async def come_next() -> None:
         if before is not None:
-            await before.wait_ended()
+            await asyncio.wait({before.task})
 
     try:
         await asker.run(Permission.WRITE, come_next)

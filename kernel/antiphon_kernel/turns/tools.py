@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from enum import StrEnum
 from typing import Any, Final, Literal
@@ -359,7 +360,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     context = await call.context(params.context)
     work, blocks = await runner_of(call.kernel).start_command(context, call.actor, params.command)
     if params.wait:
-        await work.wait_ended()
+        await asyncio.wait({work.task})
     return ShellRunResult(
         block_id=blocks.call,
         name=context.block_name(blocks.call),

@@ -525,10 +525,13 @@ class Turn:
                 after any other error and after a cancellation.
         """
         if resumed:
-            await self._begin_round(first, resumed).answer_calls()
+            self.round = first
+            self.blocks = RoundBlocks(self, first, list(resumed))
+            await self.blocks.answer_calls()
             first += 1
         for number in range(first, self.settings.max_rounds):
-            blocks = self._begin_round(number)
+            self.round = number
+            self.blocks = blocks = RoundBlocks(self, number)
             self._check_budget()
             await self._round(blocks)
             if not blocks.calls:
@@ -536,11 +539,6 @@ class Turn:
             await blocks.answer_calls()
         rounds = self.settings.max_rounds
         raise TurnFailed(f"The turn was stopped after {rounds} rounds of tool calls.", "limit")
-
-    def _begin_round(self, number: int, calls: Sequence[RoundCall] = ()) -> RoundBlocks:
-        self.round = number
-        self.blocks = RoundBlocks(self, number, list(calls))
-        return self.blocks
 
     async def _round(self, blocks: RoundBlocks) -> None:
         """Play one round, without the results of its calls."""

@@ -212,3 +212,11 @@ class OpenStage(Protocol):
     async def __call__(
         self, models: Models, sleep: Sleep = ..., settings: TurnSettings | None = ...
     ) -> Stage: ...
+
+
+async def replying(
+    open_stage: OpenStage, *replies: Reply, settings: TurnSettings | None = None, **config: Any
+) -> tuple[Stage, Replying]:
+    """Open a stage with the model aria, which gives these replies."""
+    provider = Replying(*replies)
+    return await open_stage(remote(provider, **config), settings=settings), provider

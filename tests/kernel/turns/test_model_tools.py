@@ -16,7 +16,7 @@ from antiphon_kernel.turns.prompt_reading import instruction_tokens
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote, replying
 
 
 def replace_line(text: str) -> dict[str, Any]:
@@ -87,8 +87,7 @@ def test_tools_of_a_model_fit_its_window(
 async def test_model_with_a_small_window_is_asked(
     open_stage: OpenStage, window: int, tools: int
 ) -> None:
-    provider = Replying(DONE)
-    stage = await open_stage(remote(provider, window=ModelWindow(window, 1_000)))
+    stage, provider = await replying(open_stage, DONE, window=ModelWindow(window, 1_000))
     await stage.play("Hello")
     assert not stage.of_kind(BlockKind.ERROR)
     assert [len(prompt.tools) for prompt in provider.prompts] == [tools]

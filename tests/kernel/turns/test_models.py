@@ -110,7 +110,7 @@ def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> No
 async def test_models_of_local_servers_come_after_those_that_are_there() -> None:
     async with server(listed({"id": "claude"}, {"id": "llama"})) as port:
         some = models(KernelConfig(models=(CLAUDE,), discovery=Discovery(local_ports=(port,))))
-        waiting = asyncio.ensure_future(some.looked())
+        waiting = asyncio.ensure_future(some.looked.wait())
         await some.look(seconds=PATIENCE)
         await waiting
     assert list(some) == ["claude", "llama"]

@@ -28,7 +28,7 @@ from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.block_metadata import ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, Role
 from tests.kernel.tools.files import PNG, sent
-from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, remote, replying
 
 TOO_LONG = ProviderError("prompt is too long: 9 > 8", ErrorKind.CONTEXT_TOO_LONG)
 
@@ -55,9 +55,8 @@ async def talked(stage: Stage, provider: Replying, words: int = 400) -> None:
 async def test_request_that_is_larger_than_the_window_is_compacted_first(
     open_stage: OpenStage,
 ) -> None:
-    provider = Replying(DONE)
     window = ModelWindow(input=5_500, output=500)
-    stage = await open_stage(remote(provider, window=window))
+    stage, provider = await replying(open_stage, DONE, window=window)
     await talked(stage, provider, words=700)
     assert summaries(stage)
     for prompt in provider.prompts:
@@ -67,16 +66,14 @@ async def test_request_that_is_larger_than_the_window_is_compacted_first(
 
 
 async def test_budget_of_the_owner_counts_as_a_smaller_window(open_stage: OpenStage) -> None:
-    provider = Replying(DONE)
     settings = TurnSettings(request_tokens=6_200)
-    stage = await open_stage(remote(provider), settings=settings)
+    stage, provider = await replying(open_stage, DONE, settings=settings)
     await talked(stage, provider, words=700)
     assert summaries(stage)
 
 
 async def test_refused_request_is_sent_again_smaller(open_stage: OpenStage) -> None:
-    provider = Replying(DONE)
-    stage = await open_stage(remote(provider))
+    stage, provider = await replying(open_stage, DONE)
     await talked(stage, provider)
     provider.then([TOO_LONG], DONE)
     await stage.play("And now?")
@@ -89,8 +86,7 @@ async def test_refused_request_is_sent_again_smaller(open_stage: OpenStage) -> N
 
 
 async def test_third_refusal_ends_the_turn(open_stage: OpenStage) -> None:
-    provider = Replying(DONE)
-    stage = await open_stage(remote(provider))
+    stage, provider = await replying(open_stage, DONE)
     await talked(stage, provider)
     before = len(provider.prompts)
     provider.then([TOO_LONG])
@@ -116,9 +112,8 @@ async def test_third_refusal_ends_the_turn(open_stage: OpenStage) -> None:
 async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
     open_stage: OpenStage, window: ModelWindow | None, budget: int | None, said: str
 ) -> None:
-    provider = Replying(DONE)
     settings = TurnSettings(request_tokens=budget)
-    stage = await open_stage(remote(provider, window=window), settings=settings)
+    stage, provider = await replying(open_stage, DONE, window=window, settings=settings)
     await stage.play("word " * 20_000)
     assert provider.prompts == []
     last = stage.headers()[-1]
@@ -129,8 +124,7 @@ async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
 async def test_refused_prompt_that_cannot_be_shortened_ends_the_turn_without_a_made_up_limit(
     open_stage: OpenStage,
 ) -> None:
-    provider = Replying([TOO_LONG])
-    stage = await open_stage(remote(provider))
+    stage, provider = await replying(open_stage, [TOO_LONG])
     await stage.play("Hello?")
     assert len(provider.prompts) == 1
     assert "and the model takes fewer." in stage.text(stage.headers()[-1])
@@ -140,9 +134,8 @@ async def test_huge_results_of_the_live_turn_are_hidden_and_the_prompt_stays(
     open_stage: OpenStage,
 ) -> None:
     call = ToolCallEvent("c1", "shell", {"command": "seq 1 9000"})
-    provider = Replying(*[[call]] * 5, DONE)
     window = ModelWindow(input=30_000, output=500)
-    stage = await open_stage(remote(provider, window=window))
+    stage, provider = await replying(open_stage, *[[call]] * 5, DONE, window=window)
     await stage.play("Count.")
     assert stage.shown()[-1] == ("text", "done", "Done.")
     assert summaries(stage)
@@ -154,9 +147,8 @@ async def test_huge_results_of_the_live_turn_are_hidden_and_the_prompt_stays(
 async def test_usage_beyond_the_window_compacts_before_the_next_round(
     open_stage: OpenStage,
 ) -> None:
-    provider = Replying(DONE)
     window = ModelWindow(input=50_000, output=500)
-    stage = await open_stage(remote(provider, window=window))
+    stage, provider = await replying(open_stage, DONE, window=window)
     await talked(stage, provider)
     call = ToolCallEvent("c1", "context_list", {})
     provider.then([call, Usage(60_000, 10)], DONE)
@@ -168,8 +160,7 @@ async def test_usage_beyond_the_window_compacts_before_the_next_round(
 async def test_estimate_is_corrected_by_what_the_provider_reports(
     open_stage: OpenStage, reported: float
 ) -> None:
-    provider = Replying(DONE)
-    stage = await open_stage(remote(provider))
+    stage, provider = await replying(open_stage, DONE)
     events: list[Any] = [TextDelta("Done.")]
     await stage.play("Hello?")
     model = await stage.runner.model("aria")
@@ -205,9 +196,8 @@ async def test_prompt_has_instructions_tools_and_the_conversation(open_stage: Op
 
 
 async def test_announcement_says_round_budget_and_who_is_here(open_stage: OpenStage) -> None:
-    provider = Replying([call("context_list")], DONE)
     settings = TurnSettings(max_rounds=7, tokens=5_000)
-    stage = await open_stage(remote(provider), settings=settings)
+    stage, provider = await replying(open_stage, [call("context_list")], DONE, settings=settings)
     await stage.play("Hello?")
     first, second = map(announcement, provider.prompts)
     assert "round: 1 of 7\nbudget: 0 of 5,000 tokens" in first
@@ -218,8 +208,7 @@ async def test_announcement_says_round_budget_and_who_is_here(open_stage: OpenSt
 async def test_announcement_says_what_people_changed_since_the_model_looked(
     open_stage: OpenStage,
 ) -> None:
-    provider = Replying(DONE)
-    stage = await open_stage(remote(provider))
+    stage, provider = await replying(open_stage, DONE)
     note = await stage.play("one\ntwo\n")
 
     async def edit() -> None:
@@ -234,8 +223,7 @@ async def test_announcement_says_what_people_changed_since_the_model_looked(
 
 
 async def test_attached_image_is_given_with_its_bytes(open_stage: OpenStage) -> None:
-    provider = Replying(DONE)
-    stage = await open_stage(remote(provider))
+    stage, provider = await replying(open_stage, DONE)
     block = await stage.draft("Look.")
     await stage.call("block.attach", block_id=block, files=[sent("dot.png", PNG)])
     await stage.call("block.status", block_id=block, status="done")

@@ -36,6 +36,7 @@ from tests.kernel.turns.stage import (
     open_kernel,
     recording,
     remote,
+    replying,
     scripted,
 )
 
@@ -67,8 +68,7 @@ async def test_usage_is_kept_with_the_round_and_summed(open_stage: OpenStage) ->
 
 
 async def test_usage_is_told_by_context_and_by_principal(open_stage: OpenStage) -> None:
-    provider = Replying([TextDelta("Done."), Usage(100, 10)])
-    stage = await open_stage(remote(provider))
+    stage, _ = await replying(open_stage, [TextDelta("Done."), Usage(100, 10)])
     await stage.play("Go.")
     bo = await stage.actor("bo")
     await stage.play("Go.", bo)
@@ -80,8 +80,7 @@ async def test_usage_is_told_by_context_and_by_principal(open_stage: OpenStage) 
 
 
 async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -> None:
-    provider = Replying([TextDelta("Done."), Usage(100, 10)])
-    stage = await open_stage(remote(provider))
+    stage, _ = await replying(open_stage, [TextDelta("Done."), Usage(100, 10)])
     await stage.play("Go.")
     total = (await stage.call("kernel.usage"))["total"]
     await stage.runner.close()
@@ -186,8 +185,7 @@ async def test_failed_turn_goes_on_where_it_ended(open_stage: OpenStage) -> None
 
 async def test_interrupted_turn_goes_on_where_it_ended(open_stage: OpenStage) -> None:
     gate = Gate(0)
-    provider = Replying([TextDelta("I have"), lambda: gate(0)], DONE)
-    stage = await open_stage(remote(provider))
+    stage, _ = await replying(open_stage, [TextDelta("I have"), lambda: gate(0)], DONE)
     await stage.submit("Go.")
     await gate.shut()
     await stage.interrupt()
