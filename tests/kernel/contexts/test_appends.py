@@ -13,7 +13,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel
-from tests.kernel.tools.report import REPORT
+from tests.kernel.tools.files import REPORT
 
 LARGE_CLIENT_ID = 1 << 32
 """Behind the kernel's, so that what is written at the same place stands behind what it wrote."""

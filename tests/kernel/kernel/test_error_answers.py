@@ -12,7 +12,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, check_error, refused
-from tests.kernel.tools.report import TASK
+from tests.kernel.tools.files import TASK
 
 HALF = "\ud83d"
 

@@ -18,8 +18,7 @@ from antiphon_kernel.layout.compaction import (
     plan_last_turns,
 )
 from antiphon_kernel.types.enums import Status
-from tests.kernel.layout.random_writing import random_blocks
-from tests.kernel.layout.written import LYRA, Writing, names, written
+from tests.kernel.layout.written import LYRA, Writing, names, random_blocks, written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "300"))
 

@@ -28,9 +28,8 @@ from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.frozen_json import JsonObject
-from tests.kernel.layout.random_writing import MODELS, random_blocks
 from tests.kernel.layout.test_random_writing import orphans
-from tests.kernel.layout.written import AMY, BEN, Writing, names, written
+from tests.kernel.layout.written import AMY, BEN, MODELS, Writing, names, random_blocks, written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "100"))
 

@@ -32,8 +32,14 @@ from antiphon_kernel.messages import (
     check_correlation,
     tool_uses,
 )
-from tests.kernel.layout.random_writing import MODELS, RandomWriting, noting, random_blocks
-from tests.kernel.layout.written import marked, written
+from tests.kernel.layout.written import (
+    MODELS,
+    RandomWriting,
+    marked,
+    noting,
+    random_blocks,
+    written,
+)
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
 

@@ -46,8 +46,18 @@ from antiphon_kernel.messages import (
     tool_uses,
 )
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from tests.kernel.layout.random_writing import MODELS, RandomWriting
-from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing, marked, names, written
+from tests.kernel.layout.written import (
+    AMY,
+    BEN,
+    LYRA,
+    MODELS,
+    OPUS,
+    RandomWriting,
+    Writing,
+    marked,
+    names,
+    written,
+)
 
 SIX_ROUNDS = "H U " + " ".join(f"C{number} R{number}" for number in range(1, 7))
 INTERLEAVED = "H U C1 C2 R1 R2 C3 R3 C4 R4 C5 R5"

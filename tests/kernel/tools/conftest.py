@@ -8,7 +8,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
-from tests.kernel.tools.report import REPORT
+from tests.kernel.tools.files import REPORT
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, refused
-from tests.kernel.tools.report import TASK, value
+from tests.kernel.tools.files import TASK, value
 
 
 async def test_new_block_has_its_defaults(call: Caller, report: str) -> None:

@@ -18,7 +18,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
-from tests.kernel.tools.report import REPORT, value
+from tests.kernel.tools.files import REPORT, value
 
 
 async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:

@@ -18,8 +18,17 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.asking import MODEL, AskedCall, Asking, open_asking, write_raw
-from tests.kernel.turns.stage import OpenStage, Replying, Stage, open_kernel
+from tests.kernel.turns.stage import (
+    MODEL,
+    AskedCall,
+    Asking,
+    OpenStage,
+    Replying,
+    Stage,
+    open_asking,
+    open_kernel,
+    write_raw,
+)
 from tests.waiting import until
 
 COMMAND: Final[dict[str, Any]] = {"command": "touch ran"}

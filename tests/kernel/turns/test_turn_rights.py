@@ -17,8 +17,7 @@ from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.asking import write_raw
-from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
+from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted, write_raw
 from tests.processes import has_ended
 from tests.waiting import PATIENCE, until
 

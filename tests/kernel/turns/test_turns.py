@@ -1,37 +1,60 @@
-"""A turn becomes blocks, whatever happens on the way."""
+"""A turn becomes blocks, whatever happens on the way: faults of providers and tools included.
+
+The turn ends, and every call has its result.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 import pytest
 
-from antiphon_kernel.providers.events import (
+from antiphon_kernel.messages import ToolMessage, check_correlation
+from antiphon_kernel.providers import (
     End,
+    ErrorKind,
+    ProviderError,
+    RoundRequest,
     TextDelta,
     ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
     ToolCallEvent,
+    ToolCallStart,
     TurnEvent,
     Usage,
 )
-from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.turn import TurnSettings
+from antiphon_kernel.types.block_metadata import CAN_RETRY, ERROR_KIND, RETRY
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.presence import PresenceState
-from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
+from tests.kernel.turns.stage import (
+    DONE,
+    Gate,
+    OpenStage,
+    Replying,
+    Stage,
+    call,
+    recording,
+    remote,
+    scripted,
+)
 from tests.waiting import until
 
 
-def call(command: str, call_id: str = "c1") -> ToolCallEvent:
+def shell_call(command: str, call_id: str = "c1") -> ToolCallEvent:
     return ToolCallEvent(call_id, "shell", {"command": command})
 
 
 FULL_TURN = recording(
     "aria",
-    [ThinkingDelta("Let me "), ThinkingDelta("look.\n"), call("printf 'a\\nb\\n'")],
-    [TextDelta("Two "), TextDelta("lines.\n"), call("exit 3", "c2")],
+    [ThinkingDelta("Let me "), ThinkingDelta("look.\n"), shell_call("printf 'a\\nb\\n'")],
+    [TextDelta("Two "), TextDelta("lines.\n"), shell_call("exit 3", "c2")],
     [TextDelta("It failed."), Usage(10, 20), End("end_turn")],
 )
 EVENTS = sum(len(steps) for steps in FULL_TURN.rounds)
@@ -154,3 +177,383 @@ async def test_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage)
     started = time.monotonic()
     await stage.play("Run.")
     assert len(shown) <= 4 + (time.monotonic() - started) * 10
+
+
+RATE_LIMITED = ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED, 8.0)
+OVERLOADED = ProviderError("Overloaded (529).", ErrorKind.OVERLOADED)
+
+
+class Waits:
+    """A sleep that takes no time and remembers for how long it was asked."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+async def opened(open_stage: OpenStage, provider: Replying, **settings: Any) -> tuple[Stage, Waits]:
+    waits = Waits()
+    stage = await open_stage(remote(provider), settings=TurnSettings(sleep=waits, **settings))
+    return stage, waits
+
+
+async def played(open_stage: OpenStage, provider: Replying, **settings: Any) -> tuple[Stage, Waits]:
+    """Play a turn to its end."""
+    stage, waits = await opened(open_stage, provider, **settings)
+    await stage.play("Go.")
+    return stage, waits
+
+
+def error_of(stage: Stage) -> tuple[str, str]:
+    """Text and kind of the error that ended the turn."""
+    last = stage.headers()[-1]
+    assert (last.kind, last.status, last.is_error) == (BlockKind.ERROR, "error", True)
+    return stage.text(last), last.metadata[ERROR_KIND]
+
+
+def check_answered(stage: Stage, provider: Replying) -> None:
+    """Nothing is open, each call has one result, and what was sent was valid."""
+    assert not stage.unfinished()
+    calls = [one.id for one in stage.of_kind(BlockKind.TOOL_CALL)]
+    results = [one.parent for one in stage.of_kind(BlockKind.TOOL_RESULT)]
+    assert sorted(calls) == sorted(one or "" for one in results)
+    for prompt in provider.prompts:
+        check_correlation(prompt.conversation.messages)
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        (RATE_LIMITED, 8.0),
+        (ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED), 2.0),
+        (ProviderError("Internal error (500).", ErrorKind.OVERLOADED), 2.0),
+        (OVERLOADED, 2.0),
+        (ProviderError("Nothing came for 60 s.", ErrorKind.UNREACHABLE), 2.0),
+    ],
+    ids=["429 with delay", "429 without delay", "500", "529", "silence"],
+)
+async def test_passing_error_is_retried_where_everybody_sees_it(
+    open_stage: OpenStage, error: ProviderError, seconds: float
+) -> None:
+    provider = Replying([error], DONE)
+    stage, waits = await played(open_stage, provider)
+    assert waits.seconds == [seconds]
+    notice, answer = stage.headers()[1:]
+    said = f"{error.message} Retrying in {seconds:g} s (1 of 4).\n"
+    assert (notice.kind, notice.status, stage.text(notice)) == ("error", "done", said)
+    assert notice.excluded
+    about = notice.metadata[RETRY]
+    assert (about["attempt"], about["attempts"], about["seconds"]) == (1, 4, seconds)
+    assert (about["kind"], "until" in about) == (error.kind, True)
+    assert (answer.status, stage.text(answer)) == ("done", "Done.")
+
+
+async def test_error_that_does_not_pass_ends_the_turn_after_four_retries(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying([OVERLOADED])
+    stage, waits = await played(open_stage, provider)
+    assert waits.seconds == [2, 4, 8, 16]
+    assert len(provider.requests) == 5
+    retries = " ".join(f"Retrying in {2**one} s ({one} of 4)." for one in range(1, 5))
+    assert stage.text(stage.headers()[1]) == f"Overloaded (529). {retries}\n"
+    assert error_of(stage) == ("Overloaded (529).", "overloaded")
+    assert stage.headers()[-1].metadata[CAN_RETRY] is True
+    assert not stage.unfinished()
+
+
+async def test_retry_that_waits_is_seen_and_ends_with_an_interrupt(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    provider = Replying([RATE_LIMITED], DONE)
+    stage = await open_stage(remote(provider), settings=TurnSettings(sleep=gate))
+    await stage.submit("Hello?")
+    await gate.shut()
+    (notice,) = stage.of_kind(BlockKind.ERROR)
+    assert notice.status in ("pending", "running")
+    assert "Retrying in 8 s" in stage.text(notice)
+    assert await stage.interrupt() == ["aria"]
+    (notice,) = stage.of_kind(BlockKind.ERROR)
+    assert (notice.status, notice.stop_reason, notice.stopped_by) == ("error", "interrupted", "amy")
+    assert len(provider.requests) == 1
+    assert not stage.runner.busy
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        [ProviderError("The key is wrong (401).", ErrorKind.UNAUTHORISED)],
+        [ProviderError("The key is wrong (401).", ErrorKind.QUOTA)],
+        [ProviderError("The key is wrong (401).", ErrorKind.INVALID_REQUEST)],
+        [ProviderError("Come back tomorrow.", ErrorKind.RATE_LIMITED, 90_000)],
+        [TextDelta("I thi"), OVERLOADED],
+    ],
+    ids=["unauthorised", "quota", "invalid request", "too long a delay", "after text"],
+)
+async def test_error_that_asking_again_does_not_help_is_not_retried(
+    open_stage: OpenStage, reply: list[Any]
+) -> None:
+    provider = Replying(reply)
+    stage, waits = await played(open_stage, provider)
+    assert (waits.seconds, len(provider.requests)) == ([], 1)
+    assert error_of(stage) == (reply[-1].message, reply[-1].kind)
+    assert not stage.unfinished()
+
+
+async def test_error_after_thoughts_is_retried_and_they_are_not_sent_back(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying([ThinkingDelta("Hm"), OVERLOADED], DONE)
+    stage, _ = await played(open_stage, provider)
+    assert [one[0] for one in stage.shown()[1:]] == ["thinking", "error", "text"]
+    assert [str(one.role) for one in provider.prompts[1].conversation.messages] == ["user"]
+
+
+async def test_error_after_a_call_answers_the_call_without_running_it(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying([call("shell", command="touch ran"), OVERLOADED])
+    stage, _ = await played(open_stage, provider)
+    check_answered(stage, provider)
+    assert "Not run" in stage.results()[0]
+    assert not (stage.kernel.project / "ran").exists()
+
+
+TRUNCATED = End("truncated")
+
+
+async def test_answer_cut_off_before_it_began_is_retried(open_stage: OpenStage) -> None:
+    provider = Replying([TRUNCATED], DONE)
+    stage, waits = await played(open_stage, provider)
+    assert waits.seconds == [2]
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+
+
+@pytest.mark.parametrize("end", [TRUNCATED, End("max_tokens")])
+@pytest.mark.parametrize(
+    ("event", "kind"), [(ThinkingDelta("Hm"), "thinking"), (TextDelta("Wel"), "text")]
+)
+async def test_cut_off_text_says_so(
+    open_stage: OpenStage, event: TurnEvent, kind: str, end: End
+) -> None:
+    stage, _ = await played(open_stage, Replying([event, end]))
+    last = stage.headers()[-1]
+    assert (last.kind, last.status, last.stop_reason) == (kind, "done", end.stop_reason)
+
+
+@pytest.mark.parametrize("end", [TRUNCATED, End("max_tokens")])
+async def test_call_that_was_cut_off_is_answered_and_never_run(
+    open_stage: OpenStage, end: End
+) -> None:
+    begun: list[TurnEvent] = [
+        ToolCallStart("c1", "shell"),
+        ToolCallDelta("c1", '{"command": "touch ra'),
+    ]
+    provider = Replying([*begun, end], DONE)
+    stage, _ = await played(open_stage, provider)
+    check_answered(stage, provider)
+    (header,) = stage.of_kind(BlockKind.TOOL_CALL)
+    assert (header.status, header.input) == ("error", None)
+    assert stage.text(header) == '{"command": "touch ra'
+    assert "cut off" in stage.results()[0]
+    assert stage.of_kind(BlockKind.TOOL_RESULT)[0].is_error
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+
+
+async def test_arguments_are_seen_while_they_come_and_the_call_is_pending(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(0)
+    begun: list[TurnEvent] = [ToolCallStart("c1", "block_list"), ToolCallDelta("c1", '{"limit"')]
+    rest: list[TurnEvent] = [ToolCallDelta("c1", ": 5}"), call("block_list", "c1", limit=5)]
+    provider = Replying([*begun, lambda: gate(0), *rest], DONE)
+    stage, _ = await opened(open_stage, provider)
+    await stage.submit("Go.")
+    await gate.shut()
+    await until(lambda: stage.shown()[-1] == ("tool_call", "pending", '{"limit"'))
+    await gate.open()
+    await stage.runner.wait_idle()
+    (header,) = stage.of_kind(BlockKind.TOOL_CALL)
+    assert (header.status, header.input) == ("done", '{"limit": 5}')
+    check_answered(stage, provider)
+
+
+async def test_streamed_command_is_shown_as_the_command_in_the_end(open_stage: OpenStage) -> None:
+    begun: list[TurnEvent] = [
+        ToolCallStart("c1", "shell"),
+        ToolCallDelta("c1", '{"command":"echo hi"}'),
+    ]
+    provider = Replying([*begun, call("shell", command="echo hi")], DONE)
+    stage, _ = await played(open_stage, provider)
+    assert stage.shown()[1:3] == [("tool_call", "done", "echo hi"), ("tool_result", "done", "hi\n")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("max_tokens", "The answer ended before it began: max_tokens."),
+        ("end_turn", "The model has answered nothing."),
+    ],
+)
+async def test_answer_without_content_says_why(
+    open_stage: OpenStage, reason: str, expected: str
+) -> None:
+    stage, waits = await played(open_stage, Replying([End(reason)]))
+    assert error_of(stage) == (expected, "other")
+    assert not waits.seconds
+
+
+async def test_empty_answer_after_a_call_ends_the_turn_without_an_error(
+    open_stage: OpenStage,
+) -> None:
+    stage, _ = await played(open_stage, Replying([call("context_list")], [End("end_turn")]))
+    assert stage.shown()[-1][:2] == ("tool_result", "done")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
+        [TextDelta("\ud83d"), *DONE],
+        [TextDelta("x"), End("\ud83d\nx")],
+        [ToolCallStart("\ud83d", "a\nb\ud83d"), ToolCallDelta("\ud83d", "\ud83d")],
+        [call("shell", command="\ud83d")],
+        [call("block_create", content="x", metadata={"\ud83d": "\ud83d"})],
+        [ToolCallEvent("c1", "context_list", {}, "\ud83d")],
+        [ProviderError("Busy \ud83d", ErrorKind.OVERLOADED)],
+    ],
+    ids=["reasoning", "text", "end", "start", "command", "arguments", "signature", "retry"],
+)
+async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_turn_goes_on(
+    open_stage: OpenStage, events: Sequence[TurnEvent]
+) -> None:
+    provider = Replying(events, DONE)
+    stage, _ = await played(open_stage, provider)
+    check_answered(stage, provider)
+    assert stage.headers()[-1].kind == BlockKind.TEXT
+    assert await stage.kernel.context() is stage.context
+
+
+@pytest.mark.parametrize("message", ["Busy \ud83d", "x" * 8_000_001], ids=["half", "long"])
+async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
+    open_stage: OpenStage, message: str
+) -> None:
+    stage, _ = await played(open_stage, Replying([TextDelta("x"), ProviderError(message)]))
+    said, _ = error_of(stage)
+    assert said[:4] == message[:4]
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (ToolCallEvent("c1", "block_read", '{"block_id": '), "not a JSON object"),
+        (call("browse", url="here"), "There is no tool 'browse'"),
+        (call("sh\x1b[31m" + "x" * 500), "There is no tool"),
+        (call("block_read"), "block_read needs block_id"),
+        (call("block_read", block_id=7), "expected a string"),
+        (call("block_read", block_id="ar:turn_1_abcdef.user.prompt"), "block_not_found"),
+        (call("block_edit", block_id="x", operations=[{"op": "paint"}]), "insert"),
+        (call("shell", cmd="ls"), "takes `command`"),
+        (call("block_create", content="x", role="user"), "does not take role"),
+    ],
+    ids=[
+        "invalid JSON",
+        "unknown tool",
+        "control characters in a name",
+        "missing argument",
+        "wrong type",
+        "wrong reference",
+        "wrong variant",
+        "shell without command",
+        "hidden argument",
+    ],
+)
+async def test_wrong_call_is_answered_with_what_is_wrong(
+    open_stage: OpenStage, event: ToolCallEvent, said: str
+) -> None:
+    provider = Replying([event], DONE)
+    stage, _ = await played(open_stage, provider)
+    check_answered(stage, provider)
+    assert said in stage.results()[0]
+    (answer,) = [
+        one for one in provider.prompts[1].conversation.messages if isinstance(one, ToolMessage)
+    ]
+    assert answer.is_error
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+
+
+async def test_command_that_hangs_is_stopped_at_its_limit(open_stage: OpenStage) -> None:
+    provider = Replying([call("shell", command="echo begun; sleep 1000")], DONE)
+    stage, _ = await played(open_stage, provider, shell_seconds=0.5)
+    check_answered(stage, provider)
+    assert "Stopped: it had not ended after 0.5 seconds." in stage.results()[0]
+    (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
+    assert (result.status, result.stop_reason) == ("error", "time_limit")
+
+
+async def test_tool_that_hangs_is_stopped_at_its_limit(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = Replying([call("context_list")], DONE)
+    stage, _ = await opened(open_stage, provider, tool_seconds=0.05)
+    found = stage.kernel.call
+
+    async def hang(actor: Any, tool: str, params: Any = None) -> dict[str, Any]:
+        if tool == "context.list":
+            await asyncio.Event().wait()
+        return await found(actor, tool, params)
+
+    monkeypatch.setattr(stage.kernel, "call", hang)
+    await stage.play("Go.")
+    check_answered(stage, provider)
+    assert "after 0.05 seconds" in stage.results()[0]
+
+
+async def test_long_result_of_a_tool_is_kept_by_its_beginning_and_end(
+    open_stage: OpenStage,
+) -> None:
+    provider = Replying([call("context_list")], DONE)
+    stage, _ = await played(open_stage, provider, output_code_points=40)
+    check_answered(stage, provider)
+    (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
+    assert result.truncated
+    head, last = stage.text(result).split(" characters left out]\n")
+    first, _, left_out = head.rpartition("\n[")
+    assert len(first) in (19, 20) and first.startswith('{\n "contexts"')
+    assert int(left_out.replace(",", "")) > 0
+    assert len(last) == 20 and last.endswith("\n}")
+
+
+async def test_huge_output_is_given_by_its_beginning_and_end(open_stage: OpenStage) -> None:
+    command = "seq 1 30000"
+    provider = Replying([call("shell", command=command)], DONE)
+    stage, _ = await played(open_stage, provider)
+    check_answered(stage, provider)
+    (whole,) = stage.results()
+    assert whole.endswith("\n30000\n")
+    (answer,) = [
+        one for one in provider.prompts[1].conversation.messages if isinstance(one, ToolMessage)
+    ]
+    given = "".join(getattr(block, "text", "") for block in answer.content)
+    assert len(given) < 21_000
+    assert given.startswith("1\n2\n")
+    assert given.endswith("\n30000\n")
+    assert "characters left out" in given
+    path = given.partition(" of ")[2].partition("]")[0]
+    read = await stage.call("block.read", block_id=path)
+    assert read["content"] == whole
+
+
+async def test_thoughts_go_back_with_their_signature(open_stage: OpenStage) -> None:
+    thought: list[TurnEvent] = [ThinkingDelta("Hm, "), ThinkingDelta("yes."), ThinkingEnd("signed")]
+    provider = Replying([*thought, call("context_list")], DONE)
+    stage, _ = await played(open_stage, provider)
+    assistant = provider.prompts[1].conversation.messages[1]
+    first = assistant.content[0]
+    assert (getattr(first, "text", ""), getattr(first, "signature", "")) == ("Hm, yes.", "signed")
+    (block,) = stage.of_kind(BlockKind.THINKING)
+    await stage.call("block.splice", block_id=block.id, offset=0, insert="No. ")
+    await stage.play("And now?")
+    kinds = [type(one).__name__ for one in provider.prompts[2].conversation.messages[1].content]
+    assert kinds == ["ToolUse"]
