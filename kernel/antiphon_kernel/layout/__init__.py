@@ -13,7 +13,6 @@ from antiphon_kernel.layout.compaction import (
     CompactionError,
     NewSummary,
     compact,
-    extract,
     moved_metadata,
     read_record,
     weigh,
@@ -27,8 +26,6 @@ from antiphon_kernel.layout.paths import (
     is_path,
     parse_path,
     rename_derived,
-    tool_call_id,
-    turn_id,
 )
 from antiphon_kernel.layout.reading import (
     NO_OUTPUT,
@@ -36,7 +33,6 @@ from antiphon_kernel.layout.reading import (
     BlockPosition,
     LayoutReading,
     ModelRequest,
-    cache_points,
     call_signature,
     read_layout,
     signature_metadata,
@@ -50,6 +46,7 @@ from antiphon_kernel.layout.text_forms import (
     SourceError,
     budget_text,
     change_text,
+    item_text,
     normal_path,
     normal_url,
     reader_text,

@@ -466,10 +466,6 @@ class LayoutReading:
         """The items in the order in which they are read."""
         return tuple(chain.from_iterable(part.items for part in self.parts))
 
-    def text(self, item: LayoutItem) -> str:
-        """Return an item of the text stream."""
-        return item_text(item, self.reader)
-
     @cached_property
     def _stream(self) -> tuple[tuple[Message, ...], tuple[tuple[int, int], ...]]:
         """The messages without the tail, and the message and block where each part begins."""

@@ -39,6 +39,7 @@ from antiphon_kernel.layout import (
     PrefixBreak,
     compact,
     first_break,
+    item_text,
     visible,
 )
 from antiphon_kernel.providers import TokenUsage
@@ -193,7 +194,7 @@ def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
         block_id=item.block.id,
         name=call.kernel.block_name(item.block.id),
         username=item.block.author.name,
-        text=reading.text(item),
+        text=item_text(item, reading.reader),
         cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],
     )
 

@@ -380,10 +380,8 @@ _NATURAL_ENDS = (StopReason.END_TURN, StopReason.TOOL_USE)
 _COMPACTIONS = 2
 """How often a context is compacted because the provider refuses a request."""
 
-
 _ERROR_CODE_POINTS: Final = 4_096
 """Code points of an error's message that people are shown."""
-
 
 LONGEST_DELAY: Final = 300.0
 """Seconds; if a provider asks for more, the turn ends instead."""
@@ -423,13 +421,9 @@ async def report_failure(
     """
     await writer.finish_all(Status.ERROR)
     about: dict[str, Any] = {} if kind is None else {ERROR_KIND: kind, CAN_RETRY: True}
-    block = await writer.create(BlockKind.ERROR, prompt, _readable(message), **about)
+    shown = sanitize(message[:_ERROR_CODE_POINTS])
+    block = await writer.create(BlockKind.ERROR, prompt, shown, **about)
     await writer.finish(block, Status.ERROR, is_error=True)
-
-
-def _readable(message: str) -> str:
-    """Return the beginning of an error's message as a block can hold it."""
-    return sanitize(message[:_ERROR_CODE_POINTS])
 
 
 def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
@@ -476,7 +470,8 @@ async def _take(event: TurnEvent, answer: _Answer, blocks: RoundBlocks) -> None:
         case End(reason):
             answer.reason = one_line(reason)
         case ProviderError():
-            answer.error = replace(event, message=_readable(event.message))
+            shown = sanitize(event.message[:_ERROR_CODE_POINTS])
+            answer.error = replace(event, message=shown)
 
 
 @dataclass(eq=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.layout import LayoutBlock, arrange, tool_call_id, turn_id
+from antiphon_kernel.layout import LayoutBlock, arrange
 from antiphon_kernel.layout.arrange import rounds_of
+from antiphon_kernel.layout.paths import tool_call_id, turn_id
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.kernel.layout.written import AMY, BEN, KERNEL, LYRA, OPUS, Writing, names, written
 

@@ -16,12 +16,11 @@ from antiphon_kernel.layout import (
     NewSummary,
     arrange,
     compact,
-    extract,
     read_record,
     visible,
     weigh,
 )
-from antiphon_kernel.layout.compaction import MAX_SUMMARY, SummaryRecord, plan_last_turns
+from antiphon_kernel.layout.compaction import MAX_SUMMARY, SummaryRecord, extract, plan_last_turns
 from antiphon_kernel.layout.paths import SummaryPath
 from antiphon_kernel.layout.reading import model_view
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text

@@ -14,12 +14,11 @@ from antiphon_kernel.layout import (
     LayoutBlock,
     LayoutItem,
     arrange,
-    cache_points,
     first_break,
-    tool_call_id,
     visible,
 )
-from antiphon_kernel.layout.reading import ModelView, model_view
+from antiphon_kernel.layout.paths import tool_call_id
+from antiphon_kernel.layout.reading import ModelView, cache_points, model_view
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import (
     AssistantMessage,

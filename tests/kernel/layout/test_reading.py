@@ -24,14 +24,12 @@ from antiphon_kernel.layout import (
     LayoutItem,
     LayoutReading,
     arrange,
-    cache_points,
     read_layout,
-    tool_call_id,
-    turn_id,
     visible,
     why_not_hidden,
 )
-from antiphon_kernel.layout.reading import CachePoints, ModelView, model_view
+from antiphon_kernel.layout.paths import tool_call_id, turn_id
+from antiphon_kernel.layout.reading import CachePoints, ModelView, cache_points, model_view
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import (
     AssistantMessage,
