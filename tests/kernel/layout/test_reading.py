@@ -74,31 +74,20 @@ def in_written_order(words: str) -> list[LayoutItem]:
     return ordered
 
 
-@pytest.mark.parametrize(
-    ("words", "points"),
-    [
-        ("", CachePoints()),
-        ("H U", CachePoints(None, 0, 1)),
-        ("H U C1 R1", CachePoints(None, None, 3)),
-        ("H U C1 R1 C2 R2", CachePoints(None, 3, 5)),
-        (SIX_ROUNDS, CachePoints(None, 5, 13)),
-        ("H U A · H U C1 R1", CachePoints(2, 2, 6)),
-        ("H U A · " * 5, CachePoints(11, 2, 14)),
-        (INTERLEAVED, CachePoints(None, 4, 11)),
-        (f"{INTERLEAVED} C6 R6", CachePoints(None, 5, 13)),
-    ],
-    ids=[
-        "empty",
-        "H U",
-        "H U C1 R1",
-        "H U C1 R1 C2 R2",
-        "H U + 6 rounds",
-        "H U A · H U C1 R1",
-        "five turns of H U A",
-        "interleaved calls",
-        "interleaved calls and another one",
-    ],
-)
+WORKED_CASES = {
+    "empty": ("", CachePoints()),
+    "H U": ("H U", CachePoints(None, 0, 1)),
+    "H U C1 R1": ("H U C1 R1", CachePoints(None, None, 3)),
+    "H U C1 R1 C2 R2": ("H U C1 R1 C2 R2", CachePoints(None, 3, 5)),
+    "H U + 6 rounds": (SIX_ROUNDS, CachePoints(None, 5, 13)),
+    "H U A · H U C1 R1": ("H U A · H U C1 R1", CachePoints(2, 2, 6)),
+    "five turns of H U A": ("H U A · " * 5, CachePoints(11, 2, 14)),
+    "interleaved calls": (INTERLEAVED, CachePoints(None, 4, 11)),
+    "interleaved calls and another one": (f"{INTERLEAVED} C6 R6", CachePoints(None, 5, 13)),
+}
+
+
+@pytest.mark.parametrize(("words", "points"), WORKED_CASES.values(), ids=WORKED_CASES)
 def test_cache_points_exact_of_worked_case(words: str, points: CachePoints) -> None:
     assert cache_points(in_written_order(words), exact=True) == points
 

@@ -108,12 +108,6 @@ async def test_operation_of_an_edit_inserts_deletes_and_replaces(
     assert stage.text(note) == "above\nb\nC\nd\n"
 
 
-async def test_definitions_are_those_that_the_model_may_call(stage: Stage) -> None:
-    tools = ModelTools(stage.kernel, stage.context, None, ("block_read", "no_such"))
-    assert [one.name for one in tools.definitions] == ["block_read"]
-    assert ModelTools(stage.kernel, stage.context, None, ()).definitions == ()
-
-
 async def test_tool_that_the_model_may_not_call_is_no_tool(open_stage: OpenStage) -> None:
     provider = Replying([call("shell", command="touch ran")], DONE)
     stage = await open_stage(remote(provider, tools=("block_read",)))

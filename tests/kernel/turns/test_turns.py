@@ -223,17 +223,16 @@ def check_answered(stage: Stage, provider: Replying) -> None:
         check_correlation(prompt.conversation.messages)
 
 
-@pytest.mark.parametrize(
-    ("error", "seconds"),
-    [
-        (RATE_LIMITED, 8.0),
-        (ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED), 2.0),
-        (ProviderError("Internal error (500).", ErrorKind.OVERLOADED), 2.0),
-        (OVERLOADED, 2.0),
-        (ProviderError("Nothing came for 60 s.", ErrorKind.UNREACHABLE), 2.0),
-    ],
-    ids=["429 with delay", "429 without delay", "500", "529", "silence"],
-)
+PASSING = {
+    "429 with delay": (RATE_LIMITED, 8.0),
+    "429 without delay": (ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED), 2.0),
+    "500": (ProviderError("Internal error (500).", ErrorKind.OVERLOADED), 2.0),
+    "529": (OVERLOADED, 2.0),
+    "silence": (ProviderError("Nothing came for 60 s.", ErrorKind.UNREACHABLE), 2.0),
+}
+
+
+@pytest.mark.parametrize(("error", "seconds"), PASSING.values(), ids=PASSING)
 async def test_passing_error_is_retried_where_everybody_sees_it(
     open_stage: OpenStage, error: ProviderError, seconds: float
 ) -> None:
@@ -411,20 +410,19 @@ async def test_empty_answer_after_a_call_ends_the_turn_without_an_error(
     assert stage.shown()[-1][:2] == ("tool_result", "done")
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
-        [TextDelta("\ud83d"), *DONE],
-        [TextDelta("x"), End("\ud83d\nx")],
-        [ToolCallStart("\ud83d", "a\nb\ud83d"), ToolCallDelta("\ud83d", "\ud83d")],
-        [call("shell", command="\ud83d")],
-        [call("block_create", content="x", metadata={"\ud83d": "\ud83d"})],
-        [ToolCallEvent("c1", "context_list", {}, "\ud83d")],
-        [ProviderError("Busy \ud83d", ErrorKind.OVERLOADED)],
-    ],
-    ids=["reasoning", "text", "end", "start", "command", "arguments", "signature", "retry"],
-)
+HALF_CHARACTERS = {
+    "reasoning": [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
+    "text": [TextDelta("\ud83d"), *DONE],
+    "end": [TextDelta("x"), End("\ud83d\nx")],
+    "start": [ToolCallStart("\ud83d", "a\nb\ud83d"), ToolCallDelta("\ud83d", "\ud83d")],
+    "command": [call("shell", command="\ud83d")],
+    "arguments": [call("block_create", content="x", metadata={"\ud83d": "\ud83d"})],
+    "signature": [ToolCallEvent("c1", "context_list", {}, "\ud83d")],
+    "retry": [ProviderError("Busy \ud83d", ErrorKind.OVERLOADED)],
+}
+
+
+@pytest.mark.parametrize("events", HALF_CHARACTERS.values(), ids=HALF_CHARACTERS)
 async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_turn_goes_on(
     open_stage: OpenStage, events: Sequence[TurnEvent]
 ) -> None:
@@ -444,31 +442,23 @@ async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
     assert said[:4] == message[:4]
 
 
-@pytest.mark.parametrize(
-    ("event", "said"),
-    [
-        (ToolCallEvent("c1", "block_read", '{"block_id": '), "not a JSON object"),
-        (call("browse", url="here"), "There is no tool 'browse'"),
-        (call("sh\x1b[31m" + "x" * 500), "There is no tool"),
-        (call("block_read"), "block_read needs block_id"),
-        (call("block_read", block_id=7), "expected a string"),
-        (call("block_read", block_id="ar:turn_1_abcdef.user.prompt"), "block_not_found"),
-        (call("block_edit", block_id="x", operations=[{"op": "paint"}]), "insert"),
-        (call("shell", cmd="ls"), "takes `command`"),
-        (call("block_create", content="x", role="user"), "does not take role"),
-    ],
-    ids=[
-        "invalid JSON",
-        "unknown tool",
-        "control characters in a name",
-        "missing argument",
-        "wrong type",
-        "wrong reference",
-        "wrong variant",
-        "shell without command",
-        "hidden argument",
-    ],
-)
+WRONG_CALLS = {
+    "invalid JSON": (ToolCallEvent("c1", "block_read", '{"block_id": '), "not a JSON object"),
+    "unknown tool": (call("browse", url="here"), "There is no tool 'browse'"),
+    "control characters in a name": (call("sh\x1b[31m" + "x" * 500), "There is no tool"),
+    "missing argument": (call("block_read"), "block_read needs block_id"),
+    "wrong type": (call("block_read", block_id=7), "expected a string"),
+    "wrong reference": (
+        call("block_read", block_id="ar:turn_1_abcdef.user.prompt"),
+        "block_not_found",
+    ),
+    "wrong variant": (call("block_edit", block_id="x", operations=[{"op": "paint"}]), "insert"),
+    "shell without command": (call("shell", cmd="ls"), "takes `command`"),
+    "hidden argument": (call("block_create", content="x", role="user"), "does not take role"),
+}
+
+
+@pytest.mark.parametrize(("event", "said"), WRONG_CALLS.values(), ids=WRONG_CALLS)
 async def test_wrong_call_is_answered_with_what_is_wrong(
     open_stage: OpenStage, event: ToolCallEvent, said: str
 ) -> None:
