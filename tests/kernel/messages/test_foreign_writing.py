@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -16,7 +15,6 @@ from antiphon_kernel.messages import (
     ContentBlock,
     DocumentBlock,
     ImageBlock,
-    ImportedConversation,
     ImportedMessage,
     InputBlock,
     Message,
@@ -28,14 +26,20 @@ from antiphon_kernel.messages import (
     ToolUse,
     UnknownBlock,
     UserMessage,
-    read_conversations,
     split_runs,
     write_run,
     write_system,
 )
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.messages.generated import CHARACTERS, EXAMPLES, FROZEN, NAMES
-from tests.kernel.messages.test_foreign_conversations import ANTHROPIC, CHAT, FOREIGN, PDF, PIXEL
+from tests.kernel.messages.test_foreign_conversations import (
+    ANTHROPIC,
+    CHAT,
+    FOREIGN,
+    PDF,
+    PIXEL,
+    read,
+)
 
 NOTE = "né\ufeff\r\n".encode()
 FILES = {sha256(data).hexdigest(): data for data in (PIXEL, PDF, NOTE)}
@@ -53,11 +57,6 @@ def written(
     rest = messages[1:] if system is not None else messages
     found = [value for run in split_runs(rest, shape) for value in write_run(run, shape, files)]
     return {**({"system": system} if system is not None else {}), "messages": found}
-
-
-def read(value: object) -> ImportedConversation:
-    (conversation,) = read_conversations(json.dumps(value))
-    return conversation
 
 
 def chained(messages: list[Message | SystemMessage]) -> list[ImportedMessage]:

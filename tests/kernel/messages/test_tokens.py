@@ -139,22 +139,20 @@ def test_calibration_without_a_report_is_the_same() -> None:
     assert Calibration().apply(123) == 123
 
 
+CLAMPED = {
+    "(40, 100/50, 90) is 10": (40, ModelWindow(100, 50), 90, 10),
+    "(20, the same, 150) is 1": (20, ModelWindow(100, 50), 150, 1),
+    "(100000, unknown, 1000) is 7192": (100_000, ModelWindow(), 1000, 7192),
+    "(100, 100/100/120, 50) is 50": (100, ModelWindow(100, 100, 120), 50, 50),
+    "0 is 1": (0, ModelWindow(), 0, 1),
+    "-5 is 1": (-5, ModelWindow(), 0, 1),
+    "separate windows, input fits": (40, ModelWindow(100, 50, separate=True), 90, 40),
+    "separate windows, input too long": (40, ModelWindow(100, 50, separate=True), 101, 1),
+}
+
+
 @pytest.mark.parametrize(
-    ("requested", "window", "estimated", "clamped"),
-    [
-        pytest.param(40, ModelWindow(100, 50), 90, 10, id="(40, 100/50, 90) is 10"),
-        pytest.param(20, ModelWindow(100, 50), 150, 1, id="(20, the same, 150) is 1"),
-        pytest.param(100_000, ModelWindow(), 1000, 7192, id="(100000, unknown, 1000) is 7192"),
-        pytest.param(100, ModelWindow(100, 100, 120), 50, 50, id="(100, 100/100/120, 50) is 50"),
-        pytest.param(0, ModelWindow(), 0, 1, id="0 is 1"),
-        pytest.param(-5, ModelWindow(), 0, 1, id="-5 is 1"),
-        pytest.param(
-            40, ModelWindow(100, 50, separate=True), 90, 40, id="separate windows, input fits"
-        ),
-        pytest.param(
-            40, ModelWindow(100, 50, separate=True), 101, 1, id="separate windows, input too long"
-        ),
-    ],
+    ("requested", "window", "estimated", "clamped"), CLAMPED.values(), ids=CLAMPED
 )
 def test_clamp(requested: int, window: ModelWindow, estimated: int, clamped: int) -> None:
     assert clamp_max_tokens(requested, window, estimated) == clamped
