@@ -22,6 +22,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
 def has_ended(pid: int) -> bool:
     """Return whether a process is gone, or is nothing but an exit code that nobody has taken."""
     try:

@@ -163,9 +163,9 @@ class Kernel:
 
     def start_closing(self) -> None:
         """Notify waiters and subscribers that nothing more will come."""
-        self.access.wake_waiters()
+        self.access.news.announce()
         self.ssh.wake_waiters()
-        self.key_requests.wake_waiters()
+        self.key_requests.news.announce()
         self.subscriptions.close(kernel_is_closing())
 
     async def close(self) -> None:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
-_LOGIN: Final = (
-    "import fcntl, os, sys, termios;"
-    "fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
-    "os.execvp(sys.argv[1], sys.argv[1:])"
-)
+from tests.e2e.terminal import start_in_terminal
 
 
 class PtyProcess:
@@ -35,19 +26,10 @@ class PtyProcess:
         cols: int = 120,
         rows: int = 40,
     ) -> None:
-        self._master, slave = os.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
         self.started = time.perf_counter()
-        self._process = subprocess.Popen(
-            [sys.executable, "-S", "-c", _LOGIN, *argv],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**env, "TERM": "xterm-256color", "LANG": "C.UTF-8"},
-            cwd=cwd,
-            start_new_session=True,
+        self._master, self._process = start_in_terminal(
+            argv, env=env, cwd=cwd, cols=cols, rows=rows
         )
-        os.close(slave)
         self._written = b""
 
     @property

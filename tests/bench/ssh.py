@@ -27,7 +27,7 @@ from tests.bench.pty_process import PtyProcess
 from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import RelayThread, SharedProject, message
 from tests.e2e.sshd import SSHD, Sshd
-from tests.processes import cpu_seconds
+from tests.processes import children_of, cpu_seconds
 
 FIRST_MARK: Final = 0x4E00
 """Keys are distinct CJK characters from here on: each is found in the output by itself."""
@@ -184,12 +184,6 @@ def private_bytes(pid: int) -> int:
     """Memory that is given back when the process ends."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return 1_024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from antiphon_kernel.client.address import lock_holder, stated_address
@@ -67,13 +68,24 @@ class Machine:
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run `antiphon ARGUMENTS` to its end, without a terminal."""
+        return self.run_program([ANTIPHON, *arguments], stdin, env or {}, cwd)
+
+    def run_program(
+        self,
+        argv: Sequence[str],
+        stdin: str | bytes,
+        env: Mapping[str, str] = MappingProxyType({}),
+        cwd: Path | None = None,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end, without a terminal."""
         done = subprocess.run(
-            [ANTIPHON, *arguments],
+            argv,
             input=stdin if isinstance(stdin, bytes) else stdin.encode(),
             capture_output=True,
-            env={**self.env, **(env or {})},
+            env={**self.env, **env},
             cwd=cwd or self.project,
-            timeout=60,
+            timeout=timeout,
             check=False,
         )
         return subprocess.CompletedProcess(
@@ -93,6 +105,10 @@ class Machine:
         done = self.succeed("call", tool, json.dumps(params), "--data", str(data), "--json")
         result: dict[str, Any] = json.loads(done.stdout)
         return result
+
+    def content(self, block: str) -> str:
+        """Return the text of a block of the project."""
+        return str(self.call(self.data, "block.read", block_id=block)["content"])
 
     def kernel(self) -> RunningKernel:
         found = newest_kernel(self.project)

@@ -96,17 +96,7 @@ class SharedProject(Machine):
         self, name: str, *arguments: str, stdin: bytes = b"", user: str = "", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """Run a guest's ssh to its end, without a terminal."""
-        done = subprocess.run(
-            self.ssh(name, *arguments, user=user),
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-            env=self.env,
-        )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        return self.run_program(self.ssh(name, *arguments, user=user), stdin, timeout=timeout)
 
     def guest_terminal(
         self, name: str, *arguments: str, cols: int = 80, rows: int = 24, port: int | None = None

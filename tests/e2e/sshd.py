@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from tests.processes import children_of
 from tests.waiting import wait_until
 
 SSHD: Final = shutil.which("sshd", path=f"{os.defpath}:/usr/sbin:/usr/local/sbin")
@@ -86,9 +87,8 @@ class Sshd:
 
     def cut(self) -> None:
         """End the server with every connection."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        for child in children.read_text().split():
+        for child in children_of(self._process.pid):
             with suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
         self._process.terminate()
         self._process.wait()

@@ -64,6 +64,29 @@ def shows_words(text: str) -> bool:
     return bool(re.search(r"word\d{4}", text))
 
 
+def start_in_terminal(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, cols: int, rows: int
+) -> tuple[int, subprocess.Popen[bytes]]:
+    """Start a program in a terminal of its own; return the other end of it, and the process."""
+    master, slave = os.openpty()
+    set_size(master, cols, rows)
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-E", "-c", _LOGIN, *argv],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=cwd,
+        env={"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PATH": os.defpath, **env},
+        start_new_session=True,
+    )
+    os.close(slave)
+    return master, process
+
+
+def set_size(terminal: int, cols: int, rows: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
 class Terminal:
     """One program in one terminal.
 
@@ -91,20 +114,9 @@ class Terminal:
         self._pending = b""
         self.output = bytearray()
         """Every byte that was written to the terminal."""
-        self._master, slave = os.openpty()
         self._wake, self._woken = os.pipe()
-        self._set_size(cols, rows)
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "-S", "-E", "-c", _LOGIN, *argv],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=cwd,
-            env={"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PATH": os.defpath, **env},
-            start_new_session=True,
-        )
-        os.close(slave)
+        self._master, self.process = start_in_terminal(argv, env=env, cwd=cwd, cols=cols, rows=rows)
         self._reader = threading.Thread(target=self._read, name="terminal reader", daemon=True)
         self._reader.start()
 
@@ -173,10 +185,22 @@ class Terminal:
         for key in keys:
             self.type(KEYS.get(key, key))
 
+    def edit_last_cell(self) -> None:
+        """Go from the composer into the last cell."""
+        self.press("up")
+        self.wait_for("NAVIGATE")
+        self.press("enter")
+        self.wait_for("EDIT")
+
+    def quit(self) -> None:
+        """Leave the app, which ends well."""
+        self.press("ctrl+q")
+        assert self.wait_for_end() == 0
+
     def resize(self, cols: int, rows: int) -> None:
         with self._changed:
             self._screen.resize(rows, cols)
-            self._set_size(cols, rows)
+            set_size(self._master, cols, rows)
 
     def wait_for_end(self, timeout: float = PATIENCE) -> int:
         """The exit code, once the program has ended and all it printed is on the screen."""
@@ -205,9 +229,6 @@ class Terminal:
             os.close(self._master)
             os.close(self._woken)
         os.close(self._wake)
-
-    def _set_size(self, cols: int, rows: int) -> None:
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
     def _read(self) -> None:
         while True:

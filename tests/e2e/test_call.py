@@ -1,9 +1,8 @@
-"""`antiphon call` as a script uses it, against a real kernel."""
+"""`antiphon call` as a script uses it, and `antiphon serve` in the foreground of a terminal."""
 
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,11 +149,19 @@ def test_jsonl_caller_answers_in_order_and_receives_events_until_the_kernel_ends
         assert other.end() == []
 
 
-def test_jsonl_call_waiting_for_line_ends_on_interruption(machine: Machine) -> None:
-    with jsonl_call(machine) as calling:
-        calling.say('{"id": 1, "tool": "session.whoami"}\n')
-        assert calling.hear()["id"] == 1
-        calling.process.send_signal(signal.SIGINT)
-        assert calling.process.wait(PATIENCE) == 1
-        assert calling.process.stderr is not None
-        assert calling.process.stderr.read().endswith("Aborted!\n")
+def test_serve_command_prints_address_holds_its_folder_and_ends_on_ctrl_c(machine: Machine) -> None:
+    terminal = machine.terminal("serve")
+    terminal.wait_for("Ctrl+C ends it")
+    assert machine.kernel().data == machine.data
+    assert machine.run("call", "session.whoami").stderr == "", "it is the project's kernel"
+    second = machine.run("serve")
+    assert second.returncode == 4
+    assert f"process {machine.kernel().pid}" in second.stderr
+    terminal.press("ctrl+c")
+    assert terminal.wait_for_end() == 0
+
+    terminal = machine.terminal("serve", "--json", "--port", "0", cols=600)
+    address = json.loads(terminal.wait_for("}").strip())
+    assert {"pid", "kernel", "sync", "http", "socket", "token"} <= set(address)
+    assert address["pid"] == machine.kernel().pid
+    assert "--idle" in machine.succeed("serve", "--help").stdout

@@ -1,7 +1,8 @@
-"""A cell in a real terminal: edited in another program, found, clicked, resized and copied."""
+"""A real terminal: a cell edited in another program, found, clicked, resized; title and links."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,10 @@ def test_editor_gets_the_terminal_and_its_result_is_merged(
     machine.call(machine.data, "block.splice", block_id=block, offset=0, insert="zero\n")
     terminal.type("2\r")
     terminal.wait_for("Merged 1 change")
-    assert content(machine, block) == "zero\none\n2\nthree\n"
+    assert machine.content(block) == "zero\none\n2\nthree\n"
     terminal.type("u")
     terminal.wait_for("Took back")
-    assert content(machine, block) == "zero\none\ntwo\nthree\n"
+    assert machine.content(block) == "zero\none\ntwo\nthree\n"
 
 
 def test_find_click_resize_and_copy_work_in_a_terminal(machine: Machine, block: str) -> None:
@@ -70,8 +71,47 @@ def test_find_click_resize_and_copy_work_in_a_terminal(machine: Machine, block: 
         terminal.type(f"\x1b[<0;{column + 1};{row + 1}M\x1b[<0;{column + 1};{row + 1}m")
     terminal.wait_for("EDIT")
     terminal.type("and ")
-    wait_until(lambda: "and two" in content(machine, block), "what was typed has arrived")
+    wait_until(lambda: "and two" in machine.content(block), "what was typed has arrived")
 
 
-def content(machine: Machine, block: str) -> str:
-    return str(machine.call(machine.data, "block.read", block_id=block)["content"])
+TEXT = "[docs](https://a.b/c), https://d.e and [no](javascript:alert)"
+KEPT, RESTORED = b"\x1b[22;0t", b"\x1b[23;0t"
+
+
+def titles(output: bytes) -> list[str]:
+    return [one.decode() for one in re.findall(rb"\x1b\]2;([^\x1b\x07]*)\x1b\\", output)]
+
+
+def links(output: bytes) -> set[bytes]:
+    return set(re.findall(rb"\x1b\]8;id=[0-9-]+;([^\x1b\x07]+)\x1b\\", output))
+
+
+def output_of_a_visit(machine: Machine, *, title: str | None = None, **env: str) -> bytes:
+    """Return what the app writes until the title, if one is expected, and at its end."""
+    terminal = machine.terminal("join", env=env)
+    terminal.wait_for("docs (https://a.b/c)")
+    terminal.wait_for("live")
+    wait_until(lambda: title is None or title in titles(bytes(terminal.output)), "the title")
+    terminal.quit()
+    return bytes(terminal.output)
+
+
+def test_title_and_harmless_links_are_told_where_they_are_known_and_wanted(
+    machine: Machine,
+) -> None:
+    machine.call(machine.data, "block.create", **message(TEXT))
+    output = output_of_a_visit(machine, title="antiphon: default")
+    assert output.count(KEPT) == output.count(RESTORED) == 1
+    assert output.index(KEPT) < output.index(b"\x1b]2;")
+    assert output.rindex(b"\x1b]2;") < output.index(RESTORED)
+    assert links(output) == {b"https://a.b/c", b"https://d.e"}
+
+    console = output_of_a_visit(machine, TERM="linux")
+    assert links(console) == set()
+    settings = machine.home / ".config" / "antiphon" / "settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("title = false\n")
+    unwanted = output_of_a_visit(machine, XDG_CONFIG_HOME=str(machine.home / ".config"))
+    for output in (console, unwanted):
+        assert not titles(output)
+        assert KEPT not in output and RESTORED not in output

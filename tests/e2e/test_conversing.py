@@ -1,4 +1,4 @@
-"""`antiphon tail` and `antiphon send`, as a script uses them."""
+"""`antiphon tail`, `send`, `blame`, `history`, `layout` and `--linear`, against a real kernel."""
 
 from __future__ import annotations
 
@@ -168,3 +168,71 @@ def test_tail_can_be_interrupted_at_any_moment_and_ends_with_the_kernel(
     os.kill(machine.kernel().pid, signal.SIGTERM)
     assert last.communicate(timeout=PATIENCE) == ("", "antiphon: the kernel has ended.\n")
     assert last.returncode == 0
+
+
+def test_blame_history_and_layout_show_who_wrote_and_what_is_read(machine: Machine) -> None:
+    made = {"role": "user", "kind": "text", "status": "done", "content": "milk\nbread \x1b[31m\n"}
+    block = str(machine.call(machine.data, "block.create", **made)["block_id"])
+    splice = {"block_id": block, "offset": 5, "insert": "rye "}
+    machine.succeed("call", "block.splice", json.dumps(splice), "--as", "bo")
+
+    blame = machine.succeed("blame", block).stdout
+    rows = [row.split() for row in blame.splitlines()]
+    assert [(row[0], row[-1]) for row in rows[:2]] == [("0", "milk"), ("1", "rye")]
+    assert rows[1][1:3] == ["bo", "v2"]
+    assert rows[2][1] == "v1"
+    runs = json.loads(machine.succeed("blame", block, "--json").stdout)["runs"]
+    assert [run["end"] for run in runs] == [5, 9, 21]
+
+    rows = [row.split() for row in machine.succeed("history", block).stdout.splitlines()]
+    assert [(row[0], row[-1]) for row in rows] == [("v1", "create"), ("v2", "splice")]
+    assert rows[1][-2] == "bo"
+    stated = json.loads(machine.succeed("history", block, "--json").stdout)["versions"]
+    assert [one["version"] for one in stated] == [1, 2]
+
+    printed = machine.succeed("layout").stdout
+    assert "[USER MESSAGE]\n[path: ar:turn_" in printed
+    assert "──── cache point: tail ────" in printed and "\x1b" not in printed + blame
+    found = json.loads(machine.succeed("layout", "default", "--json").stdout)
+    assert found["items"][-1]["block_id"] == block
+
+    refused = machine.run("layout", "--model", "nobody")
+    assert refused.returncode == 1 and "nobody" in refused.stderr
+    for command in ("blame", "history"):
+        done = machine.run(command, "default.system.99", "--json")
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["error"]["code"] == "block_not_found"
+        assert done.stderr.startswith("antiphon: ")
+
+
+def test_linear_mode_in_a_pipe_sends_runs_edits_and_prints_every_answer(machine: Machine) -> None:
+    block = f"default.{machine.call(machine.data, 'session.whoami')['username']}.1"
+    edits = f"/edit {block} 1 three\n/read {block}\n/undo {block}\n/read {block}\n"
+    typed = f"hello\\\nworld\n{edits}/new other\nthere\n/nothing\n/contexts\n!echo $((6 * 7))\nlast"
+    done = machine.succeed("--linear", stdin=typed)
+    lines = done.stdout.splitlines()
+    for line in ("hello", "world", "42", "there", "last", "Context other."):
+        assert line in lines
+    assert "There is no command /nothing: /help lists them." in lines
+    assert "Contexts: default, other." in lines
+    assert "\x1b" not in done.stdout
+    assert lines.index("world") < lines.index("Context other.") < lines.index("there")
+    taken_back = lines.index(f"Taken back in {block}.")
+    assert lines.index("1\tthree") < taken_back < lines.index("1\tworld")
+
+    machine.succeed("--linear", stdin="\n".join(f"message {number}" for number in range(15)))
+    done = machine.succeed("--linear", stdin="another\n")
+    assert "another" in done.stdout
+    assert "message 14" in done.stdout and "message 1\n" not in done.stdout
+
+
+def test_linear_mode_on_a_terminal_moves_no_cursor(machine: Machine) -> None:
+    terminal = machine.terminal("--linear", env={"TERM": "dumb"})
+    terminal.wait_for("/help lists more")
+    terminal.type("hello there")
+    terminal.press("enter")
+    terminal.wait_for("── ")
+    terminal.type("/quit")
+    terminal.press("enter")
+    assert terminal.wait_for_end() == 0
+    assert b"\x1b" not in terminal.output

@@ -1,23 +1,26 @@
-"""The demo in real terminals: a model streams, one person types inside it, another watches."""
+"""The demo in real terminals: a model streams, scripted or real, and people type inside it."""
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
+import string
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import pytest
 
-from antiphon_kernel.client.discovery import RunningKernel, newest_kernel
+from antiphon_kernel.client.discovery import kernel_at
 from tests.e2e.machine import ANTIPHON, Machine
-from tests.e2e.terminal import Terminal, shows_words
+from tests.e2e.terminal import KEYS, Terminal, shows_words
+from tests.local_model import LIMIT, needs_local_model
 from tests.recordings import Recorded, numbered_recording
 from tests.waiting import wait_until
-
-Value = TypeVar("Value")
 
 TYPED = "zebracrossing"
 
@@ -29,20 +32,6 @@ def answer_of(machine: Machine, data: Path, *, status: str) -> dict[str, Any] | 
         if block["status"] == status:
             return machine.call(data, "block.read", block_id=block["block_id"])
     return None
-
-
-def kernel_after(machine: Machine, ended: int) -> RunningKernel | None:
-    """The kernel that took the place of the one with process id `ended`."""
-    found = newest_kernel(machine.project)
-    return found if found is not None and found.pid != ended else None
-
-
-def walk_into_the_stream(terminal: Terminal) -> None:
-    """From the composer into the block that the model is writing."""
-    terminal.press("up")
-    terminal.wait_for("NAVIGATE")
-    terminal.press("enter")
-    terminal.wait_for("EDIT")
 
 
 @pytest.fixture
@@ -71,7 +60,7 @@ def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
     first.wait_for("guest", what="the guest's name")
     second.wait_for(shows_words, what="the stream in the second terminal")
 
-    walk_into_the_stream(first)
+    first.edit_last_cell()
     for end in range(1, len(TYPED) + 1):
         if end == len(TYPED) // 2:
             first.resize(100, 20)
@@ -93,10 +82,8 @@ def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
     first.wait_for(last)
     second.press("ctrl+end")
     second.wait_for(last)
-    second.press("ctrl+q")
-    assert second.wait_for_end() == 0
-    first.press("ctrl+q")
-    assert first.wait_for_end() == 0
+    second.quit()
+    first.quit()
     assert str(data) in first.text.replace("\n", ""), "where the demo is kept"
 
 
@@ -105,34 +92,34 @@ def test_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
 ) -> None:
     terminal = machine.terminal("demo", "--play", str(recorded.path))
     terminal.wait_for(shows_words)
-    walk_into_the_stream(terminal)
+    terminal.edit_last_cell()
     terminal.type(TYPED)
     terminal.wait_for(TYPED)
     before = machine.kernel()
-    typed_is_on_disk = wait_until(
+    on_disk = wait_until(
         lambda: (answer_of(machine, before.data, status="running") or {}).get("content"),
         "the running block",
     )
-    assert TYPED in typed_is_on_disk
+    assert TYPED in on_disk
 
     os.kill(before.pid, signal.SIGKILL)
-    after = wait_until(lambda: kernel_after(machine, before.pid), "the kernel again")
-    assert after.data == before.data
-    answer = wait_until(lambda: answer_of(machine, after.data, status="error"), "an ended block")
+
+    def comes_back() -> bool:
+        address = kernel_at(before.data)
+        return address is not None and address.pid != before.pid
+
+    wait_until(comes_back, "the kernel again")
+    answer = wait_until(lambda: answer_of(machine, before.data, status="error"), "an ended block")
     assert answer["stop_reason"] == "interrupted"
     assert answer["content"].count(TYPED) == 1
     streamed = answer["content"].replace(TYPED, "")
     assert recorded.text.startswith(streamed)
-    assert len(streamed) >= len(typed_is_on_disk.replace(TYPED, ""))
+    assert len(streamed) >= len(on_disk.replace(TYPED, ""))
 
     terminal.type("again")
     terminal.wait_for(TYPED + "again", what="typing goes on")
-
-    def has_arrived() -> bool:
-        read = machine.call(after.data, "block.read", block_id=answer["block_id"])
-        return "again" in read["content"]
-
-    wait_until(has_arrived, "what was typed after the reconnect in the kernel")
+    read = partial(machine.call, before.data, "block.read", block_id=answer["block_id"])
+    wait_until(lambda: "again" in read()["content"], "what was typed after the reconnect")
 
 
 def test_kernel_that_cannot_start_ends_the_app_with_its_log(
@@ -144,3 +131,116 @@ def test_kernel_that_cannot_start_ends_the_app_with_its_log(
     assert terminal.wait_for_end() == 3
     assert "The kernel ended at once" in terminal.text
     assert "broken.jsonl" in terminal.text
+
+
+CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "1000"))
+"""Characters that each of two people types at least."""
+
+SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
+
+COMBINING: Final = "".join(map(chr, range(0x0300, 0x0340)))
+ALPHABETS: Final = (
+    (string.ascii_uppercase[:13] + string.punctuation, COMBINING[:32], (0x4E00, 0x9FFF)),
+    (string.ascii_uppercase[13:], COMBINING[32:], (0xAC00, 0xD7A3)),
+)
+"""Characters that each of two people types: narrow, combining and wide ones."""
+
+WRITTEN_AND_TAKEN_BACK: Final = "=" + KEYS["backspace"]
+"""A key that is text and one that is not: what follows has to wait for it."""
+
+
+class Typist:
+    """A person who types at random, without looking, and in the end knows what."""
+
+    def __init__(self, terminal: Terminal, person: int) -> None:
+        self.alphabet = set("".join(ALPHABETS[person][:2]))
+        self._terminal = terminal
+        self._narrow, self._combining, self._wide = ALPHABETS[person]
+        self._random = random.Random(SEED + person)
+
+    def has_written(self, character: str) -> bool:
+        return character in self.alphabet or self._wide[0] <= ord(character) <= self._wide[1]
+
+    def burst(self) -> str:
+        """Type some characters at once."""
+        text = "".join(self._characters(self._random.choice((1, 1, 2, 5, 20, 80))))
+        self._terminal.type(text + WRITTEN_AND_TAKEN_BACK * self._random.choice((0, 0, 0, 1)))
+        return text
+
+    def _characters(self, count: int) -> Iterator[str]:
+        yield self._random.choice(self._narrow)
+        for _ in range(count - 1):
+            wide = chr(self._random.randint(*self._wide))
+            one, other = self._random.choice(self._narrow), self._random.choice(self._combining)
+            yield self._random.choice((one, one, wide, other))
+
+
+def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
+    machine: Machine, tmp_path: Path
+) -> None:
+    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=400, pause_ms=8)
+    own = machine.terminal("demo", "--play", str(recorded.path))
+    own.wait_for(shows_words)
+    other = machine.terminal("join")
+    other.wait_for("word0")
+    for terminal, place in ((own, "ctrl+home"), (other, "end")):
+        terminal.edit_last_cell()
+        terminal.press("ctrl+home", place)
+    first, second = Typist(own, 0), Typist(other, 1)
+    in_cell = by_other = ""
+    while len(in_cell) < CHARACTERS // 2:
+        in_cell += first.burst()
+        by_other += second.burst()
+    own.press("escape", "i")
+    message = "A"  # no command, whatever comes next
+    own.type(message)
+    while len(message) < CHARACTERS // 2:
+        message += first.burst()
+        by_other += second.burst()
+    message += "A"  # no backslash before Enter
+    own.type("A")
+    own.press("enter")
+
+    data = machine.kernel().data
+
+    def read(role: str) -> str:
+        blocks = machine.call(data, "block.list", role=role, kind="text")["blocks"]
+        if not blocks:
+            return ""
+        return str(machine.call(data, "block.read", block_id=blocks[0]["block_id"])["content"])
+
+    wait_until(lambda: read("user") == message, "the message as it was typed")
+
+    def is_all_there() -> bool:
+        cell = read("model")
+        mine = "".join(filter(first.has_written, cell))
+        theirs = "".join(filter(second.has_written, cell))
+        rest = (one for one in cell if not (first.has_written(one) or second.has_written(one)))
+        return (mine, theirs, "".join(rest)) == (in_cell, by_other, recorded.text)
+
+    wait_until(is_all_there, "the cell with everything in it, once and in order")
+
+
+@needs_local_model
+def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> None:
+    typed = "zebracrossing"
+    terminal = machine.terminal("demo", "--local")
+    terminal.wait_for("live")
+    data = machine.kernel().data
+
+    def answer() -> dict[str, Any] | None:
+        listed = machine.call(data, "block.list", role="model", kind="text")["blocks"]
+        return machine.call(data, "block.read", block_id=listed[0]["block_id"]) if listed else None
+
+    wait_until(answer, "the model begins", LIMIT)
+    terminal.edit_last_cell()
+    terminal.type(typed)
+    terminal.wait_for(typed)
+    wait_until(lambda: typed in (answer() or {}).get("content", ""), "it is in the kernel")
+    machine.call(data, "turn.interrupt")
+    written = answer()
+    assert written is not None and written["status"] in ("done", "error")
+    assert written["content"].count(typed) == 1
+    terminal.press("escape")
+    terminal.wait_for("NAVIGATE")
+    terminal.quit()

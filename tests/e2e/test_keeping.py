@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -19,7 +20,16 @@ import pytest
 
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.messages import (
+    ImportedConversation,
+    TextBlock,
+    UserMessage,
+    read_conversations,
+)
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.sharing import message
+from tests.kernel.messages.test_foreign_conversations import ANTHROPIC
+from tests.kernel.messages.test_loom import TREE
 
 TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
 FIELDS = [{"name": "count", "field_type": "counter"}, {"name": "notes", "field_type": "text"}]
@@ -35,35 +45,23 @@ def block(machine: Machine, data: Path) -> str:
     """A text that two have written; beside it a map, in the default context."""
     made = machine.call(data, "block.create", role="user", kind="text", content=TEXT, status="done")
     block = str(made["block_id"])
-    call(data, "block.splice", "bo", block_id=block, offset=0, insert="very ")
+    splice = {"block_id": block, "offset": 0, "insert": "very "}
+    machine.succeed("call", "block.splice", json.dumps(splice), "--as", "bo")
     schema = {"type": "map", "fields": FIELDS}
     content = {"notes": "in a field"}
-    call(data, "block.create", role="user", kind="text", schema=schema, content=content)
+    machine.call(data, "block.create", role="user", kind="text", schema=schema, content=content)
     return block
 
 
-def call(data: Path, tool: str, as_name: str | None = None, **params: Any) -> dict[str, Any]:
-    """A call of the kernel that runs on a folder."""
-
-    async def ask() -> dict[str, Any]:
-        calls = ToolClient(lambda: read_address(data), as_name=as_name)
-        try:
-            return await calls.call(tool, params)
-        finally:
-            await calls.close()
-
-    return asyncio.run(ask())
-
-
-def contents(data: Path, context: str = "default") -> list[Any]:
+def contents(machine: Machine, data: Path, context: str = "default") -> list[Any]:
     """Everything of a context that an import keeps: of its blocks and of who wrote them."""
     found = []
-    for one in call(data, "block.list", context=context, limit=100)["blocks"]:
-        whole = call(data, "block.get", block_id=one["block_id"])
+    for one in machine.call(data, "block.list", context=context, limit=100)["blocks"]:
+        whole = machine.call(data, "block.get", block_id=one["block_id"])
         entry = {"value": whole["value"]}
         entry |= {name: one.get(name) for name in ("role", "kind", "status", "length")}
         if one["block_id"].endswith(".1"):
-            blame = call(data, "block.blame", block_id=one["block_id"])["runs"]
+            blame = machine.call(data, "block.blame", block_id=one["block_id"])["runs"]
             entry["blame"] = [(run["start"], run["end"], run["username"]) for run in blame]
         found.append(entry)
     return found
@@ -95,7 +93,7 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     machine: Machine, data: Path, block: str, tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup.db"
-    growing = call(data, "block.create", kind="tool_call")["block_id"]
+    growing = machine.call(data, "block.create", kind="tool_call")["block_id"]
     with written_to(data, growing) as written:
         while len(written) < 50:
             time.sleep(0.01)
@@ -104,10 +102,10 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     assert len(written) >= 50
     assert machine.run("backup", str(backup)).returncode == 1
 
-    before = contents(data)
+    before = contents(machine, data)
     refused = machine.run("restore", str(backup))
     assert refused.returncode == 4
-    assert contents(data) == before
+    assert contents(machine, data) == before
     machine.end_kernel()
     done = machine.succeed("restore", str(backup), "--json")
     told = json.loads(done.stdout)
@@ -116,9 +114,9 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     assert machine.run("doctor").returncode == 0
 
     machine.call(data, "session.whoami")
-    after = contents(data)
+    after = contents(machine, data)
     assert after[:2] == before[:2]
-    text = call(data, "block.read", block_id=growing)["content"]
+    text = machine.call(data, "block.read", block_id=growing)["content"]
     assert set(text) <= {"x"}
     assert 50 <= len(text) <= len(written)
 
@@ -130,7 +128,7 @@ def test_export_is_imported_into_another_kernel_as_it_was(
     assert len(exported.stdout.splitlines()) >= 5
     file = tmp_path / "context.jsonl"
     file.write_bytes(exported.stdout.encode())
-    before = contents(data)
+    before = contents(machine, data)
     assert before[0]["blame"][0] == (0, 5, "bo")
     assert before[0]["value"] == "very " + TEXT
     assert before[1]["value"]["notes"] == "in a field"
@@ -138,7 +136,7 @@ def test_export_is_imported_into_another_kernel_as_it_was(
     other = tmp_path / "other"
     done = machine.succeed("import", str(file), "--data", str(other), "--label", "taken", "--json")
     assert json.loads(done.stdout)["blocks"] == 2
-    assert contents(other, "taken") == before
+    assert contents(machine, other, "taken") == before
     again = machine.run("export", "taken", "--data", str(other))
     versions = [json.loads(line).get("text") for line in again.stdout.splitlines()]
     assert versions == [json.loads(line).get("text") for line in exported.stdout.splitlines()]
@@ -202,7 +200,7 @@ def test_doctor_says_by_its_exit_code_whether_all_is_well(
 def test_log_has_a_line_for_whoever_joined_wrote_and_ran_something(
     machine: Machine, data: Path, block: str
 ) -> None:
-    call(data, "shell.run", command="echo 'hi there'")
+    machine.call(data, "shell.run", command="echo 'hi there'")
     done = machine.succeed("log", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [event["time"] for event in events] == sorted(event["time"] for event in events)
@@ -233,3 +231,80 @@ def event_id(wrote: list[dict[str, Any]]) -> str:
     """The first block that was created."""
     created = next(event for event in wrote if event["what"] == "create")
     return str(created["blocks"][0])
+
+
+def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine) -> None:
+    data = machine.data
+    machine.call(data, "block.create", **message("some text"))
+    backup = machine.home / "backup.db"
+    assert machine.run("backup", str(backup)).returncode == 0
+    terminal = machine.terminal("join", cols=120, rows=40)
+    terminal.wait_for("some text")
+    terminal.wait_for("live")
+    terminal.press("up", "enter")
+    terminal.wait_for("EDIT")
+    machine.end_kernel()
+    terminal.wait_for("offline")
+    terminal.type("never sent ")
+    terminal.wait_for("never sent some text")
+    assert machine.run("restore", str(backup)).returncode == 0
+    machine.call(data, "session.whoami")
+    terminal.wait_for("This document was restored")
+    terminal.wait_for("refused: ")
+    (kept,) = machine.home.rglob("refused/*.md")
+    assert "never sent " in kept.read_text()
+    terminal.press("ctrl+p")
+    terminal.type("join again")
+    terminal.wait_for(lambda text: bool(re.search(r"Join again *$", text, re.MULTILINE)))
+    terminal.press("enter")
+    terminal.wait_for("live")
+    terminal.wait_for(lambda text: "some text" in text and "never sent" not in text)
+    terminal.type("hello again")
+    terminal.wait_for("hello again")
+
+
+MORE = {"role": "user", "content": "And then?"}
+
+
+def exported(machine: Machine, label: str, *options: str) -> ImportedConversation:
+    done = machine.succeed("export", label, "--format", "messages", *options)
+    (conversation,) = read_conversations(done.stdout)
+    return conversation
+
+
+def test_conversations_of_other_tools_are_imported_shown_continued_and_exported(
+    machine: Machine, tmp_path: Path
+) -> None:
+    file = tmp_path / "conversation.json"
+    file.write_text(json.dumps(ANTHROPIC))
+    (before,) = read_conversations(file.read_text())
+    done = machine.succeed("import", "--format", "messages", str(file), "--label", "chat")
+    assert done.stdout.startswith("chat: ")
+    shown = machine.succeed("export", "chat", "--format", "markdown").stdout
+    assert all(
+        block.text in shown
+        for one in before.messages
+        for block in one.message.content
+        if isinstance(block, TextBlock)
+    )
+    found = json.loads(machine.succeed("call", "message.path", "--context", "chat").stdout)
+    params = json.dumps({"parent": found["messages"][-1]["message_id"], "messages": [MORE]})
+    machine.succeed("call", "message.append", params)
+    for shape in ("openai", "anthropic"):
+        after = exported(machine, "chat", "--shape", shape)
+        *same, added = after.messages
+        assert (tuple(same), after.files) == (before.messages, before.files)
+        assert (after.extra, added.message) == (
+            before.extra,
+            UserMessage((TextBlock("And then?"),)),
+        )
+
+    folder = tmp_path / "loom"
+    for path, text in TREE.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    done = machine.succeed("import", "--format", "messages", str(folder), "--label", "loom")
+    assert done.stdout.startswith("loom: ") and "in 2 branches" in done.stdout
+    broken = machine.run("import", "--format", "messages", "-", "--json", stdin="{broken")
+    assert broken.returncode == 1 and "error" in json.loads(broken.stdout)
+    assert machine.run("doctor").returncode == 0

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
 from tests.e2e.terminal import Terminal, shows_words
-from tests.processes import has_ended
+from tests.processes import children_of, has_ended
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
 
@@ -89,30 +89,30 @@ def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> Non
     terminal.hang_up()
     assert terminal.wait_for_end() == -signal.SIGHUP
     (block,) = machine.call(machine.data, "block.list")["blocks"]
-    read = machine.call(machine.data, "block.read", block_id=block["block_id"])
-    assert read["content"] == "the last words of a long day, some text"
+    assert machine.content(block["block_id"]) == "the last words of a long day, some text"
     assert kept_in(machine) == ""
 
 
-def write_makefile(machine: Machine, *arguments: str) -> Path:
-    """Write a Makefile with a target `start` that runs `antiphon`."""
+def under_make(machine: Machine, *arguments: str, in_a_shell: bool = False) -> Terminal:
+    """Run `antiphon` as a target of a Makefile does: make leads the session, and waits for it."""
     makefile = machine.home / "Makefile"
     makefile.write_text(f"start:\n\t@{shlex.join([ANTIPHON, *arguments])}\n")
-    return makefile
-
-
-def under_make(machine: Machine, *arguments: str) -> Terminal:
-    """Run `antiphon` as a target of a Makefile does: make leads the session, and waits for it."""
-    makefile = write_makefile(machine, *arguments)
-    return machine.terminal(program=["make", "-s", "-f", str(makefile), "start"])
+    make = ["make", "-s", "-f", str(makefile), "start"]
+    if not in_a_shell:
+        return machine.terminal(program=make)
+    terminal = machine.terminal(program=["bash", "--norc", "-i"])
+    terminal.type(shlex.join(make))
+    terminal.press("enter")
+    return terminal
 
 
 def descendants(pid: int) -> list[int]:
     """Return a process and all that it and its children have started."""
-    found = [pid]
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [one for child in thread.read_text().split() for one in descendants(int(child))]
-    return found
+    return [pid, *(one for child in children_of(pid) for one in descendants(child))]
+
+
+def kill_child(terminal: Terminal) -> None:
+    os.kill(children_of(terminal.process.pid)[0], signal.SIGKILL)
 
 
 def kill_leader(terminal: Terminal) -> None:
@@ -141,37 +141,23 @@ def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
     wait_until(lambda: all(map(has_ended, started)), "everything has ended")
 
 
-@pytest.mark.parametrize("go", [Terminal.disconnect, kill_leader])
+@pytest.mark.parametrize(
+    ("in_a_shell", "go"),
+    [(False, Terminal.disconnect), (False, kill_leader), (True, kill_child)],
+)
 def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
-    machine: Machine, go: Callable[[Terminal], None]
+    machine: Machine, *, in_a_shell: bool, go: Callable[[Terminal], None]
 ) -> None:
     begin(machine)
-    terminal = under_make(machine, "join")
+    terminal = under_make(machine, "join", in_a_shell=in_a_shell)
     terminal.wait_for("live")
     terminal.type("half a message")
     terminal.wait_for("half a message")
-    started = descendants(terminal.process.pid)
+    # A shell goes on.
+    started = descendants(terminal.process.pid)[in_a_shell:]
     go(terminal)
     wait_until(lambda: all(map(has_ended, started)), "the app has ended")
     assert not has_ended(machine.kernel().pid)
-    again = machine.terminal("join")
-    again.wait_for("half a message")
-
-
-def test_make_that_is_killed_under_a_shell_ends_the_app_and_keeps_the_message(
-    machine: Machine,
-) -> None:
-    begin(machine)
-    makefile = write_makefile(machine, "join")
-    terminal = machine.terminal(program=["bash", "--norc", "-i"])
-    terminal.type(f"make -s -f {makefile} start")
-    terminal.press("enter")
-    terminal.wait_for("live")
-    terminal.type("half a message")
-    terminal.wait_for("half a message")
-    _, make, *started = descendants(terminal.process.pid)
-    os.kill(make, signal.SIGKILL)
-    wait_until(lambda: all(map(has_ended, started)), "the app has ended")
     again = machine.terminal("join")
     again.wait_for("half a message")
 

@@ -64,8 +64,7 @@ def test_answer_is_printed_in_the_form_that_is_asked_for(machine: Machine) -> No
     ends(done, ExitCode.OK)
     assert done.stdout == "It is done.\n"
     first, *_ = machine.call(machine.data, "block.list")["blocks"]
-    read = machine.call(machine.data, "block.read", block_id=first["name"])
-    assert read["content"] == "Do\nit."
+    assert machine.content(first["name"]) == "Do\nit."
 
     done = machine.run("run", "@long Do it.", "--output", "json")
     ends(done, ExitCode.OK)

@@ -1,4 +1,4 @@
-"""A project shared over SSH: people who come, write, go away and come back."""
+"""A project shared over SSH, and kernels elsewhere: people who come, write, go and come back."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.cli.errors import CommandError
+from antiphon.cli.join import SshTarget, parse_ssh_url
+from tests.e2e.machine import ANTIPHON
 from tests.e2e.sharing import RelayThread, SharedProject, message, needs_openssh
+from tests.e2e.sshd import Sshd, needs_sshd
 from tests.e2e.terminal import Terminal, shows_words
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
-
-pytestmark = needs_openssh
 
 
 @pytest.fixture
@@ -27,6 +29,7 @@ def project(tmp_path: Path) -> Iterator[SharedProject]:
     one.close()
 
 
+@needs_openssh
 def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
     project: SharedProject,
 ) -> None:
@@ -47,10 +50,7 @@ def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
     typing = (owner, "zebra"), (bo, "mango"), (cy, "quilt")
     for terminal, _ in typing:
         terminal.wait_for(shows_words)
-        terminal.press("up")
-        terminal.wait_for("NAVIGATE")
-        terminal.press("enter")
-        terminal.wait_for("EDIT")
+        terminal.edit_last_cell()
     bo.resize(120, 40)
     for letters in itertools.zip_longest(*(word for _, word in typing)):
         for (terminal, _), letter in zip(typing, letters, strict=True):
@@ -73,13 +73,13 @@ def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
     bo.wait_for("WRITE")
     bo.type("ü€👩 typed")
     bo.wait_for("ü€👩 typed")
-    bo.press("ctrl+q")
-    assert bo.wait_for_end() == 0
+    bo.quit()
     cy.close()
     bo.close()
     far.close()
 
 
+@needs_openssh
 def test_guests_are_told_how_their_connection_has_ended(project: SharedProject) -> None:
     project.let_in("bo")
     relay = RelayThread(project.port)
@@ -105,6 +105,7 @@ def test_guests_are_told_how_their_connection_has_ended(project: SharedProject) 
     wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 
+@needs_openssh
 def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
     project: SharedProject,
 ) -> None:
@@ -131,6 +132,7 @@ def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
             wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
 
 
+@needs_openssh
 def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: SharedProject) -> None:
     project.share("--ask")
     project.key("bo")
@@ -150,6 +152,7 @@ def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: Shared
     assert (key["username"], key["role"], key["state"]) == ("bo", "viewer", "good")
 
 
+@needs_openssh
 def test_share_lists_and_ends_sessions_and_the_log_has_them(project: SharedProject) -> None:
     project.let_in("bo")
     with project.guest_terminal("bo") as terminal:
@@ -166,6 +169,7 @@ def test_share_lists_and_ends_sessions_and_the_log_has_them(project: SharedProje
     assert "added the key SHA256:" in log
 
 
+@needs_openssh
 def test_share_changes_roles_and_kicks(project: SharedProject) -> None:
     project.let_in("bo")
     with project.guest_terminal("bo") as terminal:
@@ -195,6 +199,7 @@ def test_share_changes_roles_and_kicks(project: SharedProject) -> None:
         assert project.run("share", *arguments).returncode == code, arguments
 
 
+@needs_openssh
 def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: Path) -> None:
     served = tmp_path / "forge"
     served.mkdir()
@@ -251,3 +256,92 @@ def _settled_top(terminal: Terminal) -> str:
     terminal.press("escape")
     terminal.wait_for("NAVIGATE")
     return _top(terminal)
+
+
+@pytest.fixture
+def sshd(project: SharedProject, tmp_path: Path) -> Iterator[Sshd]:
+    path = f"{Path(ANTIPHON).parent}:{project.env['PATH']}"
+    one = Sshd(tmp_path / "sshd", project.env | {"PATH": path})
+    yield one
+    one.cut()
+
+
+@needs_sshd
+def test_app_here_works_on_a_kernel_there_and_comes_back_when_the_line_does(
+    project: SharedProject, sshd: Sshd
+) -> None:
+    here = {"PATH": f"{sshd.bin}:{project.env['PATH']}"}
+    url = f"ssh://localhost:{sshd.port}{project.project}"
+    terminal = project.terminal("join", url, env=here, cols=100, cwd=project.home)
+    terminal.wait_for("live")
+    project.tool("block.create", **message("from over there"))
+    terminal.wait_for("from over there")
+    sshd.cut()
+    terminal.wait_for("offline")
+    terminal.type("written meanwhile")
+    sshd.start()
+    terminal.wait_for("live")
+    terminal.press("enter")
+
+    def has_arrived() -> bool:
+        return any(
+            "written meanwhile" in project.tool("block.read", block_id=one["block_id"])["content"]
+            for one in project.tool("block.list", role="user", kind="text")["blocks"]
+            if one["status"] == "done"
+        )
+
+    wait_until(has_arrived, "the kernel has what was written meanwhile")
+    terminal.quit()
+    assert not list((project.home / "tmp").glob("antiphon-ssh-*"))
+    wait_until(lambda: not _masters(project.home), "the end of ssh")
+
+
+@needs_sshd
+def test_join_over_ssh_that_cannot_be_says_why(project: SharedProject, sshd: Sshd) -> None:
+    here = {"PATH": f"{sshd.bin}:{project.env['PATH']}"}
+    for url, why in (
+        (f"ssh://localhost:{sshd.port}/no/such/folder", "antiphon does not answer on localhost"),
+        (f"ssh://nobody@localhost:{sshd.port}/", "ssh does not connect to localhost"),
+    ):
+        terminal = project.terminal("join", url, env=here, cols=200)
+        assert terminal.wait_for_end() == 3
+        assert why in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("ssh://host", SshTarget("host", None, None, None)),
+        ("ssh://bo@host:22/", SshTarget("host", "bo", 22, None)),
+        ("ssh://host/srv/it%20is", SshTarget("host", None, None, "/srv/it is")),
+        ("ssh://[::1]:2/x", SshTarget("::1", None, 2, "/x")),
+    ],
+)
+def test_address_over_ssh_is_read(url: str, target: SshTarget) -> None:
+    assert parse_ssh_url(url) == target
+
+
+def test_folder_of_an_address_is_one_word_for_the_shell_there() -> None:
+    assert parse_ssh_url("ssh://h/a;reboot").command == "cd '/a;reboot' && antiphon join --address"
+    assert parse_ssh_url("ssh://h/~/a b").command == "cd ~/'a b' && antiphon join --address"
+
+
+@pytest.mark.parametrize(
+    "url", ["ssh://", "ssh://-oProxyCommand=x/", "ssh://-l@h/", "ssh://h:x/", "ssh://h/?token=1"]
+)
+def test_address_that_is_none_or_an_option_is_refused(url: str) -> None:
+    with pytest.raises(CommandError, match=r"is no address"):
+        parse_ssh_url(url)
+
+
+def _masters(home: Path) -> list[str]:
+    """Command lines of ssh processes whose control socket is in a folder of this test."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if os.fspath(home) in line and " -M " in line:
+            found.append(line)
+    return found

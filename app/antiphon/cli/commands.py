@@ -10,15 +10,14 @@ import locale
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from antiphon.cli import chat, inspect, maintenance, transfer
-from antiphon.cli.bench import bench
+from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.errors import CommandError, call_error
-from antiphon.cli.invite import invite
 from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
@@ -30,7 +29,7 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
-from antiphon.cli.share import share
+from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint
 from antiphon.locations import project_root
 from antiphon_kernel.client.usage import CommandGroup
@@ -102,29 +101,21 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
     with default_sigint():
         from antiphon.cli.linear import LinearSession
-        from antiphon_kernel.client.tool_client import ToolClient
-
-    kernel = own_kernel(data)
 
     async def talk(calls: ToolClient) -> None:
-        waiting = ToolClient(kernel.find(), as_name=as_name)
-        try:
-            session = LinearSession(calls, waiting, sys.stdin.buffer, sys.stdout.buffer)
-            await session.run(context)
-        finally:
-            await waiting.close()
+        await LinearSession(calls, sys.stdin.buffer, sys.stdout.buffer).run(context)
 
     try:
-        run_with_kernel(kernel, talk, as_name=as_name, once=False)
+        run_with_kernel(own_kernel(data), talk, as_name=as_name, once=False)
     except (KeyboardInterrupt, NoReaderError):
         return
 
 
 for _command in (
-    *(chat.tail, chat.send, chat.run, inspect.models, transfer.export, transfer.import_),
-    *(inspect.blame, inspect.history, inspect.layout, inspect.keys),
-    *(maintenance.backup, maintenance.restore, maintenance.doctor),
-    *(maintenance.log, maintenance.trust, invite, share, bench),
+    *(chat.tail, chat.send, chat.run, inspect.models, keeping.export, keeping.import_),
+    *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
+    *(keeping.backup, keeping.restore, keeping.doctor),
+    *(keeping.log, keeping.trust, invite, share),
 ):
     antiphon.add_command(_command)
 
@@ -223,34 +214,40 @@ def join(
     if prints_address:
         _print_address(data)
         return
-    if url is not None and url.startswith("ssh://"):
-        _join_over_ssh(url, context, as_name)
-        return
+    from antiphon.cli.join import (
+        FROM_INPUT,
+        SshTunnel,
+        hide_token_from_argv,
+        parse_ssh_url,
+        pick_guest_name,
+        read_invitation,
+        with_token,
+    )
+    from antiphon.locations import state_folder
     from antiphon.options import AppOptions
 
-    if url is not None:
-        from antiphon.cli.join import hide_token_from_argv, read_invitation
-        from antiphon.locations import state_folder
-
-        hide_token_from_argv(sys.argv[1:], url)
-        address, named = read_invitation(url, state_folder())
+    if url is None:
         require_terminal()
-        _open_app(
-            AppOptions(
-                data=state_folder(),
-                context=context or named,
-                as_name=as_name,
-                address=address,
-            )
-        )
+        folder, is_demo = _find_running(data)
+        if is_demo and as_name is None:
+            as_name = pick_guest_name(folder)
+        _open_app(AppOptions(data=folder, context=context, as_name=as_name))
         return
+    here = AppOptions(data=state_folder(), context=context, as_name=as_name)
+    if url.startswith("ssh://"):
+        target = parse_ssh_url(url)
+        require_terminal()
+        tunnel = SshTunnel(target)
+        address = tunnel.open()
+        try:
+            _open_app(replace(here, address=address))
+        finally:
+            tunnel.close()
+        return
+    hide_token_from_argv(sys.argv[1:], url)
+    address, named = with_token(read_invitation() if url == FROM_INPUT else url, state_folder())
     require_terminal()
-    folder, is_demo = _find_running(data)
-    if is_demo and as_name is None:
-        from antiphon.cli.join import pick_guest_name
-
-        as_name = pick_guest_name(folder)
-    _open_app(AppOptions(data=folder, context=context, as_name=as_name))
+    _open_app(replace(here, address=address, context=context or named))
 
 
 @antiphon.command()
@@ -323,22 +320,6 @@ def _print_address(data: Path | None) -> None:
     except AntiphonError as error:
         raise call_error(error) from error
     print_result({"kernel": address.kernel, "socket": address.socket}, True)
-
-
-def _join_over_ssh(url: str, context: str | None, as_name: str | None) -> None:
-    from antiphon.cli.ssh_join import SshTunnel, parse_ssh_url
-    from antiphon.locations import state_folder
-    from antiphon.options import AppOptions
-
-    target = parse_ssh_url(url)
-    require_terminal()
-    tunnel = SshTunnel(target)
-    address = tunnel.open()
-    try:
-        options = AppOptions(state_folder(), context=context, as_name=as_name, address=address)
-        _open_app(options)
-    finally:
-        tunnel.close()
 
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:

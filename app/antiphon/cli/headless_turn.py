@@ -210,7 +210,10 @@ class HeadlessTurn:
                 case "text":
                     self._texts.append(content)
                     await self._event("message", block=block, text=content)
-                    await self._say(content)
+                    if self.output == "text":
+                        text = content if content.endswith("\n") else f"{content}\n"
+                        is_terminal = os.isatty(self.sink.fileno())
+                        await self._printer.print(sanitize(text) if is_terminal else text)
                 case "thinking":
                     await self._event("thinking", block=block, text=content)
                 case "tool_result":
@@ -273,11 +276,6 @@ class HeadlessTurn:
     async def _event(self, kind: str, /, **fields: Any) -> None:
         if self.output == "stream-json":
             await self._printer.print(dump_json_line({"type": kind, **fields}) + "\n")
-
-    async def _say(self, text: str) -> None:
-        if self.output == "text":
-            text = text if text.endswith("\n") else f"{text}\n"
-            await self._printer.print(sanitize(text) if os.isatty(self.sink.fileno()) else text)
 
     async def _end(self) -> ExitCode:
         code = ExitCode.PERMISSION if self._denied else ExitCode.OK

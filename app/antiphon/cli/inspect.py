@@ -1,14 +1,17 @@
-"""Commands that show something: a block's authors and history, what models read, models, keys."""
+"""Commands that show or measure something: of blocks, contexts and models, keys, benchmarks."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from antiphon.cli.errors import CommandError
 from antiphon.cli.kernel_option import (
     KernelTarget,
     call_kernel,
@@ -184,7 +187,20 @@ def _model_rows(
     if not listed["models"]:
         yield listed["advice"]
         return
-    rows = [_HEADINGS, *(_cells(one) for one in listed["models"])]
+    rows: list[Sequence[str]] = [_HEADINGS]
+    for one in listed["models"]:
+        window, price = one.get("window"), one.get("price")
+        rows.append(
+            (
+                f"{one['name']}{'*' if one['default'] else ''}",
+                one["kind"],
+                one.get("model", "-"),
+                one.get("key", "-"),
+                f"{window['input']:,}" if window else "-",
+                str(len(one["tools"])) if "tools" in one else "all",
+                f"{price['input']:g}/{price['output']:g}" if price else "-",
+            )
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -198,19 +214,6 @@ def _model_rows(
         answer = answers.get(model["name"])
         if answer is not None:
             yield "    answers" if answer["ok"] else f"    {answer['error']}"
-
-
-def _cells(model: Mapping[str, Any]) -> Sequence[str]:
-    window, price = model.get("window"), model.get("price")
-    return (
-        f"{model['name']}{'*' if model['default'] else ''}",
-        model["kind"],
-        model.get("model", "-"),
-        model.get("key", "-"),
-        f"{window['input']:,}" if window else "-",
-        str(len(model["tools"])) if "tools" in model else "all",
-        f"{price['input']:g}/{price['output']:g}" if price else "-",
-    )
 
 
 @click.command()
@@ -240,3 +243,44 @@ def keys() -> None:
         click.echo(sanitize(f"antiphon: {problem}"), err=True)
     if store.problems:
         sys.exit(ExitCode.FAILED)
+
+
+PLACES = ("document", "kernel", "models", "app", "soak", "ssh")
+"""The things that can be measured: tests/bench/*.py."""
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("place", type=click.Choice(PLACES))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a figure.")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def bench(place: str, as_json: bool, options: tuple[str, ...]) -> None:
+    """Measure document, kernel, models, app, soak or ssh, each figure beside its budget.
+
+    Benchmarks are part of the source checkout, not of an installed antiphon. Further OPTIONS go to
+    the benchmark: antiphon bench app -- --help lists them.
+
+    Exit codes: 0 measured, 1 it could not be, 2 wrong arguments, or no source checkout.
+    """
+    checkout = source_root(place)
+    command = [sys.executable, "-m", f"tests.bench.{place}", *options]
+    command += ["--json"] if as_json else []
+    sys.stdout.flush()
+    os.chdir(checkout)
+    os.execv(sys.executable, command)
+
+
+def source_root(place: str) -> Path:
+    """The source checkout that this antiphon runs from, or that is the current folder.
+
+    Raises:
+        CommandError: if there is none that can measure `place`.
+    """
+    script = Path("tests", "bench", f"{place}.py")
+    for folder in (Path(__file__).parents[3], Path.cwd()):
+        if (folder / script).is_file():
+            return folder
+    raise CommandError(
+        f"there is no {script}: benchmarks run from a source checkout of antiphon; change to one"
+        " and say it again.",
+        ExitCode.USAGE,
+    )

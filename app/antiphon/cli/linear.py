@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any, BinaryIO, Final
 
 from antiphon.cli.stdio import lines
-from antiphon.cli.tail import Tail, beyond_last, list_blocks, skipped_words
-from antiphon.cli.transcript import is_draft
+from antiphon.cli.tail import Tail, beyond_last, is_draft, list_blocks, skipped_words
 from antiphon.completion import parse_command
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.enums import CallPermission, Status
@@ -40,12 +39,10 @@ LinearCommand = tuple[str, str, Callable[[str], Awaitable[None]]]
 class LinearSession:
     """One person who reads and writes by the line."""
 
-    def __init__(
-        self, calls: ToolClient, waiting: ToolClient, source: BinaryIO, sink: BinaryIO
-    ) -> None:
-        """`waiting` is another connection, for calls that answer late."""
+    def __init__(self, calls: ToolClient, source: BinaryIO, sink: BinaryIO) -> None:
         self._calls = calls
-        self._waiting = waiting
+        self._waiting = calls.another()
+        """Another connection, for calls that answer late."""
         self._source = source
         self._sink = sink
         self._context = ""
@@ -107,6 +104,7 @@ class LinearSession:
                     task.cancel()
                     with suppress(asyncio.CancelledError, AntiphonError):
                         await task
+            await self._waiting.close()
 
     def _follow(self, context: str) -> None:
         self._context = context

@@ -1,8 +1,13 @@
-"""`antiphon share`: guests over SSH."""
+"""`antiphon invite` and `share`: one line that joins, guests over SSH, and their public keys."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
 import socket
+import sys
 import time
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -12,21 +17,106 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from antiphon.cli.errors import CommandError, call_error
-from antiphon.cli.invite import Duration
 from antiphon.cli.kernel_option import (
     DATA,
     KernelTarget,
     call_kernel,
+    own_kernel,
     print_result,
     run_with_kernel,
 )
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
-from antiphon_kernel.types.quoting import count_of
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
     from antiphon.ssh.files import SshAddress
     from antiphon_kernel.client.tool_client import ToolClient
+
+_MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
+_DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
+
+
+class Duration(click.ParamType[int]):
+    """`30m`, `12h`, `7d`, `2w` or `never`, as minutes; never is 0."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        if value == "never":
+            return 0
+        found = _DURATION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is no time: expected 30m, 12h, 7d, 2w or never", param, context)
+        return int(found[1]) * _MINUTES[found[2]]
+
+
+@click.command()
+@click.option(
+    "--role",
+    type=click.Choice(["editor", "viewer", "agent", "source"]),
+    required=True,
+    help="What they may do: write, or only read; an agent is a model, a source a program.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Their username.  [default: guest, guest2, ..., another one for each]",
+)
+@click.option(
+    "--expires",
+    "minutes",
+    type=Duration(),
+    default="1d",
+    show_default=True,
+    help="When it stops to let anybody in: 30m, 12h, 7d, 2w or never.",
+)
+@click.option(
+    "--uses",
+    type=click.IntRange(1, 1_000),
+    help="How many clients may join with it.  [default: any number]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything about it as one line.")
+@DATA
+def invite(
+    role: str, name: str | None, minutes: int, uses: int | None, as_json: bool, data: Path | None
+) -> None:
+    """Print one line that joins this kernel: antiphon join ws://...
+
+    Whoever has the line can come in until it expires, is used up or is taken back (antiphon call
+    kernel.revoke): hand it on as you would a password. The kernel keeps only a hash of it. It
+    listens on this machine; from another one, forward the port (ssh -L).
+
+    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+    params: dict[str, Any] = {"role": role, "minutes": minutes}
+    params |= {"name": name} if name is not None else {}
+    params |= {"uses": uses} if uses is not None else {}
+    made = call_kernel(own_kernel(data), "kernel.invite", params, as_json=as_json)
+    if as_json:
+        print_result(made, as_json)
+        return
+    line = str(made["join"])
+    if sys.stdout.isatty():
+        # For a person, who copies it into any shell, the address is quoted: zsh expands a `?`.
+        *command, url = line.split()
+        line = " ".join([*command, shlex.quote(url)])
+    click.echo(line)
+    until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
+    article = "an" if role in ("editor", "agent") else "a"
+    take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
+    click.echo(
+        f"antiphon: lets in {made['username']}, {article} {role}, {until};"
+        f" antiphon call kernel.revoke {take_back} takes it back.",
+        err=True,
+    )
+
 
 LOOPBACK: Final = "127.0.0.1"
 _ANY: Final = ("0.0.0.0", "::", "")
@@ -119,7 +209,6 @@ def share(
     """
     from antiphon.cli.launcher import ensure_kernel, stop_host
     from antiphon_kernel.client.address import read_address
-    from antiphon_kernel.types.errors import AntiphonError
 
     orders = (lists, promote, demote, kick, session, stop)
     if sum(1 for one in orders if one not in (None, False)) > 1:
@@ -287,7 +376,6 @@ def _add_keys(
     role: str | None,
 ) -> list[dict[str, Any]]:
     """Let the kernel know every key that the command line names."""
-    from antiphon.ssh.forge_keys import keys_in_file, keys_of_user
     from antiphon_kernel.types.ids import as_name
     from antiphon_kernel.types.public_keys import parse_public_key
 
@@ -315,3 +403,83 @@ def _add_keys(
         return added
 
     return run_with_kernel(kernel, add, as_json=as_json, once=False)
+
+
+FORGE_VARIABLE: Final = "ANTIPHON_FORGE"
+"""In the environment: another forge than GitHub that serves keys at /USER.keys."""
+
+GITHUB: Final = "https://github.com"
+
+LONGEST_ANSWER: Final = 200_000
+"""Bytes of a file of keys."""
+
+KEYS_AT_ONCE: Final = 50
+
+_SECONDS: Final = 10.0
+_USER: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
+
+
+def keys_of_user(user: str) -> list[str]:
+    """Return the lines of a user's public keys, as the forge shows them to everybody.
+
+    Raises:
+        AntiphonError: invalid_params if there is no such user or the user has no key that is taken;
+            no_kernel if the forge cannot be reached.
+    """
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request, build_opener
+
+    if not _USER.fullmatch(user):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS, f"{quote(user)} cannot be a user of GitHub.", field="name"
+        )
+    url = f"{os.environ.get(FORGE_VARIABLE, GITHUB).rstrip('/')}/{user}.keys"
+    try:
+        with build_opener().open(
+            Request(url, headers={"User-Agent": "antiphon"}), timeout=_SECONDS
+        ) as answer:
+            body = answer.read(LONGEST_ANSWER + 1)
+    except HTTPError as error:
+        raise _refused(f"{url} answers with {error.code}: is the name right?") from error
+    except (URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise AntiphonError(
+            ErrorCode.NO_KERNEL,
+            f"{url} cannot be read ({reason}): try again, or give the keys in a file (--keys).",
+        ) from error
+    return _lines(body, url)
+
+
+def keys_in_file(path: Path) -> list[str]:
+    """Return the lines of a file of public keys.
+
+    Raises:
+        AntiphonError: invalid_params if it cannot be read, or holds no key or something else.
+    """
+    try:
+        with path.open("rb") as file:
+            body = file.read(LONGEST_ANSWER + 1)
+    except OSError as error:
+        raise _refused(f"{path} cannot be read: {error.strerror}.") from error
+    return _lines(body, str(path))
+
+
+def _lines(body: bytes, where: str) -> list[str]:
+    from antiphon_kernel.types.public_keys import PublicKeyError, parse_public_key
+
+    if len(body) > LONGEST_ANSWER:
+        raise _refused(f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys.")
+    lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
+    keys = [line for line in lines if line and not line.startswith("#")]
+    for number, line in enumerate(keys, 1):
+        try:
+            parse_public_key(line)
+        except PublicKeyError as error:
+            raise _refused(f"Key {number} of {where}: {error}.") from error
+    if not keys or len(keys) > KEYS_AT_ONCE:
+        raise _refused(f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.")
+    return keys
+
+
+def _refused(message: str) -> AntiphonError:
+    return AntiphonError(ErrorCode.INVALID_PARAMS, message)

@@ -3,20 +3,30 @@
 The app does nothing of this by itself: it is told to leave files and programs of the machine alone.
 This is the second line, for what is forgotten there. Audit events hold against what code does by
 Python's functions, and say what is not allowed; Landlock and a filter of system calls, where the
-system has them, against all that runs in the process.
+system has them, against all that runs in the process, also for calls relative to an open folder and
+for machine code. Landlock is there from version 5.13 of Linux on. Each version knows further kinds
+of access; what one does not know it does not deny.
+
+Landlock does not limit connections to unix sockets by their paths. The kernel and other programs of
+the same user listen at such ones, and serve whoever is that user; a session needs none, since it
+reaches its kernel by TCP. So the filter leaves a process TCP and pairs of its own, and no other
+sockets.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import platform
 import resource
+import socket
+import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
-
-from antiphon.guest import landlock, socket_filter
 
 MEMORY_BYTES: Final = 1_500_000_000
 """Data that one session may hold; with more it ends, and only it."""
@@ -105,23 +115,15 @@ def confine(folder: Path, kernel: str) -> None:
     for limit, value in _LIMITS.items():
         resource.setrlimit(limit, (value, value))
     own = os.path.realpath(folder)
-    readable = _readable(own)
+    # The program's code, some files of the system, and one's own.
+    code: set[str] = {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])}
+    bundled = str(Path(__file__).parents[3] / "themes")  # of a checkout
+    places = (*code.union(filter(None, sys.path)), *_OF_THE_SYSTEM, bundled, own)
+    readable = tuple(map(os.path.realpath, places))
     parts = urlsplit(kernel)
-    landlock.restrict(own, readable, parts.port)
-    socket_filter.restrict_sockets()
+    restrict_files(own, readable, parts.port)
+    restrict_sockets()
     sys.addaudithook(_hook(own, readable, (parts.hostname, parts.port)))
-
-
-def _readable(own: str) -> tuple[str, ...]:
-    """Return what may be read: the program's code, some files of the system, and one's own."""
-    code: set[str] = {
-        sys.prefix,
-        sys.base_prefix,
-        str(Path(__file__).parents[2]),
-        *filter(None, sys.path),
-    }
-    bundled = Path(__file__).parents[3] / "themes"  # of a checkout
-    return tuple(os.path.realpath(one) for one in (*code, *_OF_THE_SYSTEM, str(bundled), own))
 
 
 def _hook(
@@ -169,3 +171,214 @@ def _hook(
             raise PermissionError("a session over SSH signals itself only")
 
     return check
+
+
+_CREATE_RULESET: Final = 444
+_ADD_RULE: Final = 445
+_RESTRICT_SELF: Final = 446
+"""Numbers of the system calls, the same on every architecture."""
+
+_SET_NO_NEW_PRIVILEGES: Final = 38
+_RULE_BENEATH: Final = 1
+_RULE_PORT: Final = 2
+
+_EXECUTE: Final = 1 << 0
+_WRITE_FILE: Final = 1 << 1
+_READ_FILE: Final = 1 << 2
+_READ_FOLDER: Final = 1 << 3
+_SPECIAL_FILES: Final = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12
+"""Devices, sockets, pipes and symbolic links."""
+_TRUNCATE: Final = 1 << 14
+_OF_FILES: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
+
+_FILE_ACCESS: Final = (13, 14, 15, 15, 16)
+"""Number of kinds of access to files, by version."""
+_TCP_SINCE: Final = 4
+_TCP: Final = 0b11
+"""Binding and connecting."""
+_CONNECT: Final = 0b10
+_SCOPES_SINCE: Final = 6
+_SCOPES: Final = 0b11
+"""Abstract sockets and signals of other processes."""
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock that the system has; 0 if it has none."""
+    library = ctypes.CDLL(None, use_errno=True)
+    asked = library.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    return max(0, int(asked))
+
+
+def restrict_files(own: str, readable: Iterable[str], port: int | None) -> None:
+    """Leave this process a folder to write in, places to read, and one port to connect to.
+
+    It applies to this thread and to all that it starts, and cannot be undone. Nothing happens where
+    the system has no Landlock.
+
+    Raises:
+        OSError: if the system has it and does not do that.
+    """
+    library, version = ctypes.CDLL(None, use_errno=True), landlock_version()
+    if not version:
+        return
+    files = (1 << _FILE_ACCESS[min(version, len(_FILE_ACCESS)) - 1]) - 1
+    rules = struct.pack(
+        "=QQQ",
+        files,
+        _TCP if version >= _TCP_SINCE else 0,
+        _SCOPES if version >= _SCOPES_SINCE else 0,
+    )
+    ruleset = _checked(library.syscall(_CREATE_RULESET, rules, ctypes.c_size_t(len(rules)), 0))
+    try:
+        writing = files & ~_EXECUTE & ~_SPECIAL_FILES
+        allowed = {own: writing, "/dev/null": files & _OF_FILES}
+        for place in readable:
+            allowed.setdefault(place, _READ_FILE | _READ_FOLDER)
+        for place, access in allowed.items():
+            _allow(library, ruleset, place, access)
+        if version >= _TCP_SINCE and port is not None:
+            rule = struct.pack("=QQ", _CONNECT, port)
+            _checked(library.syscall(_ADD_RULE, ruleset, _RULE_PORT, rule, 0))
+        _checked(library.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+        _checked(library.syscall(_RESTRICT_SELF, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def _allow(library: ctypes.CDLL, ruleset: int, place: str, access: int) -> None:
+    """Allow access to a file, or to all below a folder; a place that is not there needs no rule."""
+    try:
+        file = os.open(place, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not Path(place).is_dir():
+            access &= _OF_FILES
+        rule = struct.pack("=Qi", access, file)
+        _checked(library.syscall(_ADD_RULE, ruleset, _RULE_BENEATH, rule, 0))
+    finally:
+        os.close(file)
+
+
+def _checked(result: int, what: str = "Landlock") -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+_GET_SECCOMP: Final = 21
+_SET_SECCOMP: Final = 22
+_MODE_FILTER: Final = 2
+
+_LOAD: Final = 0x20
+_AND: Final = 0x54
+_IF_EQUAL: Final = 0x15
+_IF_AT_LEAST: Final = 0x35
+_RETURN: Final = 0x06
+
+_ALLOW: Final = 0x7FFF0000
+_REFUSE: Final = 0x00050000 | errno.EPERM
+
+_NUMBER: Final = 0
+_ARCHITECTURE: Final = 4
+_FIRST, _SECOND, _THIRD = 16, 24, 32
+"""Offsets of a call's number, of its architecture and of the low halves of its arguments."""
+
+_TYPE: Final = 0xF
+"""Bits of a socket's type that are no flags."""
+
+_IO_URING_SETUP: Final = 425
+"""Number of the call that would open sockets by the way, the same on every architecture."""
+_OTHER_NUMBERS: Final = 0x4000_0000
+"""From here on are the numbers of calls with addresses of 32 bits, on x86_64."""
+
+
+class _Machine(NamedTuple):
+    """Constants of the system calls of one architecture."""
+
+    architecture: int
+    socket: int
+    socketpair: int
+
+
+_MACHINES: Final = {
+    "x86_64": _Machine(0xC000_003E, 41, 53),
+    "aarch64": _Machine(0xC000_00B7, 198, 199),
+}
+
+
+def has_socket_filter() -> bool:
+    if sys.platform != "linux" or platform.machine() not in _MACHINES or sys.maxsize < 2**32:
+        return False
+    return int(ctypes.CDLL(None).prctl(_GET_SECCOMP, 0, 0, 0, 0)) >= 0
+
+
+def restrict_sockets() -> None:
+    """Let this process make TCP sockets and pairs of connected ones only.
+
+    It applies to this thread and to all that it starts, and cannot be undone. Nothing happens where
+    there is no filter for the system.
+
+    Raises:
+        OSError: if there is one and the system does not take it.
+    """
+    if not has_socket_filter():
+        return
+    steps = _socket_filter(_MACHINES[platform.machine()])
+    code = ctypes.create_string_buffer(b"".join(steps))
+    program = struct.pack("@HP", len(steps), ctypes.addressof(code))
+    library = ctypes.CDLL(None, use_errno=True)
+    for arguments in (
+        (_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0),
+        (_SET_SECCOMP, _MODE_FILTER, program, 0, 0),
+    ):
+        _checked(library.prctl(*arguments), "filter of system calls")
+
+
+def _socket_filter(machine: _Machine) -> list[bytes]:
+    """Return the steps of the filter. A step that ends it is 0 steps ahead of what follows."""
+    allow, refuse = _step(_RETURN, _ALLOW), _step(_RETURN, _REFUSE)
+
+    def unless(comparison: int, value: int, end: bytes) -> list[bytes]:
+        return [_step(comparison, value, if_true=1), end]
+
+    def when(comparison: int, value: int, end: bytes) -> list[bytes]:
+        return [_step(comparison, value, if_false=1), end]
+
+    is_stream = [
+        _step(_LOAD, _SECOND),
+        _step(_AND, _TYPE),
+        *unless(_IF_EQUAL, socket.SOCK_STREAM, refuse),
+    ]
+    # A pair that is no stream could be connected to another socket afterwards.
+    pair = [*is_stream, allow]
+    # Other protocols with streams are not what Landlock limits.
+    tcp = [
+        *is_stream,
+        _step(_LOAD, _THIRD),
+        *when(_IF_EQUAL, 0, allow),
+        *unless(_IF_EQUAL, socket.IPPROTO_TCP, refuse),
+        allow,
+    ]
+    is_tcp_family = [
+        _step(_LOAD, _FIRST),
+        _step(_IF_EQUAL, socket.AF_INET, if_true=2),
+        *unless(_IF_EQUAL, socket.AF_INET6, refuse),
+    ]
+    return [
+        _step(_LOAD, _ARCHITECTURE),
+        *unless(_IF_EQUAL, machine.architecture, refuse),
+        _step(_LOAD, _NUMBER),
+        *when(_IF_AT_LEAST, _OTHER_NUMBERS, refuse),
+        *when(_IF_EQUAL, _IO_URING_SETUP, refuse),
+        _step(_IF_EQUAL, machine.socketpair, if_false=len(pair)),
+        *pair,
+        *unless(_IF_EQUAL, machine.socket, allow),
+        *is_tcp_family,
+        *tcp,
+    ]
+
+
+def _step(code: int, value: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

@@ -23,9 +23,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from antiphon.guest import landlock, socket_filter
-from antiphon.guest.confinement import confine
-from antiphon.ssh.guest_processes import GuestRequest, KillRequest, ProcessState
+from antiphon.guest.confinement import confine, has_socket_filter, landlock_version
+from antiphon.ssh.guest_processes import GuestRequest, ProcessState
 
 _PRELOADED: Final = (
     "antiphon.app",
@@ -57,9 +56,9 @@ def serve(control: int) -> None:
     server = _ForkServer(socket.socket(fileno=control))
     for name in _PRELOADED:
         import_module(name)
-    if not landlock.system_version():
+    if not landlock_version():
         sys.stderr.write("This system has no Landlock: only Python confines sessions.\n")
-    if not socket_filter.is_available():
+    if not has_socket_filter():
         sys.stderr.write("There is no filter of sockets for this system: only Python keeps them.\n")
     gc.collect()
     gc.freeze()
@@ -109,10 +108,9 @@ class _ForkServer:
         return True
 
     def _answer(self, line: bytes) -> None:
-        with suppress(ValidationError):
-            pid = KillRequest.model_validate_json(line).kill
-            if pid in self._children:
-                os.kill(pid, signal.SIGKILL)
+        if line.isdigit():
+            if int(line) in self._children:
+                os.kill(int(line), signal.SIGKILL)
             return
         files, self._files = self._files, []
         try:

@@ -1,6 +1,7 @@
 """Processes of guests, forked by a process that has imported the app once.
 
-Requests to this fork server and its answers are lines of JSON.
+Requests to this fork server and its answers are lines of JSON; the number of a process alone asks
+for its end.
 """
 
 from __future__ import annotations
@@ -38,15 +39,6 @@ class GuestRequest(BaseModel):
     has_terminal: bool
     command: tuple[str, ...] | None = None
     """A command of antiphon with its arguments; None: the app."""
-
-
-class KillRequest(BaseModel):
-    """The end of a process that has not ended by itself."""
-
-    model_config = ConfigDict(frozen=True)
-
-    kill: int
-    """Number of the process."""
 
 
 class ProcessState(BaseModel):
@@ -129,8 +121,7 @@ class GuestProcesses:
 
     async def kill(self, pid: int) -> None:
         if pid in self._ended and self._control is not None:
-            line = KillRequest(kill=pid).model_dump_json().encode() + b"\n"
-            await asyncio.get_running_loop().sock_sendall(self._control, line)
+            await asyncio.get_running_loop().sock_sendall(self._control, f"{pid}\n".encode())
 
     async def close(self) -> None:
         """End the fork server, and with it whatever it has forked."""

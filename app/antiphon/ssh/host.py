@@ -23,9 +23,8 @@ from antiphon.ssh.files import (
     SshAddress,
 )
 from antiphon.ssh.guest_processes import GuestProcesses
-from antiphon.ssh.guest_session import SessionContext
 from antiphon.ssh.kernel_link import KernelLink
-from antiphon.ssh.server import listen
+from antiphon.ssh.server import SessionContext, listen
 from antiphon_kernel.client.address import last_port, read_address, take_lock
 from antiphon_kernel.client.ownership import check_ownership
 from antiphon_kernel.client.private_files import write_private
@@ -140,12 +139,13 @@ async def _listen(
     context: SessionContext, host_key: asyncssh.SSHKey, options: HostOptions
 ) -> asyncssh.SSHAcceptor:
     last = last_port(options.data / PORT_FILE) if options.port == 0 else None
-    if last is not None:
-        try:
-            return await listen(context, host_key, options.bind, last)
-        except OSError:
-            _log.info("port %s is taken now", last)
-    return await listen(context, host_key, options.bind, options.port)
+    try:
+        return await listen(context, host_key, options.bind, last or options.port)
+    except OSError:
+        if last is None:
+            raise
+        _log.info("port %s is taken now", last)
+        return await listen(context, host_key, options.bind, options.port)
 
 
 def _host_key(data: Path) -> asyncssh.SSHKey:

@@ -6,10 +6,9 @@ from antiphon_kernel.access.invitations import (
     TOKEN_BYTES,
     AuthenticationError,
     Invitations,
+    Members,
     fingerprint_of,
 )
-from antiphon_kernel.access.key_requests import KeyRequest, KeyRequests
-from antiphon_kernel.access.members import Members
 from antiphon_kernel.access.permissions import (
     check_act_as,
     check_arrange,
@@ -26,6 +25,16 @@ from antiphon_kernel.access.permissions import (
     check_undo_of,
     check_update,
 )
-from antiphon_kernel.access.sessions import Dismissal, Sessions
-from antiphon_kernel.access.ssh_sessions import VIA_SSH, EndedSession, SshSessions
-from antiphon_kernel.access.tool_permissions import ToolPermissions, canonical_arguments
+from antiphon_kernel.access.sessions import (
+    VIA_SSH,
+    Dismissal,
+    EndedSession,
+    Sessions,
+    SshSessions,
+)
+from antiphon_kernel.access.waiting_decisions import (
+    KeyRequest,
+    KeyRequests,
+    ToolPermissions,
+    canonical_arguments,
+)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from antiphon_kernel.access.invitations import AuthenticationError, Invitations, expired
-from antiphon_kernel.access.members import Members
+from antiphon_kernel.access.invitations import (
+    AuthenticationError,
+    Invitations,
+    Members,
+    expired,
+)
 from antiphon_kernel.access.permissions import check_update
-from antiphon_kernel.access.sessions import Dismissal, Sessions
-from antiphon_kernel.access.ssh_sessions import VIA_SSH
+from antiphon_kernel.access.sessions import VIA_SSH, Dismissal, Sessions
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -91,7 +93,8 @@ class AccessControl:
         self._sessions = sessions
         self._clock = clock
         self._joins: deque[Join] = deque(maxlen=JOINS_KEPT)
-        self._news = News()
+        self.news = News()
+        """Announced when somebody has joined, and when the kernel is closing."""
         self._last_here: dict[PrincipalId, int] = {}
         self._expiry: asyncio.TimerHandle | None = None
 
@@ -144,12 +147,8 @@ class AccessControl:
         if number > self.last_join:
             number = 0
         if self.last_join <= number:
-            await self._news.wait(seconds)
+            await self.news.wait(seconds)
         return [one for one in self._joins if one.number > number]
-
-    def wake_waiters(self) -> None:
-        """The kernel is closing: nobody waits for arrivals any longer."""
-        self._news.announce()
 
     def on_session_opened(self, actor: Actor) -> bool:
         """Report a session that has begun; whether its principal has joined with it.
@@ -171,7 +170,7 @@ class AccessControl:
         self._joins.append(
             Join(self.last_join + 1, principal, actor.role, actor.credential, actor.since)
         )
-        self.wake_waiters()
+        self.news.announce()
         return True
 
     def on_session_closed(self, actor: Actor) -> None:
@@ -245,7 +244,7 @@ class AccessControl:
     ) -> tuple[list[int], int]:
         """Take invitations or keys back; which of them were good, and how many sessions end."""
         dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the {what}.")
-        ended = self._sessions.dismiss(dismissal, partial(_came_with, set(numbers)))
+        ended = self._sessions.dismiss(dismissal, lambda one: one.credential in numbers)
         return await self._invitations.revoke(numbers), ended
 
     def end_expired(self) -> None:
@@ -260,7 +259,7 @@ class AccessControl:
                 continue
             if expires <= now:
                 dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(credential))
-                self._sessions.dismiss(dismissal, partial(_came_with, (number,)))
+                self._sessions.dismiss(dismissal, partial(_came_with, number))
             else:
                 due, watched = min(due, expires - now), True
         loop = asyncio.get_running_loop()
@@ -285,5 +284,5 @@ def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
     return actor.via not in IN_THE_KERNEL or actor.principal.kind is not PrincipalKind.MODEL
 
 
-def _came_with(credentials: Collection[int], actor: Actor) -> bool:
-    return actor.credential in credentials
+def _came_with(credential: int, actor: Actor) -> bool:
+    return actor.credential == credential

@@ -33,24 +33,20 @@ def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
     if role.may(tool.needs):
         return
     allowed = [one.value for one in AccessRole if one.may(tool.needs)]
-    raise _denied(
-        f"{tool.name} takes the role {' or '.join(allowed)}; you are {caller.username},"
-        f" {role.described()}: ask the owner of the kernel.",
-        caller,
-        role,
-        needs=tool.needs.value,
-        allowed=allowed,
-    )
+    what = f"{tool.name} takes the role {' or '.join(allowed)}"
+    needs = {"needs": tool.needs.value, "allowed": allowed}
+    raise _denied(what, caller, role, ": ask the owner of the kernel.", **needs)
 
 
 def check_update(caller: Principal, role: AccessRole) -> None:
     """Raise unless the caller may send raw updates that change anything."""
     if not role.may(Permission.WRITE):
-        raise _denied(
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
             f"You are {caller.username}, {role.described()}: you can read, not write."
             " Ask the owner of the kernel for the role editor.",
-            caller,
-            role,
+            username=caller.username,
+            role=role.value,
         )
 
 
@@ -109,34 +105,28 @@ def check_speaker(spoken: Role, caller: Principal, role: AccessRole) -> None:
         allowed.append(Role.TOOL)
     if role is AccessRole.OWNER or spoken in allowed:
         return
-    raise _denied(
-        f"A {caller.kind} writes messages of the role {' and '.join(allowed)}, not of the role"
-        f" {spoken}; you are {caller.username}, {role.described()}: leave them to an owner.",
-        caller,
-        role,
-        allowed=[str(one) for one in allowed],
-    )
+    may = f"writes messages of the role {' and '.join(allowed)}, not of the role {spoken}"
+    names = [str(one) for one in allowed]
+    advice = ": leave them to an owner."
+    raise _denied(f"A {caller.kind} {may}", caller, role, advice, allowed=names)
 
 
 def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
     """The status of a block is for its author and for owners."""
     if caller.id != header.author and role is not AccessRole.OWNER:
-        raise _denied(
-            f"Only the author of block {header.id} or the owner of the kernel sets its status;"
-            f" you are {caller.username}, {role.described()}.",
-            caller,
-            role,
-        )
+        what = f"Only the author of block {header.id} or the owner of the kernel sets its status"
+        raise _denied(what, caller, role)
 
 
 def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
     """Excluding and moving: one's own blocks; anyone's for owners and editors."""
     if caller.id != header.author and not role.may(Permission.ARRANGE):
-        raise _denied(
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
             f"Block {header.id} is not yours, and {role.described()} arranges only its own blocks:"
             " ask an editor.",
-            caller,
-            role,
+            username=caller.username,
+            role=role.value,
         )
 
 
@@ -144,20 +134,10 @@ def check_undo_of(whose: Principal, caller: Principal, role: AccessRole) -> None
     """Undo and redo: one's own edits; those of models for editors; those of people for owners."""
     if whose.id == caller.id or role is AccessRole.OWNER:
         return
-    if whose.kind is PrincipalKind.HUMAN:
-        raise _denied(
-            f"Only the owner of the kernel undoes edits of {whose.username}; you are"
-            f" {caller.username}, {role.described()}.",
-            caller,
-            role,
-        )
-    if not role.may(Permission.ARRANGE):
-        raise _denied(
-            f"Only an editor undoes edits of {whose.username}; you are {caller.username},"
-            f" {role.described()}.",
-            caller,
-            role,
-        )
+    is_person = whose.kind is PrincipalKind.HUMAN
+    if is_person or not role.may(Permission.ARRANGE):
+        who = "the owner of the kernel" if is_person else "an editor"
+        raise _denied(f"Only {who} undoes edits of {whose.username}", caller, role)
 
 
 def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> None:
@@ -167,23 +147,15 @@ def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> N
     """
     if role.may(Permission.ARRANGE) or whose in (caller.username, caller.id):
         return
-    raise _denied(
-        f"Only an editor stops what others run; you are {caller.username}, {role.described()}:"
-        f" name yourself ({caller.username}) as the principal to stop.",
-        caller,
-        role,
-    )
+    advice = f": name yourself ({caller.username}) as the principal to stop."
+    raise _denied("Only an editor stops what others run", caller, role, advice)
 
 
 def check_shell(caller: Principal, role: AccessRole) -> None:
     """Commands run on the kernel's host as its user: for owners only."""
     if role is not AccessRole.OWNER:
-        raise _denied(
-            "Only the owner of the kernel runs commands on its host; you are"
-            f" {caller.username}, {role.described()}: ask the owner to run it.",
-            caller,
-            role,
-        )
+        what = "Only the owner of the kernel runs commands on its host"
+        raise _denied(what, caller, role, ": ask the owner to run it.")
 
 
 def check_decide(
@@ -201,12 +173,8 @@ def check_decide(
     may = "an owner of the kernel"
     if needs is not Permission.OWN:
         may += ", or whoever's message is answered,"
-    raise _denied(
-        f"Only {may} decides about this call, and no model; you are {caller.username},"
-        f" {role.described()}: ask the owner of the kernel.",
-        caller,
-        role,
-    )
+    what = f"Only {may} decides about this call, and no model"
+    raise _denied(what, caller, role, ": ask the owner of the kernel.")
 
 
 def check_project_files(caller: Principal, role: AccessRole) -> None:
@@ -215,12 +183,8 @@ def check_project_files(caller: Principal, role: AccessRole) -> None:
     Raises AntiphonError permission_denied.
     """
     if role is not AccessRole.OWNER:
-        raise _denied(
-            "Only the owner of the kernel names files of its project by their paths; you are"
-            f" {caller.username}, {role.described()}: send the bytes of a file of your own.",
-            caller,
-            role,
-        )
+        what = "Only the owner of the kernel names files of its project by their paths"
+        raise _denied(what, caller, role, ": send the bytes of a file of your own.")
 
 
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
@@ -249,10 +213,13 @@ def check_invite_as(known: Principal, caller: Principal, founder: Principal) -> 
         )
 
 
-def _denied(message: str, caller: Principal, role: AccessRole, **details: object) -> AntiphonError:
+def _denied(
+    what: str, caller: Principal, role: AccessRole, advice: str = ".", **details: object
+) -> AntiphonError:
+    """Return the error that says what is not allowed, who the caller is, and what to do."""
     return AntiphonError(
         ErrorCode.PERMISSION_DENIED,
-        message,
+        f"{what}; you are {caller.username}, {role.described()}{advice}",
         username=caller.username,
         role=role.value,
         **details,

@@ -98,20 +98,14 @@ def hide_variables(names: Iterable[str]) -> None:
     their values are overwritten there too.
     """
     for name in names:
-        if name in os.environ:
-            _overwrite(name)
-            del os.environ[name]
-
-
-def _overwrite(name: str) -> None:
-    """Overwrite a variable's value in memory, as far as it is where the process began with it."""
-    if not sys.platform.startswith("linux"):
-        return
-    library = ctypes.CDLL(None)
-    library.getenv.restype = ctypes.c_void_p
-    address = library.getenv(os.fsencode(name))
-    if address:
-        ctypes.memset(address, ord("*"), len(ctypes.string_at(address)))
+        if name not in os.environ:
+            continue
+        if sys.platform.startswith("linux"):
+            library = ctypes.CDLL(None)
+            library.getenv.restype = ctypes.c_void_p
+            if address := library.getenv(os.fsencode(name)):
+                ctypes.memset(address, ord("*"), len(ctypes.string_at(address)))
+        del os.environ[name]
 
 
 def _checked(key: str, place: str) -> str:

@@ -1,19 +1,22 @@
-"""Configuration of a kernel, read from the user's file and the project's, and from the environment.
+"""Configuration of a kernel: tables of its files, and their values as they are read.
 
-What is wrong in a file is a problem that is reported; everything else in it counts.
+It is read from the user's file and the project's, and from the environment. What is wrong in a file
+is a problem that is reported; everything else in it counts.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from antiphon_kernel.config.api_keys import (
     KEY_VARIABLES,
@@ -22,27 +25,11 @@ from antiphon_kernel.config.api_keys import (
     key_of,
     read_key_file,
 )
-from antiphon_kernel.config.settings import (
-    LOCAL_PORTS,
-    ConfigProblem,
-    Discovery,
-    KernelConfig,
-    PermissionRules,
-)
-from antiphon_kernel.config.tables import (
-    NESTED,
-    TABLES,
-    VARIABLE,
-    ConfigTable,
-    ContextTable,
-    DiscoveryTable,
-    ModelTable,
-    PermissionsTable,
-)
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
 from antiphon_kernel.providers.recording import RecordingError, load_recording
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
+from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
     MAX_BYTES,
     ConfigSyntaxError,
@@ -53,7 +40,188 @@ from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
+
+def _web_address(url: str) -> str:
+    """Return an address that names a server and nothing secret."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("an address such as http://127.0.0.1:8080/v1")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError(
+            "an address without user name, query or fragment: keys belong into key_env or key_file"
+        )
+    return url
+
+
+VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""Name of an environment variable that may hold a key."""
+
+
+def _variable(name: str) -> str:
+    if not VARIABLE.fullmatch(name):
+        raise ValueError("the name of an environment variable, of A-Z, 0-9 and _; not the key")
+    return name
+
+
+def _command_pattern(text: str) -> str:
+    CommandPattern.parse(text)
+    return text
+
+
+_Count = Annotated[int, Field(ge=1, le=10**9)]
+_Dollars = Annotated[float, Field(ge=0, le=10**6, allow_inf_nan=False)]
+
+
+class ConfigTable(BaseModel):
+    """Base of every table: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PriceTable(ConfigTable):
+    """Price in US dollars for a million tokens."""
+
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
+    cache_write: _Dollars | None = None
+
+
+class WindowTable(ConfigTable):
+    """Limits in tokens."""
+
+    input: _Count
+    output: _Count | None = None
+    total: _Count | None = None
+    separate: bool = False
+
+
+class PermissionsTable(ConfigTable):
+    """Permissions of a model's tool calls."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    __pydantic_extra__: dict[str, Literal["allow", "ask", "deny"]]
+
+    shell_allow: list[Annotated[str, AfterValidator(_command_pattern)]] = Field(
+        default_factory=list, max_length=1_000
+    )
+
+    def permits(self) -> dict[str, str]:
+        """Return `allow`, `ask` or `deny` by name of a tool."""
+        return dict(self.__pydantic_extra__)
+
+
+class ModelTable(ConfigTable):
+    """One model."""
+
+    kind: Annotated[ModelKind, Field(strict=False)]
+    model: str = Field(min_length=1, max_length=4_096)
+    base_url: Annotated[str, AfterValidator(_web_address)] | None = None
+    key_env: Annotated[str, AfterValidator(_variable)] | None = Field(default=None, max_length=200)
+    key_file: str | None = Field(default=None, min_length=1)
+    max_tokens: _Count | None = None
+    thinking: int | None = Field(default=None, ge=0, le=10**9)
+    system: str = Field(default="", max_length=50_000)
+    tools: list[str] | None = None
+    price: PriceTable | None = None
+    window: WindowTable | _Count | None = None
+    permissions: PermissionsTable | None = None
+
+
+class ContextTable(ConfigTable):
+    """Settings of contexts and turns."""
+
+    default_model: str | None = None
+    """The one that answers messages that name none; the first if absent."""
+    budget: _Count | None = None
+    """Tokens of a request beyond which the context is compacted; as the model's window allows if
+    absent."""
+    max_rounds: int | None = Field(default=None, ge=1, le=10_000)
+    """Rounds of one turn; the built-in limit if absent."""
+    max_turn_tokens: _Count | None = None
+    """Tokens of all requests and answers of one turn."""
+    max_turn_dollars: _Dollars | None = None
+    """Price of one turn."""
+    max_turn_seconds: _Count | None = None
+    """Seconds of one turn."""
+
+
+class DiscoveryTable(ConfigTable):
+    """Models that are there without being named."""
+
+    environment: bool = True
+    local_ports: list[Annotated[int, Field(ge=1, le=65_535)]] | None = Field(
+        default=None, max_length=20
+    )
+
+
+NESTED: Final[Mapping[str, type[ConfigTable]]] = {"price": PriceTable, "window": WindowTable}
+"""Tables inside that of a model."""
+
+TABLES: Final = ("models", "context", "permissions", "discovery")
+"""Tables that a file may hold."""
+
+
+NO_MODEL: Final = (
+    "No model is set up: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY before the kernel"
+    " starts, start a local server such as Ollama, or name a model in config.toml."
+)
+"""One line for people where a kernel has no model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """Something in a configuration that is wrong, and is left out."""
+
+    file: str
+    """Path; the name of an environment variable, or an address, where it is no file."""
+    message: str
+    """One sentence."""
+    line: int | None = None
+    """Line of the file, counted from 1, where there is one."""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.message}"
+
+
+LOCAL_PORTS: Final = (11434, 1234, 8080, 8000)
+"""Ports of Ollama, LM Studio, llama.cpp and vLLM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Places where models are looked for that no file names."""
+
+    environment: bool = True
+    """Keys of providers in the environment."""
+    local_ports: tuple[int, ...] = ()
+    """Ports of the loopback interface on which servers of models are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelConfig:
+    """Everything that is configured of one kernel; as given here, of one without any file."""
+
+    models: tuple[ModelConfig, ...] = ()
+    """Of the files, then those of keys in the environment."""
+    context: ContextTable = field(default_factory=ContextTable)
+    permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
+    """Rules for every model."""
+    model_permissions: Mapping[str, PermissionPolicy] = field(default_factory=dict)
+    """By name of a model, rules that come before those for every model."""
+    discovery: Discovery = field(default_factory=Discovery)
+    problems: tuple[ConfigProblem, ...] = ()
+
+
 _Table = TypeVar("_Table", bound=ConfigTable)
+
+_TABLES: Final[Mapping[str, type[ConfigTable]]] = {
+    "context": ContextTable,
+    "permissions": PermissionsTable,
+    "discovery": DiscoveryTable,
+}
+"""By name, the tables beside those of models."""
 
 _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 """Fields of a model that a project's file may have only where its owner trusts it."""
@@ -74,10 +242,10 @@ _KEYLESS_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED, ModelKind.OPENAI_C
 class _ConfigParts:
     """Parts of a configuration as files are read: the user's, then the project's."""
 
-    models: dict[str, tuple[ModelConfig, PermissionRules | None]] = field(default_factory=dict)
+    models: dict[str, tuple[ModelConfig, PermissionPolicy | None]] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
     default_at: tuple[str, int | None] = ("", None)
-    permissions: PermissionRules = field(default_factory=PermissionRules)
+    permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
     discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
     problems: list[ConfigProblem] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
@@ -115,8 +283,14 @@ def load_config(
             )
             trust = None if is_trusted(projects, data) else advice
             _FileReader(projects, trust, variables, found).read(data)
-    if found.discovery.environment:
-        _add_default_models(variables, found)
+    for name, kind, model in _DEFAULT_MODELS if found.discovery.environment else ():
+        try:
+            key = first_key(KEY_VARIABLES[kind], variables)
+        except KeyRefused as error:
+            found.problems.append(ConfigProblem("environment", str(error)))
+            continue
+        if key is not None and name not in found.models:
+            found.models[name] = ModelConfig(name, kind, model, key=key), None
     return _configuration(found), frozenset(found.variables)
 
 
@@ -125,17 +299,6 @@ _DEFAULT_MODELS: Final = (
     ("gpt", ModelKind.OPENAI, "gpt-6.1-sol"),
     ("gemini", ModelKind.GOOGLE, "gemini-flash-latest"),
 )
-
-
-def _add_default_models(variables: Mapping[str, str], found: _ConfigParts) -> None:
-    for name, kind, model in _DEFAULT_MODELS:
-        try:
-            key = first_key(KEY_VARIABLES[kind], variables)
-        except KeyRefused as error:
-            found.problems.append(ConfigProblem("environment", str(error)))
-            continue
-        if key is not None and name not in found.models:
-            found.models[name] = ModelConfig(name, kind, model, key=key), None
 
 
 def _configuration(found: _ConfigParts) -> KernelConfig:
@@ -147,6 +310,10 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             known = did_you_mean(default, found.models)
             message = f"[context] default_model: there is no model {quote(default)}.{known}"
             found.problems.append(ConfigProblem(place, message, line))
+    rest = found.problems[_MAX_PROBLEMS:]
+    if rest:
+        more = f"there are {len(rest)} more problems."
+        found.problems[_MAX_PROBLEMS:] = [ConfigProblem(rest[0].file, more, rest[0].line)]
     return KernelConfig(
         models=tuple(model for model, _ in found.models.values()),
         permissions=found.permissions,
@@ -154,18 +321,9 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             name: rules for name, (_, rules) in found.models.items() if rules is not None
         },
         discovery=found.discovery,
-        problems=_bounded(found.problems),
-        **found.context,
+        problems=tuple(found.problems),
+        context=ContextTable(**found.context),
     )
-
-
-def _bounded(problems: Sequence[ConfigProblem]) -> tuple[ConfigProblem, ...]:
-    """Return the first problems, and one that says how many there are beyond them."""
-    rest = problems[_MAX_PROBLEMS:]
-    if not rest:
-        return tuple(problems)
-    more = ConfigProblem(rest[0].file, f"there are {len(rest)} more problems.", rest[0].line)
-    return (*problems[:_MAX_PROBLEMS], more)
 
 
 def _read(path: Path, found: _ConfigParts, *, is_own: bool) -> bytes | None:
@@ -237,12 +395,6 @@ class _FileReader:
         except ConfigSyntaxError as error:
             self._report(f"{error.message}; nothing of this file counts.", error.line)
             return
-        readers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "models": self._read_models,
-            "context": self._read_context,
-            "permissions": self._read_permissions,
-            "discovery": self._read_discovery,
-        }
         for name, table in self._toml.tables.items():
             if name not in TABLES:
                 self._report(
@@ -252,8 +404,15 @@ class _FileReader:
                 )
             elif not isinstance(table, dict):
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
+            elif self._advice is not None and name in ("permissions", "discovery"):
+                self._report_untrusted(f"[{name}]", name)
+            elif name == "models":
+                self._read_models(table)
             else:
-                readers[name](table)
+                try:
+                    self._take(_checked(f"[{name}]", _TABLES[name], table))
+                except _EntryRefused as error:
+                    self._report(error.message, self._toml.line_of(name, *error.path))
 
     def _read_models(self, tables: dict[str, Any]) -> None:
         known = set(self._found.models)
@@ -267,7 +426,7 @@ class _FileReader:
 
     def _model(
         self, name: str, fields: object, known: set[str]
-    ) -> tuple[ModelConfig, PermissionRules | None]:
+    ) -> tuple[ModelConfig, PermissionPolicy | None]:
         where = f"[models.{truncate(name)}]"
         if not is_name(name) or name == SYSTEM_NAME:
             raise _EntryRefused(
@@ -358,50 +517,24 @@ class _FileReader:
             )
         return key
 
-    def _read_context(self, fields: dict[str, Any]) -> None:
-        table = self._checked_table("context", ContextTable, fields)
-        if table is None:
-            return
-        given = {name: getattr(table, name) for name in table.model_fields_set}
-        for name in () if self._advice is None else table.model_fields_set - {_HARMLESS_SETTING}:
-            del given[name]
-            self._report_untrusted(f"[context] {name}", "context", name)
-        if "default_model" in given:
-            self._found.default_at = str(self._path), self._toml.line_of("context", "default_model")
-        self._found.context |= given
-
-    def _read_permissions(self, fields: dict[str, Any]) -> None:
-        if self._advice is not None:
-            self._report_untrusted("[permissions]", "permissions")
-            return
-        table = self._checked_table("permissions", PermissionsTable, fields)
-        if table is None:
-            return
-        rules, before = _rules(table), self._found.permissions
-        self._found.permissions = PermissionRules(
-            {**before.permits, **rules.permits}, before.shell_allow + rules.shell_allow
-        )
-
-    def _read_discovery(self, fields: dict[str, Any]) -> None:
-        if self._advice is not None:
-            self._report_untrusted("[discovery]", "discovery")
-            return
-        table = self._checked_table("discovery", DiscoveryTable, fields)
-        if table is None:
-            return
-        found = replace(self._found.discovery, environment=table.environment)
-        if table.local_ports is not None:
-            found = replace(found, local_ports=tuple(table.local_ports))
-        self._found.discovery = found
-
-    def _checked_table(
-        self, name: str, kind: type[_Table], fields: Mapping[str, Any]
-    ) -> _Table | None:
-        try:
-            return _checked(f"[{name}]", kind, fields)
-        except _EntryRefused as error:
-            self._report(error.message, self._toml.line_of(name, *error.path))
-            return None
+    def _take(self, table: ConfigTable) -> None:
+        found = self._found
+        match table:
+            case ContextTable(model_fields_set=names):
+                given = {name: getattr(table, name) for name in names}
+                for name in () if self._advice is None else names - {_HARMLESS_SETTING}:
+                    del given[name]
+                    self._report_untrusted(f"[context] {name}", "context", name)
+                if "default_model" in given:
+                    line = self._toml.line_of("context", "default_model")
+                    found.default_at = str(self._path), line
+                found.context |= given
+            case PermissionsTable():
+                found.permissions = _rules(table).over(found.permissions)
+            case DiscoveryTable(environment=environment, local_ports=ports):
+                found.discovery = replace(found.discovery, environment=environment)
+                if ports is not None:
+                    found.discovery = replace(found.discovery, local_ports=tuple(ports))
 
     def _report_untrusted(self, what: str, *path: str) -> None:
         self._report(f"{what} takes your trust: {self._advice}.", self._toml.line_of(*path))
@@ -440,19 +573,18 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
         )
     else:
         expected = first["expected"].removeprefix("value error, ")
-        message = f"{where} {name}: expected {expected}, found {_kind_of(first['found'])}."
+        # A number or a word is said as it was found; of what may hold text only its kind.
+        found = {'"': "other text", "[": "a list", "{": "a table"}.get(
+            first["found"][:1], first["found"]
+        )
+        message = f"{where} {name}: expected {expected}, found {found}."
     if others := len(wrong) - 1:
         message += " There is one mistake more." if others == 1 else f" There are {others} more."
     raise _EntryRefused(message, tuple(name.split(".")))
 
 
-def _kind_of(found: str) -> str:
-    """Return a number or a word as it was found; of what may hold text only its kind."""
-    return {'"': "other text", "[": "a list", "{": "a table"}.get(found[:1], found)
-
-
-def _rules(table: PermissionsTable) -> PermissionRules:
-    return PermissionRules(table.permits(), tuple(table.shell_allow))
+def _rules(table: PermissionsTable) -> PermissionPolicy:
+    return PermissionPolicy.parse(table.permits(), table.shell_allow)
 
 
 def _window(table: ModelTable) -> ModelWindow | None:
@@ -460,5 +592,4 @@ def _window(table: ModelTable) -> ModelWindow | None:
         return None
     if isinstance(table.window, int):
         return ModelWindow(input=table.window, output=min(table.window, ModelWindow().output))
-    given: Iterator[tuple[str, Any]] = iter(table.window.model_dump(exclude_none=True).items())
-    return ModelWindow(**dict(given))
+    return ModelWindow(**table.window.model_dump(exclude_none=True))

@@ -223,7 +223,7 @@ class BlockOwners:
         models = {one.id for one in self._members if one.kind is PrincipalKind.MODEL}
         for block in document.open_blocks():
             header = document.header(block)
-            if not header.is_written_by_program or self._permissions.is_undecided(block):
+            if not header.is_written_by_program or block in self._permissions.undecided:
                 continue
             # A block that a person's script has made for later may wait; a model's may not.
             waits = header.status == Status.PENDING and header.author in models

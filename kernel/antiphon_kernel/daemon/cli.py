@@ -1,46 +1,60 @@
-"""The kernel's own command line."""
+"""The kernel's own command line: `serve`, and commands about a data folder as a whole.
+
+All but `serve` work beside a kernel that runs, on a copy of its journal; only `restore` needs it to
+be gone.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.usage import CommandGroup, data_option
-from antiphon_kernel.daemon.data_folder import DataFolderInUse
-from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
-from antiphon_kernel.daemon.maintenance_commands import (
-    backup_command,
-    doctor_command,
-    log_command,
-    restore_command,
-    trust_command,
+from antiphon_kernel.client.ownership import check_ownership, known_files
+from antiphon_kernel.client.trust import (
+    is_registered,
+    is_trusted,
+    is_trusted_file,
+    trust,
+    trust_file,
 )
-from antiphon_kernel.daemon.run import DaemonSettings, run_kernel
+from antiphon_kernel.client.usage import CommandGroup, data_option
+from antiphon_kernel.config import read_untrusted
+from antiphon_kernel.daemon.process import IDLE_SECONDS, IdlePolicy
+from antiphon_kernel.daemon.run import DaemonSettings, DataFolderInUse, hold_folder, run_kernel
+from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
+from antiphon_kernel.maintenance.audit_log import audit_log
+from antiphon_kernel.maintenance.restore import restore
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
+from antiphon_kernel.types.clock import SystemClock, iso_time
+from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import count_of
+
+_SHOWN: Final = 100
+"""Code points of a command that are printed where a line is for people."""
+
+_WITH_LAST_CLIENT: Final = IdlePolicy(before_first_client=60.0, after_last_client=10.0)
+"""Long enough for a slow start, a reconnect, a restart."""
+
+_data = data_option(required=True)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
 @click.group(cls=CommandGroup)
 def main() -> None:
     """The antiphon kernel, without the app."""
-
-
-def _pipe_of_starter() -> int | None:
-    """Return the descriptor of standard input if it is a pipe."""
-    try:
-        return 0 if stat.S_ISFIFO(os.fstat(0).st_mode) else None
-    except OSError:
-        return None
-
-
-for _command in (backup_command, restore_command, doctor_command, log_command, trust_command):
-    main.add_command(_command)
 
 
 @main.command("serve")
@@ -115,7 +129,7 @@ def serve(
         demo=demo,
         local=local,
         speed=speed,
-        idle_policy=IdlePolicy.with_last_client() if with_last_client else IdlePolicy(alone, alone),
+        idle_policy=_WITH_LAST_CLIENT if with_last_client else IdlePolicy(alone, alone),
         starter=_pipe_of_starter() if with_last_client else None,
     )
 
@@ -129,15 +143,180 @@ def serve(
             click.echo(f"  socket  {address.socket}")
             click.echo("Ctrl+C ends it.")
 
-    try:
+    with _failures(
+        in_use="Use that one, or another --data.",
+        before=f"the kernel cannot serve {settings.data}: ",
+        after="",
+    ):
         run_kernel(settings, ready, echo=True)
+
+
+@main.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_data
+@_json
+def backup_command(file: Path, data: Path, as_json: bool) -> None:
+    """Write everything the kernel of DATA has on disk now to FILE."""
+    with _failures(as_json):
+        is_trusted(data)
+        size = back_up(data / JOURNAL_FILE, file.absolute())
+        _say(
+            as_json,
+            {"file": str(file.absolute()), "bytes": size},
+            f"{file}: {size} bytes; `antiphon restore {file}` brings it back.",
+        )
+
+
+@main.command("restore")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@_data
+@_json
+def restore_command(file: Path, data: Path, as_json: bool) -> None:
+    """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
+    with _failures(as_json), hold_folder(data):
+        done = asyncio.run(restore(file, data, SystemClock()))
+        said = [f"{count_of(done.contexts, 'context')} restored into {data}."]
+        if done.damaged:
+            said.append(f"Damaged in the backup already: {', '.join(done.damaged)}.")
+        if done.aside is not None:
+            said.append(f"What was there before is {done.aside}.")
+        fields = {
+            "contexts": done.contexts,
+            "damaged": list(done.damaged),
+            "before": str(done.aside) if done.aside is not None else None,
+        }
+        _say(as_json, fields, "\n".join(said))
+
+
+@main.command("doctor")
+@_data
+@_json
+def doctor_command(data: Path, as_json: bool) -> None:
+    """Check everything that must hold for what is stored in DATA; changes nothing."""
+    with _failures(as_json):
+        is_trusted(data)
+        report = asyncio.run(run_checks(data))
+        lines = [sanitize(str(finding)) for finding in report.all()]
+        contexts = len(report.contexts)
+        transactions = sum(one.transactions for one in report.contexts)
+        found = count_of(len(lines), "finding") if lines else "all is well"
+        size = f"{count_of(contexts, 'context')}, {count_of(transactions, 'transaction')}"
+        lines.append(f"{size}: {found}.")
+        _say(as_json, report.as_json(), "\n".join(lines))
+        if not report.clean:
+            sys.exit(ExitCode.FAILED)
+
+
+@main.command("trust")
+@_data
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def trust_command(data: Path, yes: bool) -> None:
+    """Show what the data folder DATA and its configuration hold, and trust them from now on."""
+    with _failures():
+        check_ownership(data)
+        config = data / CONFIG_FILE
+        content = read_untrusted(config)
+        is_new_config = content is not None and not is_trusted_file(config, content)
+        has_data = bool(known_files(data))
+        if not has_data and content is None:
+            what = f"there is no data of antiphon in {sanitize(str(data))}"
+            click.echo(f"antiphon: {what}: there is nothing to trust.", err=True)
+            sys.exit(ExitCode.FAILED)
+        is_new_data = has_data and not is_registered(data)
+        if not is_new_data and not is_new_config:
+            click.echo(sanitize(f"{data} is trusted already."))
+            return
+        for line in survey(data, SystemClock().now_ms()) if is_new_data else ():
+            click.echo(sanitize(line))
+        if is_new_config:
+            click.echo(sanitize(f"{config} says"))
+            for line in (content or b"").decode("utf-8", "replace").splitlines():
+                click.echo(f"  {sanitize(line)}")
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("nobody can be asked: say --yes to trust this folder")
+            click.confirm("Trust it?", abort=True, err=True)
+        if is_new_data:
+            trust(data)
+            click.echo(sanitize(f"{data} is trusted from now on."))
+        if is_new_config:
+            trust_file(config, content or b"")
+            until = "a kernel that runs reads it when it is started again"
+            click.echo(sanitize(f"{config} is trusted as it is now; {until}."))
+
+
+@main.command("log")
+@click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
+@click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
+@_data
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON an event.")
+def log_command(context: str | None, limit: int | None, data: Path, as_json: bool) -> None:
+    """Print who joined, wrote and ran what in DATA, oldest first."""
+    with _failures(as_json):
+        is_trusted(data)
+        events = asyncio.run(audit_log(data, context))
+        for event in events[-limit:] if limit is not None else events:
+            line = json.dumps(event.as_json()) if as_json else sanitize(_line(event))
+            click.echo(line)
+
+
+def _line(event: AuditEvent) -> str:
+    words = [iso_time(event.time), event.username]
+    if event.kind is AuditKind.JOINED:
+        words += ["joined via", event.what]
+    elif event.kind is AuditKind.DECIDED:
+        words.append(event.what)
+    else:
+        words += [str(event.kind), "in", event.context or ""]
+    if event.kind is AuditKind.WROTE:
+        words.append(f"({event.what})")
+        if event.count > 1:
+            words.append(f"{event.count} times until {iso_time(event.until)}")
+        words += [block.rpartition(".")[2] for block in event.blocks[:5]]
+    elif event.kind not in (AuditKind.JOINED, AuditKind.DECIDED):
+        what = " ".join(event.what.split())
+        words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
+    # One line: in a journal that others wrote, labels and names may hold anything.
+    return " ".join(" ".join(words).split())
+
+
+def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:
+    click.echo(json.dumps(fields) if as_json else text)
+
+
+@contextmanager
+def _failures(
+    as_json: bool = False,
+    *,
+    in_use: str = "End that one first.",
+    before: str = "",
+    after: str = ". Check the folder and the disk.",
+) -> Iterator[None]:
+    """A failure is a sentence on standard error and an exit code.
+
+    Args:
+        in_use: what to do about another kernel that has the folder.
+        before, after: what is said around an OSError.
+    """
+    try:
+        yield
     except DataFolderInUse as error:
-        click.echo(f"antiphon: {error} Use that one, or another --data.", err=True)
+        click.echo(f"antiphon: {error} {in_use}", err=True)
         sys.exit(ExitCode.FOLDER_IN_USE)
     except AntiphonError as error:
+        if as_json:
+            click.echo(json.dumps({"error": error.as_json()}))
         click.echo(f"antiphon: {sanitize(error.message)}", err=True)
         untrusted = error.code is ErrorCode.UNTRUSTED_FOLDER
         sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
     except OSError as error:
-        click.echo(f"antiphon: the kernel cannot serve {settings.data}: {error}", err=True)
+        click.echo(f"antiphon: {before}{error}{after}", err=True)
         sys.exit(ExitCode.FAILED)
+
+
+def _pipe_of_starter() -> int | None:
+    """Return the descriptor of standard input if it is a pipe."""
+    try:
+        return 0 if stat.S_ISFIFO(os.fstat(0).st_mode) else None
+    except OSError:
+        return None

@@ -1,4 +1,8 @@
-"""One kernel from the lock on its folder to the last flush."""
+"""One kernel from the lock on its folder to the last flush.
+
+Its folder is held for the life of the process. `kernel.json` and `kernel.port` in it say where the
+kernel can be reached, now and the next time.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +13,132 @@ import getpass
 import logging
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from platformdirs import user_config_path, user_state_path
 
-from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
+from antiphon_kernel.client.address import (
+    ADDRESS_FILE,
+    KernelAddress,
+    last_port,
+    stated_address,
+    take_lock,
+)
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
-from antiphon_kernel.client.ownership import SOCKET_FILE
-from antiphon_kernel.client.trust import is_trusted_file
+from antiphon_kernel.client.ownership import LOCK_FILE, SOCKET_FILE
+from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.trust import found, is_trusted_file
 from antiphon_kernel.config import (
     Discovery,
     KernelConfig,
     hide_variables,
     load_config,
 )
-from antiphon_kernel.daemon.data_folder import (
-    hold_folder,
-    remove_address,
-    serve_on_last_port,
-    write_address,
+from antiphon_kernel.daemon.process import (
+    IdlePolicy,
+    IdleShutdown,
+    log_to,
+    report_task_failure,
+    run,
 )
-from antiphon_kernel.daemon.event_loop import run
-from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
-from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers.local import packaged_model
+from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.constants import LOG_FILE
+from antiphon_kernel.types.constants import DATA_FOLDER, LOG_FILE
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import as_name
+
+PORT_FILE: Final = "kernel.port"
+
+HOLDER_SECONDS: Final = 1.0
+"""A holder writes its process id right after it has got the lock, not in the same step."""
+
+
+class DataFolderInUse(Exception):
+    """Another kernel holds the data folder; `pid` is its process, None if it cannot be read."""
+
+    def __init__(self, data: Path, pid: int | None) -> None:
+        holder = f"process {pid}" if pid is not None else "another process"
+        super().__init__(f"{data} is in use: a kernel already serves it ({holder}).")
+
+
+@contextmanager
+def hold_folder(path: Path) -> Iterator[str | None]:
+    """Have exclusive use of a data folder, made where it is missing, in a `with` block.
+
+    The lock is the operating system's: it ends with the process, however that ends, so there is
+    never a stale one to remove.
+
+    Yields:
+        what could not be remembered of the folder; None if all is well.
+
+    Raises:
+        AntiphonError: untrusted_folder.
+        DataFolderInUse: if another kernel has it.
+        OSError: if the folder cannot be made or written to.
+    """
+    warning = found(path)
+    # One that sits in a project keeps itself out of its version control.
+    if path.name == DATA_FOLDER:
+        # Exclusively: one that came with a clone may be a link to anywhere.
+        with suppress(FileExistsError), (path / ".gitignore").open("x", encoding="utf-8") as file:
+            file.write("*\n")
+    lock = take_lock(path / LOCK_FILE)
+    if lock is None:
+        deadline, held = time.monotonic() + HOLDER_SECONDS, path / LOCK_FILE
+        while not (holder := held.read_bytes()[:32].decode("ascii", "replace")).endswith("\n"):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0.01)
+        is_told = holder.endswith("\n") and holder.strip().isdigit()
+        raise DataFolderInUse(path, int(holder) if is_told else None)
+    try:
+        yield warning
+    finally:
+        os.ftruncate(lock, 0)
+        os.close(lock)
+
+
+def write_address(data: Path, address: KernelAddress) -> None:
+    """Put the address in place in one step, readable only by this user: it holds the token."""
+    write_private(data / ADDRESS_FILE, address.model_dump_json(exclude_none=True) + "\n")
+
+
+def remove_address(data: Path) -> None:
+    """Take the address away if it is this process's own."""
+    try:
+        address = stated_address(data)
+    except AntiphonError:
+        return
+    if address.pid == os.getpid():
+        (data / ADDRESS_FILE).unlink(missing_ok=True)
+
+
+async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: Path) -> Server:
+    """Listen on `port`; if that is 0, on the last one, or on any if that is taken.
+
+    Raises:
+        OSError: if the port that was asked for is taken.
+    """
+    last = last_port(data / PORT_FILE) if port == 0 else None
+    try:
+        server = await Server(kernel).start(port=last or port, socket=socket)
+    except OSError:
+        if last is None:
+            raise
+        server = await Server(kernel).start(port=port, socket=socket)  # somebody else has it now
+    write_private(data / PORT_FILE, f"{server.port}\n")
+    return server
+
 
 LOCAL_OPENING: Final = (
     "Write a short essay, five paragraphs, on why two people who write one text together write a"
@@ -54,9 +149,6 @@ LOCAL_OPENING: Final = (
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _log = logging.getLogger(__name__)
-
-
-_PIPE_BYTES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +225,13 @@ async def _run(
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(report_task_failure)
     ending: asyncio.Future[str] = loop.create_future()
+
+    def end(reason: str) -> None:
+        if not ending.done():
+            ending.set_result(reason)
+
     for number in END_SIGNALS:
-        loop.add_signal_handler(number, _end, ending, signal.Signals(number).name)
+        loop.add_signal_handler(number, end, signal.Signals(number).name)
     async with _open_kernel(settings, models, clock) as (kernel, server, turns):
         address = KernelAddress(
             pid=os.getpid(),
@@ -152,12 +249,10 @@ async def _run(
             ready(address)
             idleness = IdleShutdown(settings.idle_policy, clock)
             if settings.starter is not None:
-                _watch_end(settings.starter, idleness.lose_starter)
+                idleness.watch_starter(settings.starter)
             alone = asyncio.create_task(
                 idleness.wait(
-                    lambda: server.connections.members,
-                    lambda: server.access.visits,
-                    lambda: turns.busy,
+                    lambda: (server.connections.members, server.access.visits, turns.busy)
                 ),
                 name="idleness",
             )
@@ -171,35 +266,27 @@ async def _run(
         raise kernel.journal.lost  # the exit code says that not all is as it was left
 
 
-def _watch_end(pipe: int, ended: Callable[[], None]) -> None:
-    """Call back when the other end of a pipe is closed; what is written to it is not read."""
-    loop = asyncio.get_running_loop()
-
-    def readable() -> None:
-        if not os.read(pipe, _PIPE_BYTES):
-            loop.remove_reader(pipe)
-            ended()
-
-    loop.add_reader(pipe, readable)
-
-
-def _end(ending: asyncio.Future[str], reason: str) -> None:
-    if not ending.done():
-        ending.set_result(reason)
-
-
 @contextlib.asynccontextmanager
 async def _open_kernel(
     settings: DaemonSettings, models: Models, clock: Clock
 ) -> AsyncIterator[tuple[Kernel, Server, TurnRunner]]:
     """The kernel with everything that works on it; closed in the order that loses nothing."""
+
+    def report_failure(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.error("%s has failed", task.get_name(), exc_info=error)
+
+    # Outside the project: what deletes the data folder may go on.
+    rescued = user_state_path("antiphon") / "rescued"
+    spare = rescued / f"{settings.project.name}-{clock.now_ms()}.db"
     kernel = await Kernel.open(
         settings.data,
         settings.project,
         registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
         owner=owner_name(getpass.getuser()),
         clock=clock,
-        spare=None if settings.demo else spare_file(settings, clock),
+        spare=None if settings.demo else spare,
     )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kernel.close)
@@ -210,15 +297,9 @@ async def _open_kernel(
         server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
         stack.push_async_callback(server.close)
         looking = asyncio.create_task(models.look(), name="local models")
-        looking.add_done_callback(_report_failure)
+        looking.add_done_callback(report_failure)
         stack.callback(looking.cancel)
         yield kernel, server, turns
-
-
-def _report_failure(task: asyncio.Task[None]) -> None:
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        _log.error("%s has failed", task.get_name(), exc_info=error)
 
 
 @contextlib.contextmanager
@@ -248,15 +329,6 @@ def _registered(settings: DaemonSettings, address: KernelAddress, clock: Clock) 
         if entry is not None:
             entry.unlink(missing_ok=True)
         remove_address(settings.data)
-
-
-def spare_file(settings: DaemonSettings, clock: Clock) -> Path:
-    """The file to which a journal is copied that is deleted while its kernel runs.
-
-    It is outside the project: what deletes the data folder may go on.
-    """
-    name = f"{settings.project.name}-{clock.now_ms()}.db"
-    return user_state_path("antiphon") / "rescued" / name
 
 
 def owner_name(login: str) -> str:

@@ -1,4 +1,3 @@
 """Work on the files of a kernel: the audit log, restoring a backup, the doctor's checks."""
 
-from antiphon_kernel.maintenance.audit_log import AuditEvent, AuditKind
-from antiphon_kernel.maintenance.folder_summary import survey
+from antiphon_kernel.maintenance.audit_log import AuditEvent, AuditKind, survey

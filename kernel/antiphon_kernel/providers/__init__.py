@@ -18,10 +18,14 @@ from antiphon_kernel.providers.events import (
     TurnEvent,
     Usage,
 )
-from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind, ModelPrice
-from antiphon_kernel.providers.permission_policy import (
+from antiphon_kernel.providers.model_config import (
     ALLOW_EVERYTHING,
+    ApiKey,
+    ModelConfig,
+    ModelKind,
+    ModelPrice,
     PermissionPolicy,
+    TokenUsage,
     ToolPermit,
 )
 from antiphon_kernel.providers.provider import (
@@ -32,4 +36,3 @@ from antiphon_kernel.providers.provider import (
     RoundRequest,
     ToolDefinition,
 )
-from antiphon_kernel.providers.token_usage import TokenUsage

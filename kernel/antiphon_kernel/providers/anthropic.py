@@ -14,8 +14,7 @@ from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from antiphon_kernel.layout import BlockPosition
-from antiphon_kernel.providers.http_clients import hold_back
-from antiphon_kernel.providers.library_model import LibraryModel
+from antiphon_kernel.providers.library_model import LibraryModel, hold_back
 from antiphon_kernel.providers.provider import ModelPrompt
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"

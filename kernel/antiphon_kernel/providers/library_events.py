@@ -1,13 +1,38 @@
-"""Events of one round, from those of pydantic-ai."""
+"""Rounds in the terms of pydantic-ai: prompts as its messages, and events from what it answers.
+
+Its models put messages in the form of each service.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Self
 
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
+    UnexpectedModelBehavior,
+)
 from pydantic_ai.messages import (
+    BinaryContent,
+    CachePoint,
+    InstructionPart,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     ModelResponsePart,
     ModelResponseStreamEvent,
@@ -20,11 +45,28 @@ from pydantic_ai.messages import (
     ThinkingPartDelta,
     ToolCallPart,
     ToolCallPartDelta,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
 )
-from pydantic_ai.models import StreamedResponse
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.tools import ToolDefinition as LibraryTool
 from pydantic_ai.usage import RequestUsage
 
-from antiphon_kernel.messages import ToolArgumentParseError, parse_arguments
+from antiphon_kernel.layout import BlockPosition
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    InputBlock,
+    Message,
+    TextBlock,
+    Thinking,
+    ToolArgumentParseError,
+    ToolMessage,
+    ToolUse,
+    UnknownBlock,
+    coalesce,
+    parse_arguments,
+)
 from antiphon_kernel.messages.message import is_blank
 from antiphon_kernel.providers.events import (
     End,
@@ -41,8 +83,308 @@ from antiphon_kernel.providers.events import (
     Usage,
 )
 from antiphon_kernel.providers.model_config import ModelConfig, ModelKind
-from antiphon_kernel.providers.signatures import ProviderSignature, SignedPart
+from antiphon_kernel.providers.provider import ModelPrompt
 from antiphon_kernel.types.frozen_json import thaw
+
+TOO_LONG: Final = re.compile(
+    "|".join(
+        (
+            r"prompt is too long",
+            r"request_too_large",
+            r"input is too long for requested model",
+            r"exceeds the context window",
+            r"input token count.*exceeds the maximum",
+            r"maximum prompt length is \d+",
+            r"reduce the length of the messages",
+            r"maximum context length is \d+ tokens",
+            r"exceeds the limit of \d+",
+            r"exceeds the available context size",
+            r"greater than the context length",
+            r"context window exceeds limit",
+            r"exceeded model token limit",
+            r"context[_ ]length[_ ]exceeded",
+            r"model_context_window_exceeded",
+        )
+    ),
+    re.IGNORECASE | re.DOTALL,
+)
+"""Texts by which services say that a request is larger than the model takes."""
+
+LIMITED: Final = re.compile(
+    r"rate.?limit|too many requests|per (minute|min|second|day)\b|output tokens", re.IGNORECASE
+)
+"""Texts about other limits that may look alike."""
+
+_LOOKED_AT: Final = 4_096
+"""Code points of an error's text that such texts are looked for in: the patterns may take time in
+proportion to the square of it."""
+
+_KINDS: Final[Sequence[tuple[type[Exception], ErrorKind]]] = (
+    (ModelQuotaExceededError, ErrorKind.QUOTA),
+    (ModelRateLimitError, ErrorKind.RATE_LIMITED),
+    (ModelAuthenticationError, ErrorKind.UNAUTHORISED),
+    (ModelUnavailableError, ErrorKind.OVERLOADED),
+    (ModelServerError, ErrorKind.OVERLOADED),
+    (ModelConnectionError, ErrorKind.UNREACHABLE),
+    (ModelRequestTimeout, ErrorKind.UNREACHABLE),
+    (UnexpectedModelBehavior, ErrorKind.UNREACHABLE),
+)
+
+
+def provider_error(error: Exception) -> ProviderError:
+    """Return the error of a round that the library has ended with an exception.
+
+    Its text is the provider's: mask the key in it before anybody sees it.
+    """
+    text = _text(error)
+    wait = error.retry_after if isinstance(error, ModelAPIError) else None
+    return ProviderError(text, _kind(error, text[:_LOOKED_AT]), wait)
+
+
+def _kind(error: Exception, text: str) -> ErrorKind:
+    for kind, found in _KINDS[:2]:
+        if isinstance(error, kind):
+            return found
+    status = error.status_code if isinstance(error, ModelHTTPError) else None
+    is_short = status in {400, 413} and isinstance(error, ModelHTTPError) and not error.body
+    if isinstance(error, ModelContextWindowExceededError) or is_short:
+        return ErrorKind.CONTEXT_TOO_LONG
+    if TOO_LONG.search(text) and not LIMITED.search(text):
+        return ErrorKind.CONTEXT_TOO_LONG
+    for kind, found in _KINDS[2:]:
+        if isinstance(error, kind):
+            return found
+    if status is not None:
+        return ErrorKind.OVERLOADED if status >= 500 else ErrorKind.INVALID_REQUEST
+    # An event that is no JSON is what is left of one that was cut.
+    if isinstance(error.__cause__, ValueError):
+        return ErrorKind.UNREACHABLE
+    # What the library says of a prompt before it sends it.
+    is_refused = isinstance(error, RuntimeError) and not isinstance(error, AgentRunError)
+    return ErrorKind.INVALID_REQUEST if is_refused else ErrorKind.OTHER
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ModelConnectionError):
+        return f"No answer from the provider: {error.message.rstrip('.')}."
+    if not isinstance(error, ModelAPIError):
+        return f"{type(error).__name__}: {error}"
+    said = _said(error.body) or error.message
+    code = error.provider_error_code or error.provider_error_type
+    about = [str(error.status_code)] if isinstance(error, ModelHTTPError) else []
+    about += [code] if code and code not in said else []
+    return f"The provider answered {', '.join(about) or 'with an error'}: {said}"
+
+
+def _said(body: object) -> str | None:
+    """Return the message in the body of an error."""
+    if isinstance(body, list) and body:
+        return _said(body[0])
+    if not isinstance(body, Mapping):
+        return body if isinstance(body, str) and body else None
+    message = body.get("message")
+    return message if isinstance(message, str) and message else _said(body.get("error"))
+
+
+EMPTY_RESULT = "(no output)"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedPart:
+    """One part of a content block as its provider sent it."""
+
+    start: int = 0
+    """Offset in the text of the block."""
+    end: int = 0
+    id: str | None = None
+    signature: str | None = None
+    details: Mapping[str, Any] | None = None
+    """Data of the provider that goes back unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSignature:
+    """Signatures of the parts of a content block; good for the model that signed them only."""
+
+    kind: str
+    model: str
+    parts: Sequence[SignedPart]
+
+    def text(self) -> str | None:
+        """Return the signature as text; None if nothing in it is signed."""
+        if not any(one.id or one.signature or one.details for one in self.parts):
+            return None
+        parts = [
+            {key: value for key, value in asdict(part).items() if value is not None}
+            for part in self.parts
+        ]
+        value = {"kind": self.kind, "model": self.model, "parts": parts}
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str | None) -> Self | None:
+        """Read a signature; None if there is none, or if it is of another form."""
+        if text is None:
+            return None
+        try:
+            value = json.loads(text)
+            parts = [SignedPart(**part) for part in value["parts"]]
+            return cls(value["kind"], value["model"], parts)
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+def request_parameters(prompt: ModelPrompt) -> ModelRequestParameters:
+    """Return tools and instructions of a prompt."""
+    return ModelRequestParameters(
+        function_tools=[
+            LibraryTool(
+                name=tool.name,
+                description=tool.description,
+                parameters_json_schema=thaw(tool.parameters),
+            )
+            for tool in prompt.tools
+        ],
+        instruction_parts=[InstructionPart(prompt.system)] if prompt.system else None,
+    )
+
+
+def library_messages(
+    prompt: ModelPrompt,
+    config: ModelConfig,
+    provider: str,
+    marks: Sequence[BlockPosition] | None = None,
+) -> list[ModelMessage]:
+    """Return the messages of a prompt.
+
+    Everything between two messages of the model is one request, with all results of a batch.
+
+    Args:
+        provider: the library's name of the service, which takes back what it signed.
+        marks: content blocks at which the service is to end what it keeps in its cache; None of
+            one that has no marks, which is given texts in a row as one.
+    """
+    mapping = _Mapping(prompt, config, provider, marks is not None)
+    marked: dict[int, list[int]] = {}
+    for mark in marks or ():
+        marked.setdefault(mark.message, []).append(mark.block)
+    for index, message in enumerate(prompt.conversation.messages):
+        mapping.add(message, marked.get(index, ()))
+    return mapping.close()
+
+
+@dataclass(eq=False, slots=True)
+class _Mapping:
+    """Messages while they are put together."""
+
+    prompt: ModelPrompt
+    config: ModelConfig
+    provider: str
+    in_pieces: bool
+    _now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _names: dict[str, str] = field(default_factory=dict)
+    """Names of the tools that were called so far, by the id of the call."""
+    _messages: list[ModelMessage] = field(default_factory=list)
+    _heard: list[ModelRequestPart] = field(default_factory=list)
+
+    def add(self, message: Message, marked: Sequence[int]) -> None:
+        if isinstance(message, AssistantMessage):
+            self._flush()
+            if parts := self._said(message):
+                self._messages.append(
+                    ModelResponse(parts=parts, provider_name=self.provider, timestamp=self._now)
+                )
+            # The mark of a message of the model's is put at its end, where it may be.
+            if marked and parts and not isinstance(parts[-1], ThinkingPart):
+                self._hear([CachePoint()])
+        elif isinstance(message, ToolMessage):
+            items = [item for block in message.content if (item := self._item(block)) is not None]
+            result = ToolReturnPart(
+                self._names.get(message.tool_call_id, "tool"),
+                items[0] if len(items) == 1 else items or EMPTY_RESULT,
+                message.tool_call_id,
+                timestamp=self._now,
+                outcome="failed" if message.is_error else "success",
+            )
+            self._heard.append(result)
+            if marked:
+                self._hear([CachePoint()])
+        else:
+            heard: dict[int, UserContent] = {
+                at: item
+                for at, block in enumerate(message.content)
+                if (item := self._item(block)) is not None
+            }
+            content = coalesce(
+                list(heard.values()), self.prompt.conversation.join, in_pieces=self.in_pieces
+            )
+            for at in sorted(heard.keys() & marked, reverse=True):
+                content.insert(list(heard).index(at) + 1, CachePoint())
+            if content:
+                # One text goes as such: not every server takes a list.
+                only = content[0] if len(content) == 1 else None
+                self._hear(only if isinstance(only, str) else content)
+
+    def close(self) -> list[ModelMessage]:
+        self._flush()
+        return self._messages
+
+    def _hear(self, content: str | list[UserContent]) -> None:
+        self._heard.append(UserPromptPart(content, timestamp=self._now))
+
+    def _flush(self) -> None:
+        if self._heard:
+            self._messages.append(ModelRequest(parts=self._heard))
+            self._heard = []
+
+    def _said(self, message: AssistantMessage) -> list[ModelResponsePart]:
+        parts: list[str | ModelResponsePart] = []
+        for block in message.content:
+            if isinstance(block, Thinking):
+                parts.extend(self._thoughts(block))
+            elif isinstance(block, ToolUse):
+                parts.append(self._call(block))
+            elif isinstance(item := self._item(block), str):
+                parts.append(item)
+        return [TextPart(part) if isinstance(part, str) else part for part in coalesce(parts)]
+
+    def _call(self, use: ToolUse) -> ToolCallPart:
+        self._names[use.id] = use.name
+        signed = next(iter(self._signed(use.signature)), None)
+        return ToolCallPart(
+            use.name,
+            thaw(use.parameters),
+            use.id,
+            provider_name=self.provider,
+            provider_details=dict(signed.details) if signed and signed.details else None,
+        )
+
+    def _thoughts(self, block: Thinking) -> Iterable[ThinkingPart]:
+        for one in self._signed(block.signature):
+            yield ThinkingPart(
+                block.text[one.start : one.end],
+                id=one.id,
+                signature=one.signature,
+                provider_name=self.provider,
+                provider_details=dict(one.details) if one.details else None,
+            )
+
+    def _signed(self, signature: str | None) -> Sequence[SignedPart]:
+        """Return what the model signed; nothing of what another one did."""
+        signed = ProviderSignature.parse(signature)
+        model = (self.config.kind, self.config.model)
+        return signed.parts if signed is not None and (signed.kind, signed.model) == model else ()
+
+    def _item(self, block: InputBlock) -> str | BinaryContent | None:
+        """Return a content block; None of blank text, which no service takes."""
+        if isinstance(block, TextBlock):
+            return None if is_blank(block.text) else block.text
+        if isinstance(block, UnknownBlock):
+            return block.raw.canonical()
+        if (file := self.prompt.files.get(block.hash)) is None:
+            return f"({block.media_type} that is no longer there)"
+        return BinaryContent(file.data, media_type=file.media_type)
+
 
 BETWEEN_THOUGHTS: Final = "\n\n"
 

@@ -1,11 +1,74 @@
-"""Configuration of one model: kind, address, key, limits and price."""
+"""Configuration of one model: address, key, limits, price, what its calls may do; what it used."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
+from typing import Any, Final
 
 from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers.events import Usage
+from antiphon_kernel.text.simple_command import CommandPattern
+
+EVERY_TOOL: Final = "*"
+"""The name in a policy that stands for all tools without an entry of their own."""
+
+
+class ToolPermit(StrEnum):
+    """Whether a model's call may run."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    """A person decides about each call."""
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionPolicy:
+    """Permits of one model by tool, and commands that it may run without being asked about."""
+
+    tools: Mapping[str, ToolPermit] = field(default_factory=dict)
+    """By name of the tool for models, or `EVERY_TOOL`."""
+    shell_allow: tuple[CommandPattern, ...] = ()
+    """Commands that the tool `shell` may run where it is to ask."""
+
+    @classmethod
+    def parse(cls, permits: Mapping[str, str], shell_allow: Iterable[str] = ()) -> PermissionPolicy:
+        """Return the policy that a configuration states.
+
+        Raises:
+            ValueError: naming the tool or the pattern that is wrong, and what it may be.
+        """
+        tools: dict[str, ToolPermit] = {}
+        for tool, permit in permits.items():
+            if permit not in tuple(ToolPermit):
+                raise ValueError(f"{tool} is {' or '.join(ToolPermit)}, not {permit!r}")
+            tools[tool] = ToolPermit(permit)
+        patterns = []
+        for text in shell_allow:
+            try:
+                patterns.append(CommandPattern.parse(text))
+            except ValueError as error:
+                raise ValueError(f"shell_allow has {text!r}: {error}") from error
+        return cls(tools, tuple(patterns))
+
+    def over(self, base: PermissionPolicy) -> PermissionPolicy:
+        """Return this policy where it says something, and `base` elsewhere; patterns of both."""
+        return PermissionPolicy({**base.tools, **self.tools}, base.shell_allow + self.shell_allow)
+
+    def permit(self, tool: str) -> ToolPermit | None:
+        """Return what it says of a tool; None if it says nothing."""
+        return self.tools.get(tool, self.tools.get(EVERY_TOOL))
+
+    def allows_command(self, line: str) -> bool:
+        """Return whether a shell command may run where `shell` is to ask."""
+        return any(pattern.matches(line) for pattern in self.shell_allow)
+
+
+ALLOW_EVERYTHING: Final = PermissionPolicy({EVERY_TOOL: ToolPermit.ALLOW})
+"""Policy of models that play recordings, which are the owner's own."""
 
 
 class ModelKind(StrEnum):
@@ -70,3 +133,73 @@ class ModelConfig:
     """Names of the tools it may call; those that its window has room for if absent."""
     price: ModelPrice | None = None
     """Price; the published one if absent, where it is known."""
+
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens as providers count them, and their price where it is known."""
+
+    requests: int = 0
+    """How many there were."""
+    input_tokens: int = 0
+    """All of the requests, cached ones included."""
+    cached_tokens: int = 0
+    """Of the input, those read from a provider's cache."""
+    cache_write_tokens: int = 0
+    """Of the input, those written to a provider's cache."""
+    output_tokens: int = 0
+    """All of the answers, reasoning included."""
+    reasoning_tokens: int = 0
+    """Of the output, those of reasoning."""
+    cost: float = 0.0
+    """US dollars."""
+    unpriced: int = 0
+    """Requests whose price is not known, which `cost` leaves out."""
+
+    @classmethod
+    def of(cls, usage: Usage, price: ModelPrice | None) -> TokenUsage:
+        """Return what one request has used."""
+        cost = 0.0
+        if price is not None:
+            cached = price.cached if price.cached is not None else price.input
+            written = price.cache_write if price.cache_write is not None else price.input
+            plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+            dollars = (
+                max(0, plain) * price.input
+                + usage.cached_tokens * cached
+                + usage.cache_write_tokens * written
+                + usage.output_tokens * price.output
+            )
+            cost = dollars / _MILLION
+        counted = asdict(usage)
+        return cls(1, **counted, cost=cost, unpriced=0 if price is not None else 1)
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        sums = {
+            one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)
+        }
+        return TokenUsage(**sums)
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of requests and answers together."""
+        return self.input_tokens + self.output_tokens
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields that say something."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    @classmethod
+    def parse(cls, stored: str) -> TokenUsage:
+        """Read what `as_json` gave; what cannot be read counts as nothing."""
+        try:
+            found = json.loads(stored)
+        except ValueError:
+            return cls()
+        if not isinstance(found, dict):
+            return cls()
+        known: dict[str, Any] = {one.name: found.get(one.name) for one in fields(cls)}
+        return cls(**{name: one for name, one in known.items() if type(one) in (int, float)})

@@ -16,8 +16,7 @@ from pydantic_ai.models.openai import (
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from antiphon_kernel.providers.http_clients import hold_back
-from antiphon_kernel.providers.library_model import LibraryModel
+from antiphon_kernel.providers.library_model import LibraryModel, hold_back
 from antiphon_kernel.providers.provider import ModelPrompt
 
 OPENAI_URL: Final = "https://api.openai.com/v1"

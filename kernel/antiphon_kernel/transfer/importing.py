@@ -18,7 +18,6 @@ from antiphon_kernel.document.schema import decode_schema, each_part, is_text, p
 from antiphon_kernel.document.schema_validation import Rule
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import moved_metadata, rename_derived
-from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
     BlockRow,
@@ -29,7 +28,7 @@ from antiphon_kernel.storage import (
     SessionRow,
 )
 from antiphon_kernel.time_slice import TimeSlice
-from antiphon_kernel.transfer.records import (
+from antiphon_kernel.transfer.exporting import (
     BlobLine,
     BlockLine,
     ContextLine,
@@ -220,7 +219,15 @@ class _ImportReader:
     def _add(self, line_number: int, block: BlockLine) -> None:
         if block.id in self._parents:
             raise _refusal(block.id, "there is already a block of this id")
-        _check_header(block, self._kernel.limits)
+        for name, value in block.header.items():
+            if name not in FIELDS:
+                raise _refusal(block.id, f"there is no header field {quote(name)}")
+            try:
+                check_value(name, value, self._kernel.limits)
+            except AntiphonError as error:
+                refused = _refusal(block.id, error.message.removesuffix("."))
+                refused.code, refused.details = error.code, {**error.details, **refused.details}
+                raise refused from error
         blobs = self._blob_of(block)
         self._make_room(len(block.text))
         document, moved = self._document, self._moved(block.id)
@@ -336,19 +343,6 @@ class _ImportReader:
                 blobs=blobs,
             )
         )
-
-
-def _check_header(block: BlockLine, limits: Limits) -> None:
-    """Refuse header fields that no tool would have written."""
-    for name, value in block.header.items():
-        if name not in FIELDS:
-            raise _refusal(block.id, f"there is no header field {quote(name)}")
-        try:
-            check_value(name, value, limits)
-        except AntiphonError as error:
-            refused = _refusal(block.id, error.message.removesuffix("."))
-            refused.code, refused.details = error.code, {**error.details, **refused.details}
-            raise refused from error
 
 
 def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> PrincipalKind:

@@ -115,7 +115,7 @@ class BlockWriter:
     async def finish_all(self, status: Status, **fields: object) -> None:
         """End every block that is open, the latest first, except calls that wait for a decision."""
         for block in reversed(tuple(self._open)):
-            if not self.kernel.tool_permissions.is_undecided(block):
+            if block not in self.kernel.tool_permissions.undecided:
                 await self.finish(block, status, **fields)
 
     async def _create(self, params: dict[str, Any]) -> str:

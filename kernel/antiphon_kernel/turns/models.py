@@ -11,13 +11,12 @@ from typing import Final, Protocol, runtime_checkable
 from antiphon_kernel.config import (
     ANSWER_SECONDS,
     KernelConfig,
-    PermissionRules,
     find_local_models,
     with_known_limits,
 )
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
+from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.opening import open_provider
-from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -177,7 +176,7 @@ class Models:
     @property
     def default(self) -> str | None:
         """Return the model that answers messages that name none; None if there is no model."""
-        chosen = self.config.default_model
+        chosen = self.config.context.default_model
         return chosen if chosen in self._configs else next(iter(self._configs), None)
 
     def permissions(self, name: str) -> PermissionPolicy:
@@ -189,9 +188,9 @@ class Models:
         if config is None:
             return ALLOW_EVERYTHING
         is_played = config.kind is ModelKind.SCRIPTED
-        shared = ALLOW_EVERYTHING if is_played else _policy(self.config.permissions)
+        shared = ALLOW_EVERYTHING if is_played else self.config.permissions
         own = self.config.model_permissions.get(name)
-        return shared if own is None else _policy(own).over(shared)
+        return shared if own is None else own.over(shared)
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""
@@ -206,10 +205,6 @@ class Models:
         for name, error in zip(opened, ended, strict=True):
             if error is not None:
                 _log.error("the model %s could not be closed", name, exc_info=error)
-
-
-def _policy(rules: PermissionRules) -> PermissionPolicy:
-    return PermissionPolicy.parse(rules.permits, rules.shell_allow)
 
 
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:

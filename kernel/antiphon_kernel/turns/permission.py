@@ -161,7 +161,7 @@ class PermissionDesk:
         Waits for a person where one has to decide. When cancelled, the request is withdrawn:
         nobody can decide it any more.
         """
-        stored = self._stored.of(request.call_block)
+        stored = self._stored.undecided.get(request.call_block)
         if stored is not None:  # asked before the kernel was started again
             wanted = (request.tool, canonical_arguments(request.arguments))
             if (stored.tool, stored.arguments) == wanted:
@@ -206,7 +206,7 @@ class PermissionDesk:
         wanted = (request.context.id, request.model, request.tool)
         arguments = canonical_arguments(request.arguments)
         asker = request.asker.session.principal
-        for rule in self._stored.rules():
+        for rule in self._stored.rules.values():
             if (rule.context, rule.model, rule.tool) != wanted or rule.arguments != arguments:
                 continue
             by = self._kernel.members.find(str(rule.decided_by))
@@ -258,7 +258,7 @@ class PermissionDesk:
 
     async def abandon(self, stored: ToolPermission) -> None:
         """Withdraw a call that was asked about before the kernel was started again, and end it."""
-        if self._is_closing or self._stored.take(stored.call) is None:
+        if self._is_closing or self._stored.undecided.pop(stored.call, None) is None:
             return
         self._changed.announce()
         context = await self._kernel.context(stored.context)
@@ -271,7 +271,7 @@ class PermissionDesk:
     async def _ask(self, request: PermissionRequest) -> str | None:
         """Ask for a decision, where everybody sees it, and return it."""
         context, asker = request.context, request.asker.session
-        if not self._stored.is_undecided(request.call_block):
+        if request.call_block not in self._stored.undecided:
             await run_uninterrupted(
                 self._stored.ask(
                     context.id,
@@ -308,7 +308,8 @@ class PermissionDesk:
 
     def _withdraw(self, request: PermissionRequest) -> None:
         """Let nobody decide any more, from this moment on."""
-        request.withdrawn = self._stored.take(request.call_block) or request.withdrawn
+        taken = self._stored.undecided.pop(request.call_block, None)
+        request.withdrawn = taken or request.withdrawn
 
     async def _forget(self, context: Context, withdrawn: ToolPermission) -> None:
         await self._stored.forget(withdrawn)
@@ -366,19 +367,19 @@ class PermissionDesk:
             AntiphonError: invalid_transition if the call does not wait for a decision;
                 permission_denied; storage_failed.
         """
-        while self._stored.is_undecided(call) and call not in self.waiting:
+        while call in self._stored.undecided and call not in self.waiting:
             # The kernel was started a moment ago, and the turn is about to go on.
             if self._is_closing:
                 raise kernel_is_closing()
             await self._changed.wait()
-        waiting, stored = self.waiting.get(call), self._stored.of(call)
+        waiting, stored = self.waiting.get(call), self._stored.undecided.get(call)
         if waiting is None or stored is None:
             raise _not_asked(call, context.document.header(call))
         self._check_decide(by.principal, stored.asker, stored.tool)
         who = by.principal.username
         # Up to here, and to the end of `take`, nobody else is at work: there is one decision.
         on_disk = self._note(context, by, call, permission=permission, decided_by=who)
-        self._stored.take(call)
+        self._stored.undecided.pop(call, None)
         refusal = None
         if permission is CallPermission.DENIED:
             refusal = f"{who} said no: {reason}" if reason else f"{who} said no."

@@ -99,11 +99,11 @@ class TurnRunner:
         self.models = models
         self._sleep = sleep
         self._settings = settings or TurnSettings(
-            max_rounds=models.config.max_rounds or MAX_ROUNDS,
-            request_tokens=models.config.budget,
-            tokens=models.config.max_turn_tokens,
-            money=models.config.max_turn_dollars,
-            seconds=models.config.max_turn_seconds,
+            max_rounds=models.config.context.max_rounds or MAX_ROUNDS,
+            request_tokens=models.config.context.budget,
+            tokens=models.config.context.max_turn_tokens,
+            money=models.config.context.max_turn_dollars,
+            seconds=models.config.context.max_turn_seconds,
             instructions=partial(read_project_instructions, kernel.project),
         )
         self._closed = False
@@ -281,7 +281,7 @@ class TurnRunner:
     async def _resume(self) -> None:
         """Let the turns go on whose calls waited for people when the kernel ended."""
         turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
-        for one in self._kernel.tool_permissions.undecided():
+        for one in tuple(self._kernel.tool_permissions.undecided.values()):
             model = await self.named(one.model)
             try:
                 prompt = await self.permissions.prompt_of(one)

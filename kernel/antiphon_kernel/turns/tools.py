@@ -508,7 +508,7 @@ async def list_permissions(call: Call, params: ListPermissionsParams) -> ListPer
     return ListPermissionsResult(
         undecided=[
             UndecidedCall(**_described(call, one), asked=clock(one.asked))
-            for one in stored.undecided()
+            for one in stored.undecided.values()
             if only in (None, one.context)
         ],
         rules=[
@@ -518,7 +518,7 @@ async def list_permissions(call: Call, params: ListPermissionsParams) -> ListPer
                 decided_by=_username(call, one.decided_by),
                 decided=clock(one.decided or one.asked),
             )
-            for one in stored.rules()
+            for one in stored.rules.values()
             if only in (None, one.context)
         ],
     )
@@ -580,7 +580,7 @@ async def revoke(call: Call, params: RevokeRulesParams) -> RevokeRulesResult:
 
     Whoever made a rule may, and whoever may decide about its calls.
     """
-    desk, rules = runner_of(call.kernel).permissions, call.kernel.tool_permissions.rules()
+    desk, rules = runner_of(call.kernel).permissions, [*call.kernel.tool_permissions.rules.values()]
     if (params.rule is None) == (params.context is None):
         raise invalid_params(
             "permission.revoke takes either rule or context: name one rule, or the context whose"

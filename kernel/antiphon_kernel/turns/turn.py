@@ -30,8 +30,8 @@ from antiphon_kernel.providers.events import (
     TurnEvent,
     Usage,
 )
+from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
-from antiphon_kernel.providers.token_usage import TokenUsage
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.block_writer import (

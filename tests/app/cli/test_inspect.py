@@ -1,4 +1,4 @@
-"""Output of `antiphon blame`, `history`, `layout` and `bench`."""
+"""Output of `antiphon blame`, `history`, `layout`, `bench` and `share --list`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.cli.bench import PLACES, source_root
 from antiphon.cli.errors import CommandError
-from antiphon.cli.inspect import blame_rows, history_rows, layout_rows
+from antiphon.cli.inspect import PLACES, blame_rows, history_rows, layout_rows, source_root
+from antiphon.cli.share import presence_lines
 from antiphon_kernel.types.constants import ExitCode
 
 TIME = "2026-11-21T07:12:03.123Z"
@@ -48,9 +48,6 @@ def test_text_of_a_fork_names_the_original_that_has_the_version() -> None:
         f"0  amy  v1                   {when}  milk",
         f"1  bo   v2 of default.amy.1  {when}  rye",
     ]
-
-
-def test_blame_rows_of_block_without_text_say_so() -> None:
     assert list(blame_rows(blamed())) == ["(no text)"]
 
 
@@ -86,21 +83,28 @@ def test_layout_rows_are_the_stream_with_its_cache_points() -> None:
         *("[TURN turn_1_abcdef]", "", "[USER MESSAGE]", "Hello", ""),
         "──── cache point: pre-tail, tail ────",
     ]
-
-
-def test_layout_rows_of_an_empty_context_say_so() -> None:
     assert list(layout_rows({"items": []})) == ["(nothing to read)"]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_benchmarks_are_found_in_the_checkout_that_runs(place: str) -> None:
-    assert (source_root(place) / "tests" / "bench" / f"{place}.py").is_file()
-
-
-def test_bench_command_without_checkout_names_it(
+def test_benchmarks_are_found_in_a_checkout_or_one_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for place in PLACES:
+        assert (source_root(place) / "tests" / "bench" / f"{place}.py").is_file()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CommandError, match="source checkout") as refused:
         source_root("nothing")
     assert refused.value.exit_code == ExitCode.USAGE
+
+
+def test_presence_lines_count_sessions_of_one_person_by_one_way() -> None:
+    ways = ((5, "unix", "s-aaaaaaaa"), (3, "unix", "s-bbbbbbbb"), (4, "ssh", "s-cccccccc"))
+    sessions = [
+        {"username": "bo", "role": "editor", "via": via, "since": f"2026-01-01T00:0{at}:00.000Z"}
+        | {"session": session}
+        for at, via, session in ways
+    ]
+    assert presence_lines(sessions, 4) == [
+        "bo    editor  over unix  since 2026-01-01 00:03Z  2 sessions",
+        "bo    editor  over ssh   since 2026-01-01 00:04Z  session cccccccc",
+    ]

@@ -1,4 +1,4 @@
-"""Starting a kernel from the command line."""
+"""Starting a kernel from the command line, and the name by which a command is called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.join import pick_guest_name
-from antiphon.cli.launcher import KernelLauncher
+from antiphon.cli.launcher import KernelLauncher, program
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.waiting import wait_until
@@ -47,15 +47,6 @@ def kernel_processes(data: Path) -> list[str]:
     ]
 
 
-def test_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> None:
-    starter = KernelLauncher(data, tmp_path)
-    assert starter.start()
-    address = starter.wait()
-    other = KernelLauncher(data, tmp_path)
-    assert not other.start()
-    assert other.wait() == address
-
-
 def test_kernel_launchers_started_at_once_find_same_kernel(data: Path, tmp_path: Path) -> None:
     found: list[int] = []
 
@@ -74,10 +65,14 @@ def test_kernel_launchers_started_at_once_find_same_kernel(data: Path, tmp_path:
     assert len(kernel_processes(data)) == 1, "the others have ended, and cannot come up later"
 
 
-def test_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) -> None:
-    starter = KernelLauncher(data, tmp_path)
-    starter.start()
+def test_kernel_is_started_only_if_none_runs_and_again_once_if_it_died(
+    data: Path, tmp_path: Path
+) -> None:
+    starter, other = KernelLauncher(data, tmp_path), KernelLauncher(data, tmp_path)
+    assert starter.start()
     first = starter.wait().pid
+    assert not other.start()
+    assert other.wait().pid == first
     starter.restart()
     assert kernel_at(data) is not None, "a living kernel is left alone"
     end_kernel(data, signal.SIGKILL)
@@ -121,3 +116,23 @@ def test_guests_get_different_names_and_give_them_back(tmp_path: Path) -> None:
         assert first.stdin is not None
         first.stdin.close()
     assert pick_guest_name(tmp_path) == "guest"
+
+
+def test_program_name_is_callable_from_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After `make demo` nothing is on the path, and still what is told to be typed works."""
+    script = tmp_path / "a checkout" / ".venv" / "bin" / "antiphon"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "a checkout")
+    assert program() == ".venv/bin/antiphon"
+    monkeypatch.chdir(script.parent)
+    assert program() == "./antiphon"
+    monkeypatch.chdir(tmp_path)
+    assert program() == "'a checkout/.venv/bin/antiphon'"
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program() == "antiphon"

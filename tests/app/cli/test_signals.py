@@ -1,4 +1,4 @@
-"""Ctrl+C while a command's event loop runs."""
+"""Reading, printing and Ctrl+C while other things go on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,112 @@ import signal
 import subprocess
 import sys
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 
 from antiphon.cli.signals import default_sigint, run
-from tests.waiting import PATIENCE
+from antiphon.cli.stdio import Printer, lines
+from tests.waiting import PATIENCE, until
+
+
+@dataclass
+class Pipe:
+    source: BinaryIO
+    sink: BinaryIO
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", 0) as source, os.fdopen(writing, "wb", 0) as sink:
+        yield Pipe(source, sink)
+
+
+async def test_lines_come_when_they_are_whole(pipe: Pipe) -> None:
+    read: list[bytes] = []
+
+    async def read_all() -> None:
+        async for line in lines(pipe.source):
+            read.append(line)
+
+    reading = asyncio.create_task(read_all())
+    pipe.sink.write(b"one\ntw")
+    await until(lambda: read == [b"one"])
+    pipe.sink.write(b"o\n\nthree\nunfinished")
+    await until(lambda: read == [b"one", b"two", b"", b"three"])
+    pipe.sink.close()
+    await reading
+    assert read[4:] == [b"unfinished"]
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"a\nb", b"x" * 200_000 + b"\n" + b"y" * 70_000])
+async def test_file_is_read_to_its_end(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(text)
+    with path.open("rb") as source:
+        assert [line async for line in lines(source)] == text.splitlines()
+
+
+async def test_stdin_lines_waiting_can_be_cancelled(pipe: Pipe) -> None:
+    reading = asyncio.ensure_future(anext(lines(pipe.source)))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait({reading}, timeout=PATIENCE)
+    assert reading.cancelled()
+    pipe.sink.write(b"later\n")
+    assert await anext(lines(pipe.source)) == b"later"
+
+
+async def test_slow_reader_gets_everything_in_order(pipe: Pipe) -> None:
+    text = "".join(f"{number} é 🌍\n" for number in range(40_000))
+    printer = Printer(pipe.sink)
+
+    async def print_all() -> None:
+        await printer.print(text[:100_001])
+        await printer.print(text[100_001:])
+        pipe.sink.close()
+
+    printing = asyncio.create_task(print_all())
+    read = bytearray()
+    while piece := await asyncio.to_thread(os.read, pipe.source.fileno(), 10_000):
+        read += piece
+    await printing
+    assert read.decode() == text
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_printer_that_waits_can_be_cancelled_and_notices_that_nobody_reads(
+    pipe: Pipe, *, closes: bool
+) -> None:
+    printer = Printer(pipe.sink)
+    printing = asyncio.create_task(printer.print("x" * 1_000_000))
+    await asyncio.wait({printing}, timeout=0.05)
+    assert not printing.done()
+    if closes:
+        pipe.source.close()
+        with pytest.raises(BrokenPipeError):
+            await printing
+        with pytest.raises(BrokenPipeError):
+            printer.print_final("last")
+        return
+    printing.cancel()
+    await asyncio.wait({printing}, timeout=PATIENCE)
+    assert printing.cancelled()
+    printer.print_final("what does not fit is left out")
+
+
+async def test_printer_print_final_prints_if_pipe_has_room(pipe: Pipe, tmp_path: Path) -> None:
+    Printer(pipe.sink).print_final("last")
+    assert os.read(pipe.source.fileno(), 100) == b"last"
+    with (tmp_path / "output").open("wb") as output:
+        await Printer(output).print("to a ")
+        Printer(output).print_final("file")
+    assert (tmp_path / "output").read_text() == "to a file"
+
 
 # A signal whose handler runs in another thread interrupts no system call of the main one: so it is
 # with one that comes in the moment before the loop goes to sleep.
@@ -62,22 +162,22 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_run_returns_result_of_work_and_restores_signal_handler() -> None:
-    async def work() -> int:
+def test_run_returns_the_result_or_raises_the_error_and_restores_the_handler() -> None:
+    async def work(*, fails: bool, is_interrupted: bool = False) -> int:
         await asyncio.sleep(0)
+        if fails:
+            raise LookupError
+        if is_interrupted:
+            interrupt()
         return 7
 
-    assert run(work) == 7
+    assert run(partial(work, fails=False)) == 7
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_run_of_failing_work_raises_its_error() -> None:
-    async def work() -> None:
-        raise LookupError
-
     with pytest.raises(LookupError):
-        run(work)
+        run(partial(work, fails=True))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # Interrupted when it was done already.
+    assert run(partial(work, fails=False, is_interrupted=True)) == 7
 
 
 @pytest.mark.parametrize("pauses", range(4))
@@ -155,14 +255,6 @@ def test_failure_of_interrupted_work_is_not_lost() -> None:
 
     with pytest.raises(LookupError):
         run(work)
-
-
-def test_run_of_work_finished_at_interruption_returns_result() -> None:
-    async def work() -> int:
-        interrupt()
-        return 7
-
-    assert run(work) == 7
 
 
 def test_second_one_ends_a_process_that_is_stuck() -> None:

@@ -1,11 +1,18 @@
-"""Kernels given by URL."""
+"""Locations: of the project, of kernels given by URL, and of the one that a command speaks to."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import click
 import pytest
+from click.testing import CliRunner
 
 from antiphon.cli.errors import CommandError
 from antiphon.cli.join import parse_kernel_url
+from antiphon.cli.kernel_option import KernelTarget, kernel_options
+from antiphon.locations import data_folder, project_root
 from antiphon_kernel.types.constants import ExitCode
 
 
@@ -54,3 +61,115 @@ def test_refusal_does_not_repeat_the_token(url: str) -> None:
     with pytest.raises(CommandError) as refused:
         parse_kernel_url(url)
     assert "S3CRET" not in refused.value.message
+
+
+URL = "ws://127.0.0.1:8123/sync/notes?token=abc"
+
+
+@click.command()
+@kernel_options
+def probe(kernel: KernelTarget) -> None:
+    """Says where the kernel is, without calling it."""
+    if kernel.context is not None:
+        click.echo(f"{kernel.find()().http} {kernel.context}")
+    else:
+        click.echo("own")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "chosen"),
+    [
+        ([], {}, "own"),
+        (["--url", URL], {}, "joined"),
+        ([f"--url={URL}"], {}, "joined"),
+        ([], {"ANTIPHON_URL": URL}, "joined"),
+        (["--data", "there"], {"ANTIPHON_URL": URL}, "own"),
+        (["--url", URL], {"ANTIPHON_DATA": "there"}, "joined"),
+    ],
+)
+def test_kernel_option_on_command_line_overrides_environment(
+    arguments: list[str], variables: dict[str, str], chosen: str
+) -> None:
+    done = CliRunner().invoke(probe, arguments, env=variables)
+    expected = {"own": "own\n", "joined": "http://127.0.0.1:8123 notes\n"}[chosen]
+    assert (done.output, done.exit_code) == (expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["--url", URL, "--data", "there"], {}),
+        ([], {"ANTIPHON_URL": URL, "ANTIPHON_DATA": "there"}),
+    ],
+)
+def test_kernel_option_naming_two_kernels_is_rejected(
+    arguments: list[str], variables: dict[str, str]
+) -> None:
+    done = CliRunner().invoke(probe, arguments, env=variables)
+    assert done.exit_code == 2
+    assert "name two kernels" in done.output
+    assert "abc" not in done.output
+
+
+def test_kernel_option_alone_starts_no_kernel(tmp_path: Path) -> None:
+    done = CliRunner().invoke(probe, ["--data", str(tmp_path / "new")])
+    assert done.exit_code == 0
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("url", ["-", "", "there", "ftp://there/sync?token=abc"])
+def test_kernel_option_with_other_than_address_is_rejected(url: str) -> None:
+    done = CliRunner().invoke(probe, ["--url", url])
+    assert done.exit_code == 2
+    assert "expected ws://" in done.output
+    assert "abc" not in done.output
+
+
+@pytest.mark.parametrize("mark", [".git", ".antiphon"])
+def test_project_is_the_nearest_marked_folder_upwards(tmp_path: Path, mark: str) -> None:
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "inner"
+    (inner / mark).mkdir(parents=True)
+    deep = inner / "src" / "deep"
+    deep.mkdir(parents=True)
+    assert project_root(deep) == inner
+    assert data_folder(inner) == inner / ".antiphon"
+
+
+def test_worktrees_git_file_marks_it_too(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: elsewhere\n")
+    (tmp_path / "src").mkdir()
+    assert project_root(tmp_path / "src") == tmp_path
+
+
+def test_folder_without_marker_is_its_own_project(tmp_path: Path) -> None:
+    assert project_root(tmp_path) in (tmp_path, *tmp_path.parents)
+    assert (project_root(tmp_path) == tmp_path) or (project_root(tmp_path) / ".git").exists()
+
+
+def test_search_does_not_go_above_a_repository_or_into_the_home(
+    tmp_path: Path, own_home: Path
+) -> None:
+    (tmp_path / ".antiphon").mkdir()
+    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    assert project_root(tmp_path / "repository") == tmp_path / "repository"
+    (own_home / ".antiphon").mkdir()
+    (own_home / "notes").mkdir()
+    assert project_root(own_home / "notes") == own_home / "notes"
+    assert project_root(own_home) == own_home
+
+
+def test_search_stops_where_everybody_may_write(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    (shared / ".antiphon").mkdir(parents=True)
+    shared.chmod(0o1777)
+    (shared / "mine").mkdir()
+    assert project_root(shared / "mine") == shared / "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_search_stops_where_the_owner_changes(tmp_path: Path) -> None:
+    (tmp_path / "theirs" / ".git").mkdir(parents=True)
+    (tmp_path / "theirs" / "mine").mkdir()
+    os.chown(tmp_path / "theirs", 65534, 65534)
+    assert project_root(tmp_path / "theirs" / "mine") == tmp_path / "theirs" / "mine"

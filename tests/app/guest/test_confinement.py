@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.guest.landlock import system_version
-from antiphon.guest.socket_filter import is_available
+from antiphon.guest.confinement import has_socket_filter, landlock_version
 
 _CONFINED = """
 import ctypes, errno, json, os, sys, socket, subprocess
@@ -151,9 +150,9 @@ def listening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_confined_process_has_its_own_folder_and_its_kernel_only(
     tmp_path: Path, listening: Path, cases: Sequence[tuple[str, bool]]
 ) -> None:
-    if cases is OF_THE_SYSTEM and not system_version():
+    if cases is OF_THE_SYSTEM and not landlock_version():
         pytest.skip("this system has no Landlock (Linux 5.13)")
-    if cases is OF_MACHINE_CODE and not is_available():
+    if cases is OF_MACHINE_CODE and not has_socket_filter():
         pytest.skip("there is no filter for this system")
     own = tmp_path / "own"
     own.mkdir()

@@ -62,8 +62,8 @@ class Channel:
 
 
 async def test_kicked_guest_is_told_the_time_in_words(tmp_path: Path) -> None:
-    from antiphon.ssh.guest_session import GuestSession, SessionContext
     from antiphon.ssh.kernel_link import OfferedKey
+    from antiphon.ssh.server import GuestSession, SessionContext
 
     channel = Channel()
     context = SessionContext(cast(Any, KickedLink()), cast(Any, None), tmp_path, ask=False)
@@ -77,8 +77,8 @@ async def test_kicked_guest_is_told_the_time_in_words(tmp_path: Path) -> None:
 
 
 async def test_session_that_opens_while_its_connection_is_lost_is_ended(tmp_path: Path) -> None:
-    from antiphon.ssh.guest_session import GuestSession, SessionContext
     from antiphon.ssh.kernel_link import OfferedKey
+    from antiphon.ssh.server import GuestSession, SessionContext
 
     link = SlowLink()
     context = SessionContext(cast(Any, link), cast(Any, None), tmp_path, ask=False)

@@ -63,7 +63,7 @@ async def test_key_in_the_moment_in_which_a_question_appears_decides_nothing(
     clock.ms += round(1_000 * READ_SECONDS) - 1
     await there.press("o", "O", "n")
     await until(lambda: there.screen.hint_shown == JUST_APPEARED, "a hint")
-    assert here.kernel.tool_permissions.undecided()
+    assert here.kernel.tool_permissions.undecided
     clock.ms += 1
     await there.press("o")
     await until(lambda: has_run(here), "it has run")
@@ -112,7 +112,7 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
     await until(lambda: has_run(here), "it has run")
     await go_on(here)
     assert not there.shows(ASKED)
-    assert not here.kernel.tool_permissions.rules()
+    assert not here.kernel.tool_permissions.rules
 
 
 async def test_up_from_the_composer_goes_to_the_call_that_waits(
@@ -154,7 +154,7 @@ async def test_decision_leads_to_the_next_call_that_waits(
 async def test_always_is_a_rule(here: World, there: Opened, clock: ManualClock) -> None:
     await ask(here, there)
     await decide(there, clock, "O")
-    await until(here.kernel.tool_permissions.rules, "there is a rule")
+    await until(lambda: here.kernel.tool_permissions.rules, "there is a rule")
     await go_on(here)
     assert has_run(here)
 
@@ -183,7 +183,7 @@ async def test_no_that_is_escaped_decides_nothing(
     await there.press("escape")
     await until(lambda: not there.shows(REASON_ASKED), "the question is gone")
     assert there.shows(ASKED)
-    assert here.kernel.tool_permissions.undecided()
+    assert here.kernel.tool_permissions.undecided
 
 
 async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened) -> None:
@@ -199,5 +199,5 @@ async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened)
         await theirs.press("o")
         theirs.screen.call_action("allow_once")
         await theirs.sees(NOTHING_TO_DECIDE)
-    assert here.kernel.tool_permissions.undecided()
+    assert here.kernel.tool_permissions.undecided
     assert not has_run(here)

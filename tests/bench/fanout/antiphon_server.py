@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from antiphon_kernel.daemon import event_loop
+from antiphon_kernel.daemon import process
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
@@ -37,4 +37,4 @@ async def run(folder: Path, blocks: int) -> None:
 
 
 if __name__ == "__main__":
-    event_loop.run(run(Path(sys.argv[1]), int(sys.argv[2])))
+    process.run(run(Path(sys.argv[1]), int(sys.argv[2])))

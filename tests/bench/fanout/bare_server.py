@@ -19,7 +19,7 @@ from typing import Final
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.daemon import event_loop
+from antiphon_kernel.daemon import process
 
 NOTHING: Final = b"\x00\x01\x02\x00\x00"
 """A sync step 2 without any content."""
@@ -64,4 +64,4 @@ async def run(path: str) -> None:
 
 
 if __name__ == "__main__":
-    event_loop.run(run(sys.argv[1]))
+    process.run(run(sys.argv[1]))

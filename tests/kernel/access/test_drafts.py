@@ -8,6 +8,7 @@ import pytest
 from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.contexts import Context, apply_large_update, apply_update
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
@@ -16,8 +17,30 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole, Permission
-from tests.kernel.access.raw_edits import deleting, inserting
 from tests.kernel.kernel.calls import Caller, Make, refused
+
+
+def inserting(document: Document, block: str, *pieces: str) -> bytes:
+    """A client's update that writes at the start of a block, one item a piece."""
+    return _edit(document, block, pieces or ("!",), 0)
+
+
+def deleting(document: Document, block: str) -> bytes:
+    """A client's update that takes text away and brings nothing."""
+    return _edit(document, block, (), 1)
+
+
+def _edit(document: Document, block: str, pieces: tuple[str, ...], deleted: int) -> bytes:
+    replica: Doc[Any] = Doc()
+    replica.apply_update(document.update_since())
+    before = replica.get_state()
+    content = replica.get("blocks", type=Map)[block]["content"]
+    for piece in pieces:
+        content.insert(0, piece)
+    if deleted:
+        del content[0:deleted]
+    return replica.get_update(before)
+
 
 TEXT: Final = "thank you\n"
 
@@ -129,27 +152,21 @@ async def test_tool_changes_a_draft_of_the_callers_own(
     assert (await kernel.context()).blocks.version(draft) > before
 
 
-async def test_refusal_names_the_author_and_what_to_do(call: Caller, draft: str) -> None:
+async def test_refusal_names_the_author_and_what_to_do_and_leaves_nothing(
+    kernel: Kernel, call: Caller, draft: str
+) -> None:
     error = await call.refused("block.splice", block_id=draft, offset=0, insert=HIDDEN)
     assert error.message == (
         f"Block {draft} is a draft of bo, who has not sent it yet: only bo changes it; you are"
         " amy. Wait until it is sent, or write in a block of your own."
     )
     assert error.details["author"] == "bo"
-
-
-async def test_streamed_append_to_a_draft_of_another_is_not_buffered(
-    kernel: Kernel, call: Caller, draft: str
-) -> None:
     await call.refused("block.append", block_id=draft, text="!id", stream=True)
     assert (await kernel.context()).appends.unflushed(draft) == 0
-
-
-async def test_undo_without_a_block_changes_no_draft_of_another(call: Caller, draft: str) -> None:
     error = await call.refused("block.undo", principal="bo")
     assert error.code is ErrorCode.NOTHING_TO_UNDO
-    params = {"principal": "bo", "block_id": draft}
-    assert (await call.refused("block.undo", **params)).code is ErrorCode.PERMISSION_DENIED
+    error = await call.refused("block.undo", principal="bo", block_id=draft)
+    assert error.code is ErrorCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("who", ["editor", "agent", "founder"])

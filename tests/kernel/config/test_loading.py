@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.config import PermissionRules
+from antiphon_kernel.config import ContextTable
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice
-from tests.kernel.config.files import ConfigFiles, names, problems
+from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice, PermissionPolicy
+from tests.kernel.config.conftest import ConfigFiles, names, problems
 
 MODEL = '[models.{name}]\nkind = "openai-chat"\nmodel = "m"\n'
 GOOD = MODEL.format(name="good")
 
 
-def test_no_file_and_no_key_give_no_model_and_no_problem(files: ConfigFiles) -> None:
+def test_keys_in_the_environment_give_models_without_a_file(files: ConfigFiles) -> None:
     config = files.read(variables={})
     assert config.models == () and config.problems == ()
-
-
-def test_keys_in_the_environment_give_models_without_a_file(files: ConfigFiles) -> None:
     config = files.read(variables={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "g", "OTHER": "x"})
     assert [(one.name, one.kind, one.key and one.key.source) for one in config.models] == [
         ("gpt", ModelKind.OPENAI, "$OPENAI_API_KEY"),
@@ -75,11 +74,11 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         tools=("block_read", "shell"),
         price=ModelPrice(1, 2.5, 0.1),
     )
-    rules = PermissionRules({"shell": "deny", "*": "ask"}, ("git status",))
+    rules = PermissionPolicy.parse({"shell": "deny", "*": "ask"}, ("git status",))
     assert config.model_permissions == {"big": rules}
-    assert config.permissions == PermissionRules({"shell": "ask"})
-    assert (config.default_model, config.budget, config.max_rounds) == ("big", 20000, 7)
-    assert config.max_turn_dollars == 0.5
+    assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
+    context = ContextTable(default_model="big", budget=20000, max_rounds=7, max_turn_dollars=0.5)
+    assert config.context == context
     assert config.discovery.local_ports == () and config.problems == ()
 
 
@@ -210,7 +209,7 @@ def test_project_file_without_trust_may_not_say_what_costs_or_reaches_out(
     assert set(names(config)) == {*names(before), "fine"}
     assert config.models[0] == before.models[0]
     assert (config.permissions, config.discovery) == (before.permissions, before.discovery)
-    assert (config.max_rounds, config.budget) == (None, None)
+    assert config.context == ContextTable()
     ((found_line, message),) = problems(config)
     assert what in message and "takes your trust: `antiphon trust " in message
     assert found_line == line
@@ -231,14 +230,13 @@ def test_trusted_project_file_comes_before_the_users(files: ConfigFiles) -> None
     )
     assert config.problems == ()
     assert config.models[0].model == "theirs"
-    assert config.permissions == PermissionRules({"shell": "ask", "file_read": "ask"})
+    assert config.permissions == PermissionPolicy.parse({"shell": "ask", "file_read": "ask"})
 
 
-def test_default_model_of_an_untrusted_project_counts(files: ConfigFiles) -> None:
-    assert files.read(project='[context]\ndefault_model = "gpt"').default_model == "gpt"
-
-
-def test_default_model_that_is_not_there_is_reported(files: ConfigFiles) -> None:
+def test_default_model_of_any_project_counts_and_is_reported_if_it_is_not_there(
+    files: ConfigFiles,
+) -> None:
+    assert files.read(project='[context]\ndefault_model = "gpt"').context.default_model == "gpt"
     config = files.read(
         '[discovery]\nlocal_ports = []\n[context]\ndefault_model = "claud"\n', "# nothing\n"
     )
@@ -344,3 +342,25 @@ def test_key_in_the_wrong_place_is_in_no_problem(files: ConfigFiles, table: str)
     config = files.read(f'[models.x]\n{first}model = "m"\n{table}\n')
     assert len(config.problems) == 1
     assert "sk-planted-1" not in repr(config)
+
+
+HIDES = """
+import subprocess, sys
+from antiphon_kernel.config import hide_variables
+hide_variables(["PLANTED_KEY", "NOT_SET"])
+subprocess.run(["env"], check=True)
+print("initial:", open("/proc/self/environ").read().replace(chr(0), " "))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only where /proc is")
+def test_hidden_variable_is_neither_inherited_nor_shown_by_the_system() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HIDES],
+        env={**os.environ, "PLANTED_KEY": "sk-planted-value", "KEPT": "kept-value"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("kept-value") == 2
+    assert "sk-planted-value" not in done.stdout

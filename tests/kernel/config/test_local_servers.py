@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from antiphon_kernel.config import find_local_models
-from antiphon_kernel.config.local_servers import mentionable
+from antiphon_kernel.config.model_discovery import mentionable
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ModelConfig, ModelKind
 from tests.waiting import PATIENCE
@@ -89,14 +89,9 @@ async def test_server_that_answers_something_else_has_no_models(answer: bytes) -
         assert await find_local_models([port], seconds=PATIENCE) == []
 
 
-async def test_server_that_says_nothing_is_given_up() -> None:
+async def test_silent_server_and_one_that_is_not_there_have_no_models() -> None:
     async with server(b"", is_silent=True) as port:
         assert await find_local_models([port], seconds=0.05) == []
-
-
-async def test_port_on_which_nobody_listens_has_no_models() -> None:
-    async with server(b"") as port:
-        pass
     assert await find_local_models([port], seconds=PATIENCE) == []
 
 

@@ -21,22 +21,20 @@ def test_project_without_instructions_gives_nothing_and_no_warning(
     assert caplog.records == []
 
 
-def test_instructions_are_read_without_mark_and_carriage_returns(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(b"\xef\xbb\xbfUse tabs.\r\nTest \xc3\xa4ll.\r\n\r\n")
-    assert read_project_instructions(tmp_path) == "Use tabs.\nTest äll."
-
-
-def test_hidden_characters_are_made_visible(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text("Be \u202ekind\U000e0041.", "utf-8")
-    text = read_project_instructions(tmp_path)
-    assert "\u202e" not in text and "\U000e0041" not in text and len(text) == len("Be .kind..")
-
-
-def test_link_inside_the_project_is_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xef\xbb\xbfUse tabs.\r\nTest \xc3\xa4ll.\r\n\r\n", "Use tabs.\nTest äll."),
+        ("Be \u202ekind\U000e0041.".encode(), "Be \u21e0kind\u2423."),
+    ],
+)
+def test_instructions_are_read_without_mark_carriage_returns_and_hidden_characters(
+    tmp_path: Path, data: bytes, text: str
+) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "rules.md").write_text("Rules.", "utf-8")
-    (tmp_path / NAME).symlink_to("docs/rules.md")
-    assert read_project_instructions(tmp_path) == "Rules."
+    (tmp_path / "docs" / "rules.md").write_bytes(data)
+    (tmp_path / NAME).symlink_to("docs/rules.md")  # which is inside
+    assert read_project_instructions(tmp_path) == text
 
 
 def _outside(folder: Path) -> None:

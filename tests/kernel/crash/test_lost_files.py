@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +91,18 @@ LOSSES = (
 Loss = Callable[[Path], None]
 
 
+@dataclass
 class Writer:
     """Appends numbered words; remembers what was acknowledged."""
 
-    def __init__(self, kernel: Kernel, actor: Actor, block: str) -> None:
-        self._kernel = kernel
-        self.actor = actor
-        self.block = block
-        self.acknowledged: list[int] = []
+    kernel: Kernel
+    actor: Actor
+    block: str
+    data: Path = Path()
+    acknowledged: list[int] = field(default_factory=list)
 
     async def call(self, tool: str, **params: Any) -> dict[str, Any]:
-        return await self._kernel.call(self.actor, tool, params)
+        return await self.kernel.call(self.actor, tool, params)
 
     async def append(self, number: int) -> None:
         await self.call("block.append", block_id=self.block, text=f"{number} ")
@@ -117,22 +119,17 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def kernel(data: Path) -> AsyncIterator[Kernel]:
-    kernel = await open_kernel(data)
-    yield kernel
-    await kernel.close()
-
-
-@pytest.fixture
-async def writer(kernel: Kernel, data: Path) -> Writer:
-    return await some_writer(kernel, data)
+async def writer(data: Path) -> AsyncIterator[Writer]:
+    one = await some_writer(await open_kernel(data), data)
+    yield one
+    await one.kernel.close()
 
 
 async def some_writer(kernel: Kernel, data: Path) -> Writer:
     """Somebody who has written 20 words since the journal was copied."""
     actor = kernel.open_session(kernel.owner, "test")
     made = await kernel.call(actor, "block.create", {"kind": "tool_call"})
-    writer = Writer(kernel, actor, made["block_id"])
+    writer = Writer(kernel, actor, made["block_id"], data)
     shutil.copy(data / "journal.db", data / "copy.before")
     for number in range(20):
         await writer.append(number)
@@ -141,9 +138,9 @@ async def some_writer(kernel: Kernel, data: Path) -> Writer:
 
 @pytest.mark.parametrize("lose", [*LOSSES, *CUTS])
 async def test_commit_after_a_loss_is_refused_at_once_and_for_good(
-    kernel: Kernel, writer: Writer, data: Path, lose: Loss
+    writer: Writer, lose: Loss
 ) -> None:
-    lose(data)
+    lose(writer.data)
     for number in range(20, 23):
         with pytest.raises(StorageLostError, match="while the kernel ran") as refused:
             await writer.append(number)
@@ -151,7 +148,7 @@ async def test_commit_after_a_loss_is_refused_at_once_and_for_good(
     with pytest.raises(StorageLostError):
         await writer.call("context.create", label="new")
     with pytest.raises(StorageLostError):
-        await kernel.principal("somebody-new")
+        await writer.kernel.principal("somebody-new")
 
 
 @pytest.mark.parametrize("lose", LOSSES)
@@ -186,7 +183,7 @@ async def test_copy_that_cannot_be_made_is_not_promised(
 
 
 async def test_journal_that_comes_back_stays_refused_until_the_restart(
-    kernel: Kernel, writer: Writer, data: Path
+    writer: Writer, data: Path
 ) -> None:
     (data / "journal.db").rename(data / "away")
     with pytest.raises(StorageLostError):
@@ -194,7 +191,7 @@ async def test_journal_that_comes_back_stays_refused_until_the_restart(
     (data / "away").rename(data / "journal.db")
     with pytest.raises(StorageLostError):
         await writer.append(21)
-    await kernel.close()
+    await writer.kernel.close()
     assert await words_on_disk(data, writer.block) == list(range(20))
 
 
@@ -208,7 +205,7 @@ async def words_on_disk(data: Path, block: str) -> list[int]:
 
 @pytest.mark.parametrize("lose", [remove_wal, replace_wal])
 async def test_journal_after_loss_of_wal_contains_its_writes(
-    kernel: Kernel, writer: Writer, data: Path, tmp_path: Path, lose: Loss
+    writer: Writer, data: Path, tmp_path: Path, lose: Loss
 ) -> None:
     lose(data)
     with pytest.raises(StorageLostError):
@@ -222,28 +219,26 @@ async def test_journal_after_loss_of_wal_contains_its_writes(
 
 
 @pytest.mark.parametrize("lose", [truncate_wal, cut_wal])
-async def test_journal_whose_log_was_cut_opens(
-    kernel: Kernel, writer: Writer, data: Path, lose: Loss
-) -> None:
-    lose(data)
+async def test_journal_whose_log_was_cut_opens(writer: Writer, lose: Loss) -> None:
+    lose(writer.data)
     with pytest.raises(StorageLostError):
         await writer.append(20)
-    await kernel.close()
-    again = await open_kernel(data)
+    await writer.kernel.close()
+    again = await open_kernel(writer.data)
     await again.close()
-    assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(writer.data)).all()] == []
 
 
 @pytest.mark.parametrize("lose", LOSSES)
 async def test_loss_in_the_middle_of_a_commit_is_not_acknowledged(
-    kernel: Kernel, writer: Writer, data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, lose: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file goes when SQLite has it open for this very transaction."""
 
     def lose_between(connection: sqlite3.Connection, statements: Any, files: OpenFiles) -> None:
         def lose_at_commit(sql: str) -> None:
             if sql.startswith("COMMIT"):
-                lose(data)
+                lose(writer.data)
                 connection.set_trace_callback(None)
 
         connection.set_trace_callback(lose_at_commit)
@@ -271,9 +266,9 @@ async def test_idle_kernel_notices_a_loss(
 
 
 async def test_role_is_not_acknowledged_once_the_file_of_roles_is_gone(
-    kernel: Kernel, writer: Writer, data: Path
+    writer: Writer, data: Path
 ) -> None:
-    guest = await kernel.principal("guest")
+    guest = await writer.kernel.principal("guest")
     remove_roles(data)
     with pytest.raises(StorageLostError, match="auth"):
         await writer.call("kernel.role", principal=guest.username, role="viewer")
@@ -282,14 +277,14 @@ async def test_role_is_not_acknowledged_once_the_file_of_roles_is_gone(
 
 
 async def test_loss_is_one_line_in_the_log(
-    kernel: Kernel, writer: Writer, data: Path, caplog: pytest.LogCaptureFixture
+    writer: Writer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    remove_journal(data)
+    remove_journal(writer.data)
     for number in range(3):
         with pytest.raises(StorageLostError):
             await writer.append(number)
-        kernel.open_session(kernel.owner, "test")
+        writer.kernel.open_session(writer.kernel.owner, "test")
     severe = [one for one in caplog.records if one.levelname == "CRITICAL"]
-    assert [one.message for one in severe] == [str(kernel.journal.lost)]
+    assert [one.message for one in severe] == [str(writer.kernel.journal.lost)]
     assert "journal.db" in severe[0].message
-    assert str(data) in severe[0].message
+    assert str(writer.data) in severe[0].message

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from antiphon_kernel.contexts.opening import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import Journal, copy_pages
-from tests.kernel.crash.faults import STEPS, Fault
+from antiphon_kernel.types.enums import PrincipalKind
+from tests.kernel.crash.faults import STEPS, Fault, open_kernel
 from tests.kernel.crash.words import numbers, pair
 from tests.waiting import until
 
@@ -215,3 +217,48 @@ async def test_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
         kernel = await nursery.kernel(data, [fault])
         acknowledged.learn(await written_until_killed(nursery, data, kernel, f"c{crash}", None))
         await check(acknowledged, data, tmp_path)
+
+
+CRASHES = 60
+
+
+async def test_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) -> None:
+    data = tmp_path / "0"
+    answers: list[str] = []
+    prompt, typed = "", ""
+    for crash in range(CRASHES):
+        kernel = await open_kernel(data)
+        amy = kernel.open_session(kernel.owner, "test")
+        model = await kernel.principal(f"aria-{crash % 3}", PrincipalKind.MODEL)
+        aria = kernel.open_session(model, "turn")
+        if not prompt:
+            new = {"role": "user", "kind": "text", "content": "go on", "status": "done"}
+            prompt = (await kernel.call(amy, "block.create", new))["block_id"]
+        answer = {"role": "model", "kind": "text", "parent_id": prompt, "content": "I was "}
+        answers.append((await kernel.call(aria, "block.create", answer))["block_id"])
+        await kernel.call(aria, "block.append", {"block_id": answers[-1], "text": f"here {crash}"})
+        typed = f"{crash} " + typed
+        insert = {"block_id": prompt, "offset": 0, "insert": f"{crash} "}
+        await kernel.call(amy, "block.splice", insert)
+        died_of_it = tmp_path / str(crash + 1)
+        # What is on disk when the machine stops now.
+        shutil.copytree(data, died_of_it, ignore=shutil.ignore_patterns("*-shm"))
+        await kernel.close()
+        shutil.rmtree(data)
+        data = died_of_it
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    kernel = await open_kernel(data)
+    document = (await kernel.context()).document
+    assert document.text(prompt) == typed + "go on"
+    assert [document.text(one) for one in answers] == [f"I was here {n}" for n in range(CRASHES)]
+    headers = [document.header(one) for one in answers]
+    assert {(one.status, one.stop_reason) for one in headers} == {("error", "interrupted")}
+    assert list(document.block_ids()) == [prompt, *answers]
+    assert all(kernel.members[f"aria-{n}"].kind is PrincipalKind.MODEL for n in range(3))
+    amy = kernel.open_session(kernel.owner, "test")
+    for _ in range(3):
+        await kernel.call(amy, "block.undo", {"block_id": prompt})
+    undone = " ".join(map(str, reversed(range(CRASHES - 3))))
+    assert document.text(prompt) == f"{undone} go on"
+    await kernel.close()
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []

@@ -1,21 +1,39 @@
-"""One real kernel process: it starts, is found, is alone on its folder, and ends well."""
+"""One real kernel process: it starts, is found, is alone on its folder, and ends well.
+
+At its end everybody is told why, what was half done is brought to an end, and all is on disk. After
+`git clean -fdx` it says so, and ends with an exit code that does.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import os
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from platformdirs import user_state_path
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.daemon.run import owner_name
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
+from tests.processes import has_ended
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -74,18 +92,9 @@ def test_kernel_process_without_clients_ends_after_idle_time(tmp_path: Path) -> 
         assert process.wait(PATIENCE) == 0
 
 
-def test_port_that_is_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
-    with kernel(tmp_path / "a", tmp_path) as first:
-        port = first_line(first).http.rpartition(":")[2]
-        with kernel(tmp_path / "b", tmp_path, "--port", port) as second:
-            assert second.wait(PATIENCE) == 1
-            assert second.stderr is not None
-            said = second.stderr.read()
-    assert said.count("\n") == 1
-    assert "in use" in said
-
-
-def test_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path: Path) -> None:
+def test_kernel_that_starts_again_has_the_port_that_invitations_name_unless_it_is_taken(
+    tmp_path: Path,
+) -> None:
     data = tmp_path / "data"
     addresses = []
     for _ in range(2):
@@ -102,7 +111,12 @@ def test_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path: P
         assert process.wait(PATIENCE) == 0
     (data / "kernel.port").write_text("no port\n")
     with kernel(data, tmp_path) as process:
-        first_line(process)
+        port = first_line(process).http.rpartition(":")[2]
+        with kernel(tmp_path / "b", tmp_path, "--port", port) as second:
+            assert second.wait(PATIENCE) == 1
+            assert second.stderr is not None
+            said = second.stderr.read()
+    assert said.count("\n") == 1 and "in use" in said
 
 
 def test_newest_kernel_of_the_nearest_folder_is_found(tmp_path: Path) -> None:
@@ -126,3 +140,265 @@ def test_newest_kernel_of_the_nearest_folder_is_found(tmp_path: Path) -> None:
 )
 def test_login_name_becomes_a_username(login: str, name: str) -> None:
     assert owner_name(login) == name
+
+
+REASON = "The kernel is shutting down."
+STREAMED = "streamed, and in no block yet"
+
+
+class Running:
+    """A kernel process, and how to speak to it."""
+
+    def __init__(self, process: subprocess.Popen[str], data: Path) -> None:
+        self.process = process
+        self.data = data
+        self.address: KernelAddress = first_line(process)
+        self.calls = ToolClient(lambda: self.address)
+
+    async def call(self, tool: str, **params: Any) -> dict[str, Any]:
+        return await self.calls.call(tool, params)
+
+    async def socket(self, path: str) -> ClientConnection:
+        base = self.address.http.replace("http", "ws", 1)
+        return await connect(f"{base}{path}?token={self.address.token}", max_size=None)
+
+    async def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(self.process.wait, PATIENCE) == 0
+
+
+@contextlib.asynccontextmanager
+async def running(data: Path, project: Path) -> AsyncIterator[Running]:
+    with kernel(data, project) as process:
+        one = Running(process, data)
+        yield one
+        await one.calls.close()
+
+
+async def goodbye(socket: ClientConnection) -> tuple[int | None, str | None]:
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            await asyncio.wait_for(socket.recv(), PATIENCE)
+    return socket.close_code, socket.close_reason
+
+
+@pytest.mark.parametrize("path", ["/sync/default", "/call"])
+async def test_clients_are_told_with_a_code_and_a_reason(tmp_path: Path, path: str) -> None:
+    async with running(tmp_path / "data", tmp_path) as one:
+        sockets = [await one.socket(path) for _ in range(3)]
+        for socket in sockets:
+            if path == "/call":
+                await socket.send(json.dumps({"id": 1, "tool": "session.whoami"}))
+            else:
+                await socket.send(encode_frame(SyncStep1(b"\x00")))
+            await socket.recv()
+        ending = asyncio.create_task(one.end())
+        assert [await goodbye(socket) for socket in sockets] == [(1012, REASON)] * 3
+        await ending
+
+
+async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", tmp_path) as one:
+        made = await one.call("block.create", role="user", kind="text", content="")
+        block = made["block_id"]
+        socket = await one.socket("/call")
+        for number in range(300):
+            insert = {"block_id": block, "offset": 0, "insert": f"{number} "}
+            await socket.send(json.dumps({"id": number, "tool": "block.splice", "params": insert}))
+        ending = asyncio.create_task(one.end())
+        answered = 0
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                answer = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
+                answered += "result" in answer
+        assert (socket.close_code, socket.close_reason) == (1012, REASON)
+        await ending
+    async with running(tmp_path / "data", tmp_path) as one:
+        text = (await one.call("block.read", block_id=block))["content"]
+        numbers = [int(word) for word in text.split()][::-1]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) >= answered
+
+
+async def test_sigterm_writes_streamed_text_and_marks_running_blocks(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with running(data, tmp_path) as one:
+        model = ToolClient(lambda: one.address, as_name="aria")
+        made = await model.call("block.create", {"kind": "tool_call", "content": "I "})
+        block = made["block_id"]
+        await model.call("block.append", {"block_id": block, "text": STREAMED, "stream": True})
+        await one.end()
+        await model.close()
+    assert not (data / "kernel.json").exists()
+    wal = data / "journal.db-wal"
+    assert not wal.exists() or wal.stat().st_size == 0
+    with sqlite3.connect(f"file:{data}/journal.db?immutable=1", uri=True) as alone:
+        # Everything is in the file itself.
+        (last,) = alone.execute(
+            "SELECT operation FROM ops ORDER BY context, seq DESC LIMIT 1"
+        ).fetchone()
+        assert last == "interrupt"
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    async with running(data, tmp_path) as one:
+        read = await one.call("block.read", block_id=block)
+        assert read["content"] == "I " + STREAMED
+        (found,) = (await one.call("block.list"))["blocks"]
+        assert (found["status"], found["stop_reason"]) == ("error", "interrupted")
+
+
+async def test_client_that_does_not_read_its_goodbye_holds_nobody_up(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", tmp_path) as one:
+        made = await one.call("block.create", role="user", kind="text", content="x" * 4_000_000)
+        deaf = await one.socket("/sync/default")
+        await deaf.send(encode_frame(SyncStep1(b"\x00")))
+        deaf.transport.pause_reading()
+        append = {"block_id": made["block_id"], "text": "y" * 4_000_000}
+        await one.calls.call("block.append", append)
+        await one.end()
+        deaf.transport.abort()
+
+
+KILLED_IN_BETWEEN = """
+import asyncio, os, signal, time
+from pathlib import Path
+from antiphon_kernel.turns.shell import WATCHDOG, run_shell
+
+def die(group: int) -> None:
+    Path("group").write_text(str(group))
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def ignore(text: str) -> None:
+    pass
+
+WATCHDOG.watch = die
+asyncio.run(run_shell("touch begun; sleep 1000", Path.cwd(), ignore))
+"""
+
+
+async def run_command(data: Path, command: str) -> None:
+    calls = ToolClient(lambda: read_address(data))
+    try:
+        await calls.call("shell.run", {"command": command})
+    finally:
+        await calls.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_sigkill_of_the_kernel_ends_commands_and_what_they_started(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with kernel(data, tmp_path) as process:
+        first_line(process)
+        asyncio.run(run_command(data, "true"))
+        nohup = "trap '' HUP TERM; sleep 1000 & echo $! $$ > pids; wait"
+        asyncio.run(run_command(data, nohup))
+        told = tmp_path / "pids"
+        wait_until(lambda: told.exists() and len(told.read_text().split()) == 2, "both run")
+        pids = [int(pid) for pid in told.read_text().split()]
+        assert not any(map(has_ended, pids))
+    wait_until(lambda: all(map(has_ended, pids)), "no command outlives its kernel")
+
+
+def test_command_does_not_begin_before_the_watchdog_knows_it(tmp_path: Path) -> None:
+    """A kernel that is killed in between leaves no command that nobody knows."""
+    killed = subprocess.run([sys.executable, "-c", KILLED_IN_BETWEEN], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    group = int((tmp_path / "group").read_text())
+    wait_until(lambda: has_ended(group), "the command ends with the kernel")
+    assert not (tmp_path / "begun").exists()
+
+
+LOSS = "journal.db was deleted or moved away while the kernel ran"
+
+WORDS = [str(number) for number in range(20)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True)
+    return project
+
+
+async def call(address: KernelAddress, tool: str, **params: Any) -> dict[str, Any]:
+    calls = ToolClient(lambda: address.model_copy(update={"socket": None}))
+    try:
+        return await calls.call(tool, params)
+    finally:
+        await calls.close()
+
+
+async def append(address: KernelAddress, block: str, count: int) -> int:
+    """Return how many of so many appends were acknowledged; the others fail because of the loss."""
+    acknowledged = 0
+    for number in range(count):
+        try:
+            await call(address, "block.append", block_id=block, text=f"{number} ")
+            acknowledged += 1
+        except AntiphonError as error:
+            if error.code != ErrorCode.STORAGE_FAILED or LOSS not in error.message:
+                raise
+    return acknowledged
+
+
+async def words(address: KernelAddress, block: str) -> list[str]:
+    content: str = (await call(address, "block.read", block_id=block))["content"]
+    return content.split()
+
+
+def fill_and_clean(address: KernelAddress, project: Path) -> str:
+    block = str(asyncio.run(call(address, "block.create", role="user", kind="text"))["block_id"])
+    assert asyncio.run(append(address, block, 20)) == 20
+    subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+    return block
+
+
+def test_kernel_acknowledges_nothing_after_git_clean(project: Path) -> None:
+    data = project / ".antiphon"
+    with kernel(data, project) as process:
+        address = first_line(process)
+        block = fill_and_clean(address, project)
+        assert not data.exists()
+        assert asyncio.run(append(address, block, 20)) == 0
+        assert asyncio.run(words(address, block)) == WORDS
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 1
+        assert process.stderr is not None
+        assert LOSS in process.stderr.read()
+    assert not data.exists()
+
+
+def test_restore_from_copy_after_clean_brings_back_acknowledged_writes(project: Path) -> None:
+    data = project / ".antiphon"
+    with kernel(data, project) as process:
+        address = first_line(process)
+        block = fill_and_clean(address, project)
+        assert asyncio.run(append(address, block, 1)) == 0
+        # Not ended in order: nothing more is needed of this process.
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    (copy,) = (user_state_path("antiphon") / "rescued").iterdir()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    restore = [sys.executable, "-m", "antiphon_kernel", "restore", str(copy), "--data", str(data)]
+    subprocess.run(restore, check=True, capture_output=True)
+    with kernel(data, project) as process:
+        assert asyncio.run(words(first_line(process), block)) == WORDS
+
+
+def test_kernel_end_after_clean_leaves_files_of_next_kernel(project: Path) -> None:
+    data = project / ".antiphon"
+    with kernel(data, project) as first:
+        first_line(first)
+        subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+        with kernel(data, project) as second:
+            address = first_line(second)
+            made = asyncio.run(call(address, "block.create", role="user", kind="text"))
+            assert asyncio.run(append(address, made["block_id"], 5)) == 5
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(PATIENCE) == 1
+            assert Path(str(address.socket)).exists()
+            assert (data / "kernel.json").exists()
+            os.kill(second.pid, signal.SIGKILL)
+        with kernel(data, project) as third:
+            address = first_line(third)
+            assert asyncio.run(words(address, made["block_id"])) == WORDS[:5]

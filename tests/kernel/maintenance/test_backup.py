@@ -102,21 +102,18 @@ async def test_restore_yields_equal_documents_and_rejects_older_replicas(
         )
 
 
-async def test_backup_overwrites_nothing(kernel: Kernel, data: Path, tmp_path: Path) -> None:
+async def test_backup_overwrites_nothing_and_names_a_place_that_cannot_be_written_to(
+    kernel: Kernel, data: Path, tmp_path: Path
+) -> None:
     there = tmp_path / "there"
     there.write_bytes(b"somebody's file")
     with raises(ErrorCode.INVALID_PARAMS):
         back_up(data / "journal.db", there)
     assert there.read_bytes() == b"somebody's file"
-    assert {path.name for path in tmp_path.iterdir()} == {"there", "data"}
-
-
-async def test_place_that_cannot_be_written_to_is_named(
-    kernel: Kernel, data: Path, tmp_path: Path
-) -> None:
     with pytest.raises(AntiphonError, match=r"nowhere/backup\.db could not be written") as caught:
         back_up(data / "journal.db", tmp_path / "nowhere" / "backup.db")
     assert caught.value.code is ErrorCode.STORAGE_FAILED
+    assert {path.name for path in tmp_path.iterdir()} == {"there", "data"}
 
 
 @pytest.mark.parametrize("damage", ["no database", "another database", "cut short", "newer"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,21 +13,25 @@ from tests.wire.asking import config_at
 from tests.wire.server import WireServer
 
 
+class ModelServer(WireServer):
+    """A wire server, and the models that are asked at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened: list[RemoteProvider] = []
+
+    def model(self, kind: ModelKind, *, silence: float = 60.0, **fields: Any) -> RemoteProvider:
+        """Open a model of a kind, which is closed with the test."""
+        self._opened.append(open_provider(config_at(self, kind, **fields), silence=silence))
+        return self._opened[-1]
+
+    async def close_models(self) -> None:
+        for provider in self._opened:
+            await provider.close()
+
+
 @pytest.fixture
-async def wire() -> AsyncIterator[WireServer]:
-    async with WireServer() as server:
+async def wire() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as server:
         yield server
-
-
-@pytest.fixture
-async def model(wire: WireServer) -> AsyncIterator[Callable[..., RemoteProvider]]:
-    """Return a function that opens a model of a kind at the wire server."""
-    opened: list[RemoteProvider] = []
-
-    def open_model(kind: ModelKind, *, silence: float = 60.0, **fields: Any) -> RemoteProvider:
-        opened.append(open_provider(config_at(wire, kind, **fields), silence=silence))
-        return opened[-1]
-
-    yield open_model
-    for provider in opened:
-        await provider.close()
+        await server.close_models()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 
@@ -17,7 +17,6 @@ from antiphon_kernel.providers import (
     ErrorKind,
     ModelKind,
     ProviderError,
-    RemoteProvider,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -28,11 +27,11 @@ from antiphon_kernel.providers import (
     TurnEvent,
     Usage,
 )
+from tests.kernel.providers.conftest import ModelServer
 from tests.wire.answering import Called, Counted, Said, Thought, answer
 from tests.wire.asking import MODELS, ask, joined
-from tests.wire.server import FORMATS, WireServer, recorded, recorded_names
+from tests.wire.server import FORMATS, recorded, recorded_names
 
-Open = Callable[..., RemoteProvider]
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
 
 PATH = '{"path": "ar:turn_1.user.prompt"}'
@@ -89,60 +88,54 @@ def plain(events: list[TurnEvent]) -> list[TurnEvent]:
     [(kind, name) for kind in FORMATS for name in recorded_names(kind) if name in EXPECTED],
 )
 async def test_recorded_answer_gives_its_events(
-    wire: WireServer, model: Open, kind: ModelKind, name: str
+    wire: ModelServer, kind: ModelKind, name: str
 ) -> None:
     wire.answers.append(recorded(kind, name))
-    assert plain(await ask(model(kind))) == EXPECTED[name]
+    assert plain(await ask(wire.model(kind))) == EXPECTED[name]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_deltas_of_arguments_are_the_text_of_the_call(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     wire.answers.append(recorded(kind, "split-json"))
-    events = await ask(model(kind))
+    events = await ask(wire.model(kind))
     text = "".join(event.text for event in events if isinstance(event, ToolCallDelta))
     assert json.loads(text) == json.loads(PRINT)
     assert kind is GOOGLE or sum(isinstance(event, ToolCallDelta) for event in events) > 3
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"),
+    ("kind", "name", "expected"),
     [
-        (ANTHROPIC, Usage(5000, 3, cached_tokens=4096, cache_write_tokens=512)),
-        (OPENAI, Usage(5000, 3, cached_tokens=4096)),
-        (CHAT, Usage(5000, 3, cached_tokens=4096)),
-        (GOOGLE, Usage(5000, 3, cached_tokens=4096)),
+        (ANTHROPIC, "cached", Usage(5000, 3, cached_tokens=4096, cache_write_tokens=512)),
+        *((kind, "cached", Usage(5000, 3, cached_tokens=4096)) for kind in (OPENAI, CHAT, GOOGLE)),
+        *(
+            (kind, "thinking", Usage(30, 25, reasoning_tokens=18))
+            for kind in (OPENAI, CHAT, GOOGLE)
+        ),
     ],
 )
-async def test_cached_tokens_are_part_of_the_input(
-    wire: WireServer, model: Open, kind: ModelKind, expected: Usage
+async def test_cached_tokens_are_part_of_the_input_and_reasoning_of_the_output(
+    wire: ModelServer, kind: ModelKind, name: str, expected: Usage
 ) -> None:
-    wire.answers.append(recorded(kind, "cached"))
-    events = await ask(model(kind))
+    wire.answers.append(recorded(kind, name))
+    events = await ask(wire.model(kind))
     assert [event for event in events if isinstance(event, Usage)] == [expected]
 
 
-@pytest.mark.parametrize("kind", [OPENAI, CHAT, GOOGLE])
-async def test_reasoning_is_part_of_the_output(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
-    wire.answers.append(recorded(kind, "thinking"))
-    assert Usage(30, 25, reasoning_tokens=18) in await ask(model(kind))
-
-
-async def test_reasoning_in_the_other_field_is_read(wire: WireServer, model: Open) -> None:
+async def test_reasoning_in_the_other_field_is_read(wire: ModelServer) -> None:
     wire.answers.append(recorded(CHAT, "reasoning-field"))
-    events = plain(await ask(model(CHAT)))
+    events = plain(await ask(wire.model(CHAT)))
     assert events[0] == ThinkingDelta("Hm, let me think.")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_answer_that_reached_its_limit_ends_with_max_tokens_and_without_the_open_call(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     wire.answers.append(recorded(kind, "full"))
-    events = await ask(model(kind))
+    events = await ask(wire.model(kind))
     assert events[-1] == End("max_tokens")
     assert not any(isinstance(event, ToolCallEvent) for event in events)
 
@@ -157,54 +150,52 @@ async def test_answer_that_reached_its_limit_ends_with_max_tokens_and_without_th
     ],
 )
 async def test_refusal_ends_with_refusal(
-    wire: WireServer, model: Open, kind: ModelKind, said: str | None
+    wire: ModelServer, kind: ModelKind, said: str | None
 ) -> None:
     wire.answers.append(recorded(kind, "refusal"))
     text: list[TurnEvent] = [TextDelta(said)] if said else []
-    assert plain(await ask(model(kind))) == [*text, End("refusal")]
+    assert plain(await ask(wire.model(kind))) == [*text, End("refusal")]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_error_after_the_beginning_of_an_answer_ends_it(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     wire.answers.append(recorded(kind, "error-after-200"))
-    *begun, last = plain(await ask(model(kind)))
+    *begun, last = plain(await ask(wire.model(kind)))
     assert begun == [TextDelta("Hello there,")]
     assert isinstance(last, ProviderError)
     assert last.kind is ErrorKind.OVERLOADED
     assert "verloaded" in last.message
 
 
-async def test_word_of_the_provider_is_kept_as_stop_reason(wire: WireServer, model: Open) -> None:
+async def test_word_of_the_provider_is_kept_as_stop_reason(wire: ModelServer) -> None:
     wire.answers.append(recorded(GOOGLE, "malformed-call"))
-    assert (await ask(model(GOOGLE)))[-1] == End("malformed_function_call")
+    assert (await ask(wire.model(GOOGLE)))[-1] == End("malformed_function_call")
 
 
-async def test_call_without_id_gets_one_by_position(wire: WireServer, model: Open) -> None:
+async def test_call_without_id_gets_one_by_position(wire: ModelServer) -> None:
     given = answer(GOOGLE, Called("c1", "shell"), Called("c2", "shell"))
     body = given.body.replace(b'"id": "c1", ', b"").replace(b'"id": "c2", ', b"")
     wire.answers.append(type(given)(body))
-    events = await ask(model(GOOGLE))
+    events = await ask(wire.model(GOOGLE))
     calls = [event.id for event in events if isinstance(event, ToolCallEvent)]
     assert calls == ["call-0", "call-1"]
 
 
 @pytest.mark.parametrize("kind", [ANTHROPIC, OPENAI, CHAT])
 async def test_arguments_that_are_no_object_come_as_text_once_the_answer_is_whole(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     wire.answers.append(answer(kind, Called("c1", "shell", '{"command": '), Said("Oh.")))
-    events = await ask(model(kind))
+    events = await ask(wire.model(kind))
     assert ToolCallEvent("c1", "shell", '{"command": ') in events
     assert events[-1] == End("tool_use")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_several_rounds_share_one_client(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
-    provider = model(kind)
+async def test_several_rounds_share_one_client(wire: ModelServer, kind: ModelKind) -> None:
+    provider = wire.model(kind)
     for number in range(3):
         wire.answers.append(answer(kind, Thought("Hm."), Said(f"{number}"), counted=Counted(7, 3)))
         assert plain(await ask(provider))[-2:] == [TextDelta(f"{number}"), End("end_turn")]
@@ -231,9 +222,9 @@ def texts(events: Iterable[TurnEvent]) -> str:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_pieces_of_an_answer_say_nothing(
-    wire: WireServer, model: Open, kind: ModelKind, name: str
+    wire: ModelServer, kind: ModelKind, name: str
 ) -> None:
-    provider = model(kind)
+    provider = wire.model(kind)
     whole = recorded(kind, name)
     wire.answers.append(whole)
     expected = await ask(provider)
@@ -250,9 +241,9 @@ async def test_pieces_of_an_answer_say_nothing(
 @pytest.mark.parametrize("name", ["thinking", "parallel-calls", "split-json"])
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_cut_answer_gives_its_beginning_and_no_open_call(
-    wire: WireServer, model: Open, kind: ModelKind, name: str, closes: bool
+    wire: ModelServer, kind: ModelKind, name: str, closes: bool
 ) -> None:
-    provider = model(kind)
+    provider = wire.model(kind)
     whole = recorded(kind, name)
     wire.answers.append(whole)
     expected = joined(await ask(provider))
@@ -277,9 +268,9 @@ async def test_cut_answer_gives_its_beginning_and_no_open_call(
 
 @pytest.mark.parametrize("kind", [one for one in FORMATS if one is not ModelKind.GOOGLE])
 async def test_call_cut_before_its_last_brace_is_never_whole(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    provider = model(kind)
+    provider = wire.model(kind)
     whole = recorded(kind, "split-json")
     wire.answers.append(whole)
     deltas = [event for event in await ask(provider) if isinstance(event, ToolCallDelta)]

@@ -7,7 +7,6 @@ import importlib
 import logging
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
@@ -19,15 +18,15 @@ from antiphon_kernel.providers import (
     ProviderError,
     RemoteProvider,
     TextDelta,
-    http_clients,
+    library_model,
 )
-from antiphon_kernel.providers.library_errors import LIMITED, TOO_LONG
+from antiphon_kernel.providers.library_events import LIMITED, TOO_LONG
 from antiphon_kernel.providers.opening import LibraryMissing, open_provider
-from tests.waiting import PATIENCE
+from tests.kernel.providers.conftest import ModelServer
+from tests.waiting import PATIENCE, until
 from tests.wire.asking import KEY, ask, asking, config_at, joined, prompt_of
 from tests.wire.server import FORMATS, JSON, STREAMED, WireAnswer, WireServer, recorded
 
-Open = Callable[..., RemoteProvider]
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
 
 KINDS = {
@@ -54,10 +53,10 @@ async def failure(provider: RemoteProvider) -> ProviderError:
 
 @pytest.mark.parametrize(("kind", "name"), RECORDED)
 async def test_recorded_failure_has_its_kind_and_delay_and_is_asked_once(
-    wire: WireServer, model: Open, kind: ModelKind, name: str
+    wire: ModelServer, kind: ModelKind, name: str
 ) -> None:
     wire.answers += [recorded(kind, name), recorded(kind, "text")]
-    found = await failure(model(kind))
+    found = await failure(wire.model(kind))
     assert found.kind is KINDS[name], found
     assert found.retry_after == (DELAYS[kind] if name == "rate-limited" else None)
     assert len(wire.requests) == 1
@@ -66,37 +65,35 @@ async def test_recorded_failure_has_its_kind_and_delay_and_is_asked_once(
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_answer_that_fails_without_an_end_is_read_in_its_beginning(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    body = b"no " * http_clients.ERROR_BYTES
+    body = b"no " * library_model.ERROR_BYTES
     wire.answers.append(WireAnswer(body, 400, JSON).silent())
-    found = await asyncio.wait_for(failure(model(kind, silence=3_600.0)), PATIENCE)
+    found = await asyncio.wait_for(failure(wire.model(kind, silence=3_600.0)), PATIENCE)
     assert found.kind is ErrorKind.INVALID_REQUEST
     assert "no no no" in found.message
 
 
-async def test_long_error_is_known_by_its_beginning(wire: WireServer, model: Open) -> None:
+async def test_long_error_is_known_by_its_beginning(wire: ModelServer) -> None:
     said = b"input token count " * 1_000 + b"exceeds the maximum"
     wire.answers.append(WireAnswer(b'{"error": {"message": "' + said + b'"}}', 400, JSON))
-    assert (await failure(model(CHAT))).kind is ErrorKind.INVALID_REQUEST
+    assert (await failure(wire.model(CHAT))).kind is ErrorKind.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_answer_with_an_endless_line_is_cut(
-    wire: WireServer, model: Open, kind: ModelKind, monkeypatch: pytest.MonkeyPatch
+    wire: ModelServer, kind: ModelKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_clients, "LINE_BYTES", 5_000)
+    monkeypatch.setattr(library_model, "LINE_BYTES", 5_000)
     body = b"data: " + b"x" * 10_000
     wire.answers.append(WireAnswer(body).split(*range(1_000, len(body), 1_000)).silent())
-    found = await asyncio.wait_for(failure(model(kind, silence=3_600.0)), PATIENCE)
+    found = await asyncio.wait_for(failure(wire.model(kind, silence=3_600.0)), PATIENCE)
     assert found.kind is ErrorKind.UNREACHABLE
 
 
-async def test_context_too_long_may_be_said_within_the_answer(
-    wire: WireServer, model: Open
-) -> None:
+async def test_context_too_long_may_be_said_within_the_answer(wire: ModelServer) -> None:
     wire.answers.append(recorded(OPENAI, "overflow-after-200"))
-    assert (await failure(model(OPENAI))).kind is ErrorKind.CONTEXT_TOO_LONG
+    assert (await failure(wire.model(OPENAI))).kind is ErrorKind.CONTEXT_TOO_LONG
 
 
 @pytest.mark.parametrize(
@@ -120,11 +117,11 @@ async def test_context_too_long_may_be_said_within_the_answer(
     ],
 )
 async def test_words_of_other_servers_for_a_context_too_long_are_known(
-    wire: WireServer, model: Open, text: str
+    wire: ModelServer, text: str
 ) -> None:
     body = f'{{"error": {{"message": "{text}"}}}}'.encode()
     wire.answers.append(WireAnswer(body, 400, JSON))
-    assert (await failure(model(CHAT))).kind is ErrorKind.CONTEXT_TOO_LONG
+    assert (await failure(wire.model(CHAT))).kind is ErrorKind.CONTEXT_TOO_LONG
 
 
 @pytest.mark.parametrize(
@@ -141,19 +138,21 @@ def test_other_limits_are_no_context_too_long(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_server_that_does_not_listen_is_unreachable(kind: ModelKind, model: Open) -> None:
+async def test_server_that_does_not_listen_is_unreachable(
+    kind: ModelKind, wire: ModelServer
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        found = await failure(model(kind, base_url=address))
+        found = await failure(wire.model(kind, base_url=address))
     assert found.kind is ErrorKind.UNREACHABLE
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_silence_is_unreachable_before_anything_came_and_truncates_after(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    provider = model(kind, silence=0.05)
+    provider = wire.model(kind, silence=0.05)
     wire.answers.append(WireAnswer(b"").silent())
     assert (await failure(provider)).kind is ErrorKind.UNREACHABLE
     body = recorded(kind, "empty-delta").body
@@ -162,74 +161,59 @@ async def test_silence_is_unreachable_before_anything_came_and_truncates_after(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_closing_the_stream_ends_the_request_at_once(
-    wire: WireServer, model: Open, kind: ModelKind
+async def test_closing_the_stream_and_cancelling_the_round_end_the_request_at_once(
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     body = recorded(kind, "text").body
     wire.answers.append(WireAnswer(body).silent(len(body) // 2 + 60))
-    async with aclosing(model(kind).stream(asking(prompt_of()))) as events:
+    async with aclosing(wire.model(kind).stream(asking(prompt_of()))) as events:
         assert isinstance(await anext(events), TextDelta)
         request = wire.requests[0]
         assert not request.gone.is_set()
     await asyncio.wait_for(request.gone.wait(), 60)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_cancelled_round_ends_the_request_at_once(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
     wire.answers.append(WireAnswer(b"").silent())
-    task = asyncio.create_task(ask(model(kind)))
-    request = await wire.asked()
+    task = asyncio.create_task(ask(wire.model(kind)))
+    await until(lambda: len(wire.requests) == 2, "the second request")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(request.gone.wait(), 60)
+    await asyncio.wait_for(wire.requests[1].gone.wait(), 60)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_answer_that_is_no_json_is_an_error(
-    wire: WireServer, model: Open, kind: ModelKind
+async def test_answer_that_is_no_json_or_nothing_is_an_error(
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     wire.answers.append(WireAnswer(b'data: {"type": oh}\n\n', 200, STREAMED))
-    assert isinstance((await ask(model(kind)))[-1], ProviderError)
+    assert isinstance((await ask(wire.model(kind)))[-1], ProviderError)
     wire.answers.append(WireAnswer(b"<html>Bad Gateway</html>", 502, {"content-type": "text/html"}))
-    assert (await failure(model(kind))).kind is ErrorKind.OVERLOADED
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_answer_that_ends_without_anything_is_unreachable(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
+    assert (await failure(wire.model(kind))).kind is ErrorKind.OVERLOADED
     wire.answers.append(WireAnswer(b""))
-    assert (await failure(model(kind))).kind is ErrorKind.UNREACHABLE
+    assert (await failure(wire.model(kind))).kind is ErrorKind.UNREACHABLE
 
 
-async def test_messages_without_their_last_event_are_truncated(
-    wire: WireServer, model: Open
-) -> None:
+async def test_messages_without_their_last_event_are_truncated(wire: ModelServer) -> None:
     whole = recorded(ANTHROPIC, "text")
     wire.answers.append(whole.cut(whole.body.index(b"event: message_stop"), closes=True))
-    assert (await ask(model(ANTHROPIC)))[-1] == End("truncated")
+    assert (await ask(wire.model(ANTHROPIC)))[-1] == End("truncated")
 
 
-async def test_chat_without_finish_reason_is_truncated(wire: WireServer, model: Open) -> None:
+async def test_chat_without_finish_reason_is_truncated(wire: ModelServer) -> None:
     events = recorded(CHAT, "text").body.split(b"\n\n")
     kept = [event for event in events if b'"finish_reason": "stop"' not in event]
     wire.answers.append(WireAnswer(b"\n\n".join(kept)))
-    assert (await ask(model(CHAT)))[-1] == End("truncated")
+    assert (await ask(wire.model(CHAT)))[-1] == End("truncated")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_key_is_in_no_log_and_no_representation(
-    wire: WireServer,
-    model: Open,
+    wire: ModelServer,
     kind: ModelKind,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    provider = model(kind)
+    provider = wire.model(kind)
     wire.answers += [recorded(kind, "text"), recorded(kind, "unauthorised")]
     await ask(provider)
     found = await failure(provider)
@@ -257,8 +241,7 @@ async def test_model_of_a_service_without_key_says_which_variable_to_set(kind: M
     ],
 )
 async def test_missing_library_says_what_to_run(
-    wire: WireServer,
-    model: Open,
+    wire: ModelServer,
     kind: ModelKind,
     library: str,
     extra: str,
@@ -269,8 +252,8 @@ async def test_missing_library_says_what_to_run(
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     importlib.invalidate_caches()
-    found = await failure(model(kind))
+    found = await failure(wire.model(kind))
     assert found.kind is ErrorKind.NOT_INSTALLED
     assert f"pip install 'antiphon[{extra}]'" in found.message
     with pytest.raises(LibraryMissing, match="pip install"):
-        model(kind).payload(prompt_of())
+        wire.model(kind).payload(prompt_of())

@@ -33,8 +33,7 @@ from antiphon_kernel.providers import (
     TurnEvent,
     Usage,
 )
-from antiphon_kernel.providers.local import LocalProvider, packaged_model
-from antiphon_kernel.providers.opening import open_provider
+from antiphon_kernel.providers.opening import LocalProvider, open_provider, packaged_model
 from antiphon_kernel.types.errors import AntiphonError
 from tests.local_model import LIMIT, local_servers, looks_into_proc, needs_local_model
 from tests.processes import has_ended
@@ -49,7 +48,7 @@ FEW: Final = 250
 
 ENDED_PARENT: Final = """
 import asyncio, os, sys
-from antiphon_kernel.providers.local import packaged_model
+from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.providers.opening import open_provider
 from tests.local_model import local_servers
 from tests.wire.asking import asking, prompt_of
@@ -124,22 +123,18 @@ async def local() -> AsyncIterator[LocalModel]:
     await model.provider.close()
 
 
-async def test_answer_is_streamed_and_its_tokens_are_counted(local: LocalModel) -> None:
+async def test_answer_is_streamed_counted_and_limited_and_a_long_request_refused(
+    local: LocalModel,
+) -> None:
     events = await local.answer(question("Say hello to Ann.", max_tokens=20))
     *texts, usage, end = events
     assert len(texts) > 1 and all(isinstance(one, TextDelta) for one in texts), events
     assert isinstance(usage, Usage) and isinstance(end, End)
     assert usage.input_tokens > 10 and len(texts) <= usage.output_tokens + 1 <= 21
     assert end.stop_reason in (StopReason.END_TURN, StopReason.MAX_TOKENS)
-
-
-async def test_answer_ends_at_its_limit_of_tokens(local: LocalModel) -> None:
     *_, usage, end = await local.answer(question(LONG, max_tokens=4))
     assert end == End(StopReason.MAX_TOKENS)
     assert isinstance(usage, Usage) and usage.output_tokens == 4
-
-
-async def test_request_larger_than_the_context_is_refused_as_too_long(local: LocalModel) -> None:
     (error,) = await local.answer(question("word " * WINDOW, max_tokens=4))
     assert isinstance(error, ProviderError)
     assert error.kind is ErrorKind.CONTEXT_TOO_LONG, error

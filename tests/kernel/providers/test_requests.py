@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gc
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -35,14 +34,14 @@ from antiphon_kernel.providers import (
     ThinkingEnd,
     ToolCallEvent,
 )
-from antiphon_kernel.providers.http_clients import ServiceClient, building_request
+from antiphon_kernel.providers.library_model import ServiceClient, building_request
 from antiphon_kernel.types.frozen_json import JsonObject
+from tests.kernel.providers.conftest import ModelServer
 from tests.kernel.tools.files import PDF, PNG
 from tests.wire.answering import Called, Said, Thought, answer
 from tests.wire.asking import ask, joined, prompt_of
 from tests.wire.server import FORMATS, WireAnswer, WireRequest, WireServer, recorded
 
-Open = Callable[..., RemoteProvider]
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
 
 
@@ -79,18 +78,14 @@ async def sent(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_equal_prompts_give_the_same_bytes(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
+async def test_equal_prompts_give_the_same_bytes(wire: ModelServer, kind: ModelKind) -> None:
     for _ in range(2):
-        await sent(wire, model(kind), kind, prompt_of(*CONVERSATION))
+        await sent(wire, wire.model(kind), kind, prompt_of(*CONVERSATION))
     assert wire.requests[0].text == wire.requests[1].text
 
 
-async def test_messages_have_all_results_of_a_batch_in_one_message(
-    wire: WireServer, model: Open
-) -> None:
-    body = await sent(wire, model(ANTHROPIC), ANTHROPIC, prompt_of(*CONVERSATION))
+async def test_messages_have_all_results_of_a_batch_in_one_message(wire: ModelServer) -> None:
+    body = await sent(wire, wire.model(ANTHROPIC), ANTHROPIC, prompt_of(*CONVERSATION))
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
     assert [
         (block["type"], block.get("tool_use_id"), block.get("is_error"))
@@ -106,8 +101,8 @@ async def test_messages_have_all_results_of_a_batch_in_one_message(
     assert body["stream"] is True
 
 
-async def test_chat_has_one_message_a_result(wire: WireServer, model: Open) -> None:
-    body = await sent(wire, model(CHAT), CHAT, prompt_of(*CONVERSATION))
+async def test_chat_has_one_message_a_result(wire: ModelServer) -> None:
+    body = await sent(wire, wire.model(CHAT), CHAT, prompt_of(*CONVERSATION))
     roles = [message["role"] for message in body["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
     assert body["messages"][1]["content"] == "Look around."
@@ -115,18 +110,16 @@ async def test_chat_has_one_message_a_result(wire: WireServer, model: Open) -> N
     assert body["stream_options"] == {"include_usage": True}
 
 
-async def test_responses_keep_nothing_and_ask_for_their_reasoning(
-    wire: WireServer, model: Open
-) -> None:
-    body = await sent(wire, model(OPENAI), OPENAI, prompt_of(*CONVERSATION))
+async def test_responses_keep_nothing_and_ask_for_their_reasoning(wire: ModelServer) -> None:
+    body = await sent(wire, wire.model(OPENAI), OPENAI, prompt_of(*CONVERSATION))
     assert body["store"] is False
     assert "reasoning.encrypted_content" in body["include"]
     outputs = [item for item in body["input"] if item.get("type") == "function_call_output"]
     assert [item["call_id"] for item in outputs] == ["tc_1", "tc_2"]
 
 
-async def test_contents_have_results_by_name_and_position(wire: WireServer, model: Open) -> None:
-    body = await sent(wire, model(GOOGLE), GOOGLE, prompt_of(*CONVERSATION))
+async def test_contents_have_results_by_name_and_position(wire: ModelServer) -> None:
+    body = await sent(wire, wire.model(GOOGLE), GOOGLE, prompt_of(*CONVERSATION))
     assert [content["role"] for content in body["contents"]][:3] == ["user", "model", "user"]
     answers = [part["functionResponse"] for part in body["contents"][2]["parts"]]
     assert [(one["name"], one["id"]) for one in answers] == [("shell", "tc_1"), ("shell", "tc_2")]
@@ -134,11 +127,11 @@ async def test_contents_have_results_by_name_and_position(wire: WireServer, mode
 
 
 async def test_contents_are_those_that_the_library_itself_makes(
-    wire: WireServer, model: Open, monkeypatch: pytest.MonkeyPatch
+    wire: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signature = base64.b64encode(b"\xfb\xef\xbe signed").decode()
     wire.answers.append(answer(GOOGLE, Thought("I wonder.", signature), Called("tc_9", "shell")))
-    calls = [event for event in await ask(model(GOOGLE)) if isinstance(event, ToolCallEvent)]
+    calls = [event for event in await ask(wire.model(GOOGLE)) if isinstance(event, ToolCallEvent)]
     image = hashlib.sha256(PNG).hexdigest()
     prompt = prompt_of(
         heard("Snake_case {and: braces}", "  two"),
@@ -148,15 +141,15 @@ async def test_contents_are_those_that_the_library_itself_makes(
         *CONVERSATION,
         files={image: PromptFile("image/png", PNG)},
     )
-    body = await sent(wire, model(GOOGLE), GOOGLE, prompt)
+    body = await sent(wire, wire.model(GOOGLE), GOOGLE, prompt)
     assert "thoughtSignature" in str(body)
     monkeypatch.setattr("antiphon_kernel.providers.google.send_unchecked", lambda models: None)
-    assert await sent(wire, model(GOOGLE), GOOGLE, prompt) == body
+    assert await sent(wire, wire.model(GOOGLE), GOOGLE, prompt) == body
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_images_and_documents_are_sent_as_their_bytes(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     image, document = (hashlib.sha256(data).hexdigest() for data in (PNG, PDF))
     files = {image: PromptFile("image/png", PNG), document: PromptFile("application/pdf", PDF)}
@@ -166,7 +159,7 @@ async def test_images_and_documents_are_sent_as_their_bytes(
         DocumentBlock("application/pdf", document),
         ImageBlock("image/png", "0" * 64),
     )
-    body = await sent(wire, model(kind), kind, prompt_of(UserMessage(content), files=files))
+    body = await sent(wire, wire.model(kind), kind, prompt_of(UserMessage(content), files=files))
     text = str(body)
     for data in (PNG, PDF):
         encoded = base64.b64encode(data).decode()
@@ -175,10 +168,8 @@ async def test_images_and_documents_are_sent_as_their_bytes(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_what_was_signed_goes_back_as_it_came(
-    wire: WireServer, model: Open, kind: ModelKind
-) -> None:
-    provider = model(kind)
+async def test_what_was_signed_goes_back_as_it_came(wire: ModelServer, kind: ModelKind) -> None:
+    provider = wire.model(kind)
     signature = base64.b64encode(b"\xfb\xef\xbe signed").decode()
     wire.answers.append(
         answer(kind, Thought("Think twice.", signature), Said("I look."), Called("c1", "shell"))
@@ -210,13 +201,13 @@ async def test_what_was_signed_goes_back_as_it_came(
     if kind is GOOGLE:
         back = body["contents"][1]["parts"][-1]["thoughtSignature"]
         assert base64.urlsafe_b64decode(back) == base64.b64decode(signature)
-    other = model(kind, model="gpt-5-mini" if kind is OPENAI else "another-model")
+    other = wire.model(kind, model="gpt-5-mini" if kind is OPENAI else "another-model")
     unsigned = str(await sent(wire, other, kind, prompt_of(*messages)))
     assert signature not in unsigned and "Think twice." not in unsigned
 
 
-async def test_redacted_thinking_goes_back_as_it_came(wire: WireServer, model: Open) -> None:
-    provider = model(ANTHROPIC)
+async def test_redacted_thinking_goes_back_as_it_came(wire: ModelServer) -> None:
+    provider = wire.model(ANTHROPIC)
     wire.answers.append(recorded(ANTHROPIC, "redacted-thinking"))
     thought, ended, said, _ = joined(await ask(provider))
     assert isinstance(thought, ThinkingDelta) and isinstance(ended, ThinkingEnd)
@@ -229,10 +220,8 @@ async def test_redacted_thinking_goes_back_as_it_came(wire: WireServer, model: O
     ]
 
 
-async def test_summaries_of_one_reasoning_go_back_as_they_came(
-    wire: WireServer, model: Open
-) -> None:
-    provider = model(OPENAI)
+async def test_summaries_of_one_reasoning_go_back_as_they_came(wire: ModelServer) -> None:
+    provider = wire.model(OPENAI)
     wire.answers.append(recorded(OPENAI, "two-summaries"))
     thought, ended, *_ = joined(await ask(provider))
     assert thought == ThinkingDelta("**First**\n\n**Second**")
@@ -245,30 +234,23 @@ async def test_summaries_of_one_reasoning_go_back_as_they_came(
 
 
 @pytest.mark.parametrize(
-    ("thinking", "expected"),
+    ("kind", "thinking", "expected"),
     [
-        (None, None),
-        (0, {"type": "disabled"}),
-        (2000, {"type": "enabled", "budget_tokens": 2000}),
-        (99_999, {"type": "enabled", "budget_tokens": 4095}),
+        (ANTHROPIC, None, None),
+        (ANTHROPIC, 0, {"type": "disabled"}),
+        (ANTHROPIC, 2000, {"type": "enabled", "budget_tokens": 2000}),
+        (ANTHROPIC, 99_999, {"type": "enabled", "budget_tokens": 4095}),
+        *((kind, 1000, "low") for kind in (OPENAI, CHAT)),
+        *((kind, 8000, "medium") for kind in (OPENAI, CHAT)),
+        *((kind, 50_000, "high") for kind in (OPENAI, CHAT)),
     ],
 )
-async def test_messages_have_the_budget_of_thinking(
-    wire: WireServer, model: Open, thinking: int | None, expected: Any
+async def test_budget_of_thinking_is_sent_as_each_service_takes_it(
+    wire: ModelServer, kind: ModelKind, thinking: int | None, expected: Any
 ) -> None:
-    body = await sent(wire, model(ANTHROPIC, thinking=thinking), ANTHROPIC, prompt_of())
-    assert body.get("thinking") == expected
-
-
-@pytest.mark.parametrize(
-    ("thinking", "effort"), [(1000, "low"), (8000, "medium"), (50_000, "high")]
-)
-@pytest.mark.parametrize("kind", [OPENAI, CHAT])
-async def test_budget_of_thinking_is_an_effort_at_openai(
-    wire: WireServer, model: Open, kind: ModelKind, thinking: int, effort: str
-) -> None:
-    body = await sent(wire, model(kind, thinking=thinking), kind, prompt_of())
-    assert (body.get("reasoning_effort") or body["reasoning"]["effort"]) == effort
+    body = await sent(wire, wire.model(kind, thinking=thinking), kind, prompt_of())
+    of_openai = body.get("reasoning_effort") or body.get("reasoning", {}).get("effort")
+    assert (body.get("thinking") if kind is ANTHROPIC else of_openai) == expected
 
 
 def marked(body: Any) -> list[str]:
@@ -294,36 +276,36 @@ def marked(body: Any) -> list[str]:
     ],
 )
 async def test_messages_are_marked_for_the_cache_at_most_four_times(
-    wire: WireServer, model: Open, marks: tuple[BlockPosition, ...], expected: list[str]
+    wire: ModelServer, marks: tuple[BlockPosition, ...], expected: list[str]
 ) -> None:
-    body = await sent(wire, model(ANTHROPIC), ANTHROPIC, prompt_of(*CONVERSATION, marks=marks))
+    body = await sent(wire, wire.model(ANTHROPIC), ANTHROPIC, prompt_of(*CONVERSATION, marks=marks))
     assert marked(body) == expected
 
 
 @pytest.mark.parametrize("kind", [OPENAI, CHAT, GOOGLE])
 async def test_marks_change_nothing_where_there_are_none(
-    wire: WireServer, model: Open, kind: ModelKind
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    plain = await sent(wire, model(kind), kind, prompt_of(*CONVERSATION))
+    plain = await sent(wire, wire.model(kind), kind, prompt_of(*CONVERSATION))
     marks = (BlockPosition(0, 0), BlockPosition(3, 0))
-    assert await sent(wire, model(kind), kind, prompt_of(*CONVERSATION, marks=marks)) == plain
+    assert await sent(wire, wire.model(kind), kind, prompt_of(*CONVERSATION, marks=marks)) == plain
 
 
 @pytest.mark.parametrize("marks", [(), (0,), (0, 1), (2,)])
 async def test_pieces_of_a_message_are_the_same_wherever_it_is_marked(
-    wire: WireServer, model: Open, marks: tuple[int, ...]
+    wire: ModelServer, marks: tuple[int, ...]
 ) -> None:
     picture = UserMessage((*heard("a", "b").content, ImageBlock("image/png", "0" * 64)))
     prompt = prompt_of(heard("A", "B", "C"), AssistantMessage((TextBlock("D"),)), picture)
     positions = tuple(BlockPosition(0, at) for at in marks)
     request = replace(prompt.conversation, marks=positions)
-    body = await sent(wire, model(ANTHROPIC), ANTHROPIC, replace(prompt, conversation=request))
+    body = await sent(wire, wire.model(ANTHROPIC), ANTHROPIC, replace(prompt, conversation=request))
     assert [block["text"] for block in body["messages"][0]["content"]] == ["A", " B", " C"]
     assert [one for one in marked(body) if one.startswith("0.")] == [f"0.{at}" for at in marks]
 
 
 @pytest.fixture
-def enabled_at(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+def enabled_at(wire: ModelServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """Whether the collector was enabled when a request was built, and when the server had it."""
     found: dict[str, bool] = {}
     build = ServiceClient.build_request
@@ -343,17 +325,17 @@ def enabled_at(wire: WireServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, b
 
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_collector_is_paused_until_a_request_is_sent(
-    kind: ModelKind, model: Callable[..., RemoteProvider], enabled_at: dict[str, bool]
+    wire: ModelServer, kind: ModelKind, enabled_at: dict[str, bool]
 ) -> None:
-    await ask(model(kind))
+    await ask(wire.model(kind))
     assert enabled_at == {"built": False, "received": True}
     assert gc.isenabled()
 
 
 async def test_request_that_cannot_be_sent_ends_the_pause(
-    model: Callable[..., RemoteProvider],
+    wire: ModelServer,
 ) -> None:
-    provider = model(FORMATS[0], base_url="http://127.0.0.1:1")
+    provider = wire.model(FORMATS[0], base_url="http://127.0.0.1:1")
     assert isinstance((await ask(provider))[-1], ProviderError)
     assert gc.isenabled()
 

@@ -212,7 +212,7 @@ def check_names(answer: dict[str, Any]) -> None:
 def with_ends(kernel: Kernel, value: Any, field: str = "") -> Any:
     """Put the ends of ids in place of names."""
     contexts = {row.label: row.id for row in kernel.contexts.rows()}
-    people = kernel.members.names()
+    people = {one.username: one.id for one in kernel.members}
     if isinstance(value, dict):
         changed = {with_ends(kernel, key): key for key in value}
         return {new: with_ends(kernel, value[key], key) for new, key in changed.items()}

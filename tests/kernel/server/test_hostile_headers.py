@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.contexts import block_info
-from antiphon_kernel.maintenance.findings import Check
-from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.maintenance.run_checks import Check, run_checks
 from antiphon_kernel.transfer import importing
 from antiphon_kernel.validation import client_rules
 from tests.kernel.served import ServedKernel, served_kernel

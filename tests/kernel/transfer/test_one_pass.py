@@ -17,7 +17,7 @@ from antiphon_kernel.contexts.history import history_cache, journal_index
 from antiphon_kernel.document.schema import each_part, is_text, path_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.transfer import export_lines
-from antiphon_kernel.transfer.records import header_fields
+from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError

@@ -29,7 +29,7 @@ from antiphon_kernel.providers import (
     ToolCallEvent,
     TurnEvent,
 )
-from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING
+from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.providers.recording import RecordedStep, Recording, ScriptedProvider
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from antiphon_kernel.config import ConfigProblem, Discovery, KernelConfig, PermissionRules
+from antiphon_kernel.config import ConfigProblem, ContextTable, Discovery, KernelConfig
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import (
     ALLOW_EVERYTHING,
@@ -89,15 +89,20 @@ async def test_providers_are_opened_once_when_asked_and_all_closed(
 def test_default_model_is_the_chosen_one_or_the_first() -> None:
     assert models(KernelConfig()).default is None
     assert models(KernelConfig(models=(CLAUDE, LOCAL))).default == "claude"
-    chosen = models(KernelConfig(models=(CLAUDE, LOCAL), default_model="mine"))
+    chosen = models(
+        KernelConfig(models=(CLAUDE, LOCAL), context=ContextTable(default_model="mine"))
+    )
     assert chosen.default == "mine"
-    assert models(KernelConfig(models=(CLAUDE,), default_model="gone")).default == "claude"
+    assert (
+        models(KernelConfig(models=(CLAUDE,), context=ContextTable(default_model="gone"))).default
+        == "claude"
+    )
 
 
 def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> None:
     played = ModelConfig("played", ModelKind.SCRIPTED, "x.jsonl")
-    rules = {"mine": PermissionRules({"shell": "allow"})}
-    shared = PermissionRules({"shell": "deny", "file_write": "deny"})
+    rules = {"mine": PermissionPolicy.parse({"shell": "allow"})}
+    shared = PermissionPolicy.parse({"shell": "deny", "file_write": "deny"})
     some = models(
         KernelConfig(models=(CLAUDE, LOCAL, played), permissions=shared, model_permissions=rules)
     )

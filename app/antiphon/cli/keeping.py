@@ -1,8 +1,12 @@
-"""`antiphon export` and `antiphon import`: a context as text, and back."""
+"""Commands about what is kept: contexts as text, and a data folder as a whole.
+
+The kernel's own program carries out those about a data folder.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -10,8 +14,10 @@ from typing import Any, Final
 import click
 
 from antiphon.cli.errors import call_error
-from antiphon.cli.kernel_option import KernelTarget, call_kernel, kernel_options, print_result
-from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
+from antiphon.cli.launcher import chosen_data
+from antiphon.locations import data_folder, project_root
+from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
 from antiphon_kernel.types.quoting import count_of
 
 _PIECE: Final = 65_536
@@ -97,7 +103,12 @@ def import_(
         if label is not None:
             params["label"] = label
         made = call_kernel(kernel, "message.import", params, as_json=as_json)
-        print_result(made, as_json, map(_imported, made["conversations"]))
+        lines = []
+        for one in made["conversations"]:
+            forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
+            said = f"{count_of(one['messages'], 'message')}{forks}"
+            lines.append(f"{one['label']}: {said}, context {one['context_id']}.")
+        print_result(made, as_json, lines)
         return
     from antiphon_kernel.client.transfers import import_context
     from antiphon_kernel.types.errors import AntiphonError
@@ -112,12 +123,6 @@ def import_(
     print_result(made, as_json, [f"{made['label']}: {blocks}, context {made['context_id']}."])
 
 
-def _imported(one: dict[str, Any]) -> str:
-    said = count_of(one["messages"], "message")
-    forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
-    return f"{one['label']}: {said}{forks}, context {one['context_id']}."
-
-
 def _read_conversations(file: Path) -> dict[str, Any]:
     try:
         if file.is_dir():
@@ -128,3 +133,89 @@ def _read_conversations(file: Path) -> dict[str, Any]:
             return {"format": "messages", "text": source.read().decode("utf-8")}
     except (OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"{file} cannot be read: {error}.") from error
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@DATA
+@_json
+def backup(file: Path, data: Path | None, as_json: bool) -> None:
+    """Write everything that is on the kernel's disk now to FILE, which must not exist.
+
+    The kernel may be running. Who may join is not part of a backup.
+
+    Exit codes: 0 written, 1 it could not be.
+    """
+    _kernel("backup", [str(file)], data, as_json)
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@DATA
+@_json
+def restore(file: Path, data: Path | None, as_json: bool) -> None:
+    """Bring a backup back: FILE becomes the kernel's journal, under a new epoch.
+
+    No kernel may be running on the folder. The journal that was there is kept beside the new one.
+    Replicas of what was there before are refused, not merged.
+
+    Exit codes: 0 restored, 1 it could not be, 4 a kernel is running.
+    """
+    _kernel("restore", [str(file)], data, as_json)
+
+
+@click.command()
+@DATA
+@_json
+def doctor(data: Path | None, as_json: bool) -> None:
+    """Check everything that must hold for what is stored; nothing is changed.
+
+    The kernel may be running.
+
+    Exit codes: 0 all is well, 1 something was found, or nothing could be read.
+    """
+    _kernel("doctor", [], data, as_json)
+
+
+@click.command()
+@click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
+@click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
+@DATA
+@_json
+def log(context: str | None, limit: int | None, data: Path | None, as_json: bool) -> None:
+    """Print who joined, wrote and ran what, oldest first.
+
+    Exit codes: 0 printed, 1 nothing could be read.
+    """
+    arguments = ["--context", context] if context is not None else []
+    arguments += ["--limit", str(limit)] if limit is not None else []
+    _kernel("log", arguments, data, as_json)
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def trust(folder: Path | None, yes: bool) -> None:
+    """Say what a data folder holds that somebody else has made, and open it from now on.
+
+    A folder that came with a clone or an archive, was shared or moved, may name people and tokens
+    that you do not know. DIR is a project or a data folder.  [default: this project's]
+
+    Exit codes: 0 it is trusted, 1 it is not, 2 nobody can be asked, 5 others may write in it.
+    """
+    if folder is not None and (folder / DATA_FOLDER).exists():
+        folder = data_folder(folder)
+    _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
+
+
+def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> None:
+    folder = chosen_data(data, project_root(Path.cwd()))
+    line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder)]
+    line += ["--json"] if as_json else []
+    # What begins with a dash may still be a file.
+    line += [*arguments, "--"] if command in ("log", "trust") else ["--", *arguments]
+    sys.stdout.flush()
+    os.execv(sys.executable, line)

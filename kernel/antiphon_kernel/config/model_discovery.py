@@ -1,16 +1,23 @@
-"""Servers of models on this machine: asked which models they have, on the loopback interface."""
+"""Models that no file names, and what is published of models.
+
+Servers of models on this machine are asked which they have, on the loopback interface; windows and
+prices come from the library that keeps them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import ModelConfig, ModelKind
+from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME
 
 ANSWER_SECONDS: Final = 1.0
@@ -99,3 +106,67 @@ def mentionable(model: str) -> str | None:
     stem = stem.removesuffix(".gguf").removesuffix(":latest")
     name = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:NAME_LENGTH].rstrip("-_")
     return name if name and name != SYSTEM_NAME else None
+
+
+_PROVIDERS: Final[Mapping[ModelKind, str]] = {
+    ModelKind.ANTHROPIC: "anthropic",
+    ModelKind.OPENAI: "openai",
+    ModelKind.OPENAI_CHAT: "openai",
+    ModelKind.GOOGLE: "google",
+}
+
+_LARGE: Final = 400_000
+"""Tokens of a window whose models give long answers."""
+
+_LONG_ANSWER: Final = 32_000
+
+
+def with_known_limits(config: ModelConfig) -> ModelConfig:
+    """Return a configuration with the window and price that are published, where it has none.
+
+    The library is imported here, which takes a moment, and may be missing.
+    """
+    if config.window is not None and config.price is not None:
+        return config
+    known = _find(config.kind, config.model, config.base_url)
+    if known is None:
+        return config
+    price = config.price
+    if price is None:
+        prices = known.get_prices(datetime.now(UTC))
+        input_price, output_price = _dollars(prices.input_mtok), _dollars(prices.output_mtok)
+        if input_price is not None and output_price is not None:
+            cached, written = _dollars(prices.cache_read_mtok), _dollars(prices.cache_write_mtok)
+            price = ModelPrice(input_price, output_price, cached=cached, cache_write=written)
+    return replace(
+        config, window=config.window or _published_window(known.context_window), price=price
+    )
+
+
+@lru_cache(maxsize=256)
+def _find(kind: ModelKind, model: str, base_url: str | None) -> Any | None:
+    """Return the library's entry of a model; None if it has none."""
+    if kind not in _PROVIDERS:
+        return None
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
+    provider = _PROVIDERS[kind] if base_url is None else None
+    try:
+        return get_snapshot().find_provider_model(model, None, provider, base_url)[1]
+    except LookupError:
+        return None
+
+
+def _published_window(tokens: int | None) -> ModelWindow | None:
+    """Return the window of so many tokens; the library does not know how long answers may be."""
+    if tokens is None:
+        return None
+    answer = _LONG_ANSWER if tokens >= _LARGE else ModelWindow().output
+    return ModelWindow(input=tokens, output=min(tokens, answer))
+
+
+def _dollars(amount: Any) -> float | None:
+    """Return a price; of one that depends on the length of the request, that of short ones."""
+    return None if amount is None else float(getattr(amount, "base", amount))

@@ -1,15 +1,23 @@
-"""People with unknown SSH keys who wait for an owner to let them in."""
+"""Requests that wait for decisions: keys of people who want to join, and calls of models.
+
+Decisions about calls make rules, which are kept here too.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import Final
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from antiphon_kernel.storage import AuthStore, ToolPermission
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.public_keys import PublicKey
 from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.types.signal import News
 
@@ -41,7 +49,8 @@ class KeyRequests:
         self._waiting: dict[int, KeyRequest] = {}
         self.last = 0
         """Number of the latest request; 0 if there was none."""
-        self._news = News()
+        self.news = News()
+        """Announced when there is a new one, and when the kernel is closing."""
 
     def waiting(self) -> list[KeyRequest]:
         """Return the requests that wait, oldest first."""
@@ -77,7 +86,7 @@ class KeyRequests:
         answer = asyncio.get_running_loop().create_future()
         added = KeyRequest(self.last, key, name, self._clock.now_ms(), answer)
         self._waiting[self.last] = added
-        self.wake_waiters()
+        self.news.announce()
         return added
 
     def take(self, number: int) -> KeyRequest:
@@ -106,9 +115,71 @@ class KeyRequests:
         if number > self.last:
             number = 0
         if not any(one.number > number for one in self.waiting()):
-            await self._news.wait(seconds)
+            await self.news.wait(seconds)
         return [one for one in self.waiting() if one.number > number]
 
-    def wake_waiters(self) -> None:
-        """Let whoever waits for news look: there is some, or the kernel is closing."""
-        self._news.announce()
+
+def canonical_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the JSON of arguments; the same text for equal ones only."""
+    return json.dumps(arguments, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+class ToolPermissions:
+    """Every undecided call and every rule of a kernel, stored.
+
+    Changes are in effect at once. Which call waits is decided here alone, never by a document: that
+    can be a copy, or come from a backup.
+    """
+
+    def __init__(self, auth: AuthStore, clock: Clock) -> None:
+        self._auth = auth
+        self._clock = clock
+        self.undecided: dict[str, ToolPermission] = {}
+        """Calls that wait, oldest first, by block of the call. Whoever takes one out decides."""
+        self.rules: dict[int, ToolPermission] = {}
+        """Rules in force, oldest first, by number."""
+
+    async def load(self) -> None:
+        """Read what is stored."""
+        for one in await self._auth.records(ToolPermission):
+            if one.decided_by is None:
+                self.undecided[one.call] = one
+            else:
+                self.rules[one.number] = one
+
+    async def ask(
+        self,
+        context: ContextId,
+        call: str,
+        model: PrincipalId,
+        tool: str,
+        arguments: Mapping[str, Any],
+        asker: Actor,
+    ) -> ToolPermission:
+        """Store a call that waits from now on."""
+        asked = await self._auth.add(
+            ToolPermission(
+                number=0,
+                context=context,
+                call=call,
+                model=model,
+                tool=tool,
+                arguments=canonical_arguments(arguments),
+                asker=asker.principal.id,
+                credential=asker.credential,
+                asked=self._clock.now_ms(),
+            )
+        )
+        self.undecided[call] = asked
+        return asked
+
+    async def allow_always(self, taken: ToolPermission, by: PrincipalId) -> None:
+        """Make a call that has been taken a rule."""
+        rule = replace(taken, decided_by=by, decided=self._clock.now_ms())
+        self.rules[rule.number] = rule
+        await self._auth.change(rule, "decided_by", "decided")
+
+    async def forget(self, permission: ToolPermission) -> None:
+        """Forget a call that has been taken, or end a rule."""
+        self.rules.pop(permission.number, None)
+        await self._auth.remove(permission)
