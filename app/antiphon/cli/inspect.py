@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,8 +24,6 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
-
-_HEADINGS: Final = ("name", "kind", "model", "key", "window", "tools", "$/M in/out")
 
 _block = click.argument("block")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
@@ -187,7 +185,7 @@ def _model_rows(
     if not listed["models"]:
         yield listed["advice"]
         return
-    rows: list[Sequence[str]] = [_HEADINGS]
+    rows: list[Sequence[str]] = [("name", "kind", "model", "key", "window", "tools", "$/M in/out")]
     for one in listed["models"]:
         window, price = one.get("window"), one.get("price")
         rows.append(

@@ -35,9 +35,6 @@ _log = logging.getLogger(__name__)
 END_SECONDS = 3.0
 """How long sessions have to end before their processes are."""
 
-_KERNEL_ENDED = "The kernel has ended, and the shared session with it."
-"""Told to guests."""
-
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
@@ -116,7 +113,8 @@ async def _serve(options: HostOptions, log_file: int) -> int:
     def kernel_ended(task: asyncio.Task[str]) -> None:
         if not task.cancelled():
             error = task.exception()
-            end(task.result() if error is None else repr(error), _KERNEL_ENDED)
+            for_guests = "The kernel has ended, and the shared session with it."
+            end(task.result() if error is None else repr(error), for_guests)
 
     watching.add_done_callback(kernel_ended)
     _log.info("listening at %s port %s", options.bind, address.port)
