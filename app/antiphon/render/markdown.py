@@ -369,7 +369,7 @@ def _is_blank(line: str) -> bool:
     return not line.strip(" \t")
 
 
-_APART: Final = re.compile(r"\n[ \t]*\n(?=\S)")
+_APART: Final = re.compile(r"\n[ \t]*\r?\n(?=\S)")
 _AT_MARGIN: Final = re.compile(r"\n(?=[^\s|])")
 _LINE: Final = re.compile(r"\n")
 
@@ -457,7 +457,7 @@ class MarkdownCutter:
             if best is not None and found.end() >= best.offset:
                 continue
             cut = found.end()
-            is_blank = not text[text.rfind("\n", 0, cut - 1) + 1 : cut].strip(" \t\n")
+            is_blank = not text[text.rfind("\n", 0, cut - 1) + 1 : cut].strip(" \t\r\n")
             state = MarkdownState(is_apart=is_blank, has_rows=not is_blank and text[cut] == "|")
             best = SegmentStart(cut, cut + 1, state)
         limit = high if best is None else best.offset

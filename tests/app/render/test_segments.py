@@ -118,9 +118,13 @@ blocks = st.sampled_from(
 )
 
 
-@given(parts=st.lists(blocks, min_size=4, max_size=12), width=st.integers(20, 60))
-def test_markdown_in_segments_looks_as_in_one_piece(parts: list[str], width: int) -> None:
-    text = "\n".join(parts)
+@given(
+    parts=st.lists(blocks, min_size=4, max_size=12),
+    width=st.integers(20, 60),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_markdown_in_segments_looks_as_in_one_piece(parts: list[str], width: int, end: str) -> None:
+    text = "\n".join(parts).replace("\n", end)
     expected = MarkdownStream(width, THEME).update(text)
     cutter = MarkdownCutter(width, THEME, size=70)
     assert written(cold(cutter, text)) == written(expected)
