@@ -38,7 +38,7 @@ from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, SettingsStore
-from antiphon.shown_context import ShownContext, close_session, not_confirmed
+from antiphon.shown_context import ShownContext, not_confirmed
 from antiphon.terminal_title import PROGRAM
 from antiphon.textual_patches.driver import (
     LONGEST_PASTE,
@@ -53,7 +53,6 @@ from antiphon.textual_patches.screens import LaidOutPalette
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.toml_files import FileProblem
-from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, random_seq
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.rejected_edits import mark_untold
@@ -161,7 +160,6 @@ class AntiphonApp(App[None]):
             keymap=keymap,
             session=self.context.session,
             context=self.context.name,
-            tour=Tour() if self._options.demo else None,
             open_context=self.context.open,
             keys=self._keys,
             memory=self._memory,
@@ -362,7 +360,7 @@ class AntiphonApp(App[None]):
             return
         await self.document_screen.contexts.refresh()
         try:
-            kept = await close_session(self.session, self.context.draft)
+            kept = await self.session.leave(self.context.draft.unheard)
         except AntiphonError as error:
             self.exit(message=error.message)
             return
@@ -371,8 +369,8 @@ class AntiphonApp(App[None]):
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
         self.document_screen.view.keep()
-        unheard = bool(self.context.draft.unheard)
-        closing = asyncio.ensure_future(close_session(self.session, self.context.draft))
+        unheard = self.context.draft.unheard
+        closing = asyncio.ensure_future(self.session.leave(unheard))
         # What was typed is written down before the connection is closed, which may take longer.
         await asyncio.wait({closing}, timeout=END_SECONDS)
         refused = self.session.status.refused

@@ -1,15 +1,15 @@
-"""The app's connection to its kernel: one replica, one line for calls, one restart."""
+"""The app's connection to its kernel: one replica and its preview, one line for calls."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from antiphon.context_preview import ContextPreview, read_preview
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
@@ -23,9 +23,12 @@ from antiphon_kernel.client.rejected_edits import (
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import ENUMS, known_value
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import BlockHeader, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -41,6 +44,9 @@ SILENT_SECONDS: Final = 2.0
 PREVIEW_SECONDS: Final = 1.0
 """How long the replica waits for the preview: a kernel that opens a long document for it is busy
 with nothing else meanwhile."""
+
+LONG_CONTEXT: Final = 500
+"""Blocks up to which a context is there as soon as a preview of it would be."""
 
 RECENT_BLOCKS: Final = 2_000
 """Blocks of a long context that are here at first; the others come when they are looked at."""
@@ -83,6 +89,46 @@ class SessionStatus:
         return self.connection in (ConnectionStatus.REFUSED, ConnectionStatus.KICKED)
 
 
+@dataclass(frozen=True, slots=True)
+class ContextPreview:
+    """Neighbouring blocks of a context, in a document of their own that nobody else has."""
+
+    context: str
+    """Id of the context."""
+    me: str
+    """Principal id of the person here."""
+    document: Document
+
+
+def read_preview(page: Mapping[str, Any], caller: Mapping[str, Any]) -> ContextPreview | None:
+    """Return the preview that `context.page` and `session.whoami` answer; None if it is short.
+
+    Raises:
+        AttributeError, LookupError, TypeError, ValueError: if they are not what these tools answer.
+    """
+    if page["count"] <= LONG_CONTEXT or not page["blocks"]:
+        return None
+    document = Document(RandomIds().client_id())
+    with document.transaction("page"):
+        for one in page["members"]:
+            member = Member(one["principal"], one["username"], one["kind"], int(one["colour"]))
+            document.set_member(member)
+        for number, block in enumerate(page["blocks"]):
+            document.create_block(_header(block, number), block["content"])
+    return ContextPreview(str(page["context_id"]), str(caller["principal"]), document)
+
+
+def _header(block: Mapping[str, Any], number: int) -> BlockHeader:
+    """The header of a block as a page shows it, which leaves out its order key."""
+    values = {name: block[name] for name in BlockHeader._fields if name in block}
+    for name in ENUMS:
+        values[name] = known_value(name, values[name])
+    if "input" in values:
+        values["input"] = json.dumps(values["input"], ensure_ascii=False)
+    values |= {"id": block["block_id"], "parent": block.get("parent_id"), "order": f"{number:06}"}
+    return BlockHeader(**values)
+
+
 class Session:
     """One context of one kernel, as long as the app is open."""
 
@@ -117,10 +163,6 @@ class Session:
         self._late_calls = 0
         self.project = options.project or project_root(Path.cwd())
         """Folder of the files that a message may name."""
-        self.is_elsewhere = options.address is not None
-        """Whether the kernel has no data folder here, whose project would name it."""
-        self.is_guest = options.is_guest
-        """Whether files and programs of this machine are not the person's."""
         self.changed = Signal[()]()
         """`status` may be another one."""
         self.user = LocalUser(lambda: self.status.is_rejected)
@@ -142,7 +184,10 @@ class Session:
     @property
     def status(self) -> SessionStatus:
         state = self.replica.state
-        reason = self._rejection if state is ReplicaState.REFUSED else self._failure
+        reason = self._failure
+        if state is ReplicaState.REFUSED:
+            is_other = self.replica.rejection_code == CloseCode.OTHER_EPOCH
+            reason = MADE_ANEW if is_other else self.replica.rejection
         if reason is None and not self._was_live:
             reason = self.replica.last_error
         reason = reason or self.replica.kernel_error
@@ -165,11 +210,6 @@ class Session:
             self.replica.rejected_edits or self._left_behind,
         )
 
-    @property
-    def _rejection(self) -> str | None:
-        is_other = self.replica.rejection_code == CloseCode.OTHER_EPOCH
-        return MADE_ANEW if is_other else self.replica.rejection
-
     def presence(self) -> Mapping[int, PresenceState]:
         """Everyone else in the context, by awareness client id."""
         return self.replica.awareness.others
@@ -180,8 +220,10 @@ class Session:
         self._running.add_done_callback(self._ended)
 
     async def _run(self, around: str | None) -> None:
+        has_kernel = self.options.has_kernel or (lambda: True)
         try:
-            await self._wait_for_kernel()
+            while not self._is_closing and not has_kernel():  # noqa: ASYNC110  another process
+                await asyncio.sleep(START_POLL)
         except AntiphonError as error:
             self.start_failure = error
             self.changed.notify()
@@ -190,16 +232,6 @@ class Session:
         # Before the replica: the kernel opens the document for that one.
         await asyncio.wait({self._previewing}, timeout=PREVIEW_SECONDS)
         await self.replica.run()
-
-    async def _wait_for_kernel(self) -> None:
-        """Wait until the kernel answers that was started together with the app.
-
-        Raises:
-            AntiphonError: no_kernel, if it never will.
-        """
-        has_kernel = self.options.has_kernel or (lambda: True)
-        while not self._is_closing and not has_kernel():  # noqa: ASYNC110  it is another process
-            await asyncio.sleep(START_POLL)
 
     async def _read_preview(self, around: str | None) -> None:
         """Ask for some blocks; without them the person waits for the document."""
@@ -212,22 +244,14 @@ class Session:
             )
             preview = read_preview(page, caller)
             if around is not None:
-                await self.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
-        except (AntiphonError, LookupError, TypeError, ValueError):  # the replica hears the reason
+                await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
+        # The replica hears the reason.
+        except (AntiphonError, AttributeError, LookupError, TypeError, ValueError):
             return
         if preview is not None and not self._was_live:
             self.preview = preview
             self.previewed.notify()
             self.changed.notify()
-
-    @property
-    def omitted(self) -> int:
-        """Number of the oldest blocks that are not here; see `read_earlier`."""
-        return self.replica.omitted
-
-    async def read_earlier(self, blocks: int) -> None:
-        """Ask for so many of the last blocks at least; the document is then replaced."""
-        await self.replica.read_earlier(blocks)
 
     def find_left_behind(self) -> None:
         """Show as refused what an earlier session wrote down when nobody could be told of it."""
@@ -236,18 +260,25 @@ class Session:
             self._left_behind = Rejection("The app ended before you had seen this.", 0, file)
             self.changed.notify()
 
-    def write_down(self, message: str) -> Path:
-        """Write a message that could not be shared into the file of refused edits.
+    async def leave(self, unheard: str) -> Path | None:
+        """Close it, and return the file with what the kernel has not confirmed, if there is any.
+
+        Args:
+            unheard: a message that could not be shared, which is written into the file.
 
         Raises:
             AntiphonError: `storage_failed` if that cannot be.
         """
         try:
-            return self._write_down(format_message(message))
+            kept = self._write_down(format_message(unheard)) if unheard else None
         except OSError as error:
             raise AntiphonError(
                 ErrorCode.STORAGE_FAILED, f"What you were writing cannot be kept: {error}"
             ) from error
+        finally:
+            await self.close()
+        refused = self.replica.rejected_edits
+        return kept if refused is None else refused.file
 
     async def close(self) -> None:
         """Send what is still to be sent and let go; nothing is lost that the kernel has."""
@@ -296,15 +327,6 @@ class Session:
                 self._late_calls -= 1
                 self.changed.notify()
 
-    async def check_access(self) -> None:
-        """Ask whether the kernel would let this app in, on a line of its own.
-
-        Raises:
-            AntiphonError: why it would not.
-        """
-        async with self.options.connect() as calls:
-            await calls.call("session.whoami", {})
-
     def _state_changed(self) -> None:
         state = self.replica.state
         # Called when the first edit is made, and with each acknowledgement.
@@ -351,3 +373,27 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = f"{type(error).__name__}: {error}"
         self.changed.notify()
+
+
+class Hint(Protocol):
+    """Says one sentence to the person; no hint takes the place of a weighty one."""
+
+    def __call__(self, text: str, *, weighty: bool = False) -> None: ...
+
+
+class KernelCalls:
+    """Calls whose failure is a hint, never an exception."""
+
+    def __init__(self, session: Session, hint: Hint) -> None:
+        self.session = session
+        self.hint = hint
+
+    async def call(
+        self, tool: str, params: Mapping[str, Any], failed: str = ""
+    ) -> Mapping[str, Any] | None:
+        """Return the answer of a tool; None, with a hint that begins with `failed`, if it fails."""
+        try:
+            return await self.session.call(tool, params)
+        except AntiphonError as error:
+            self.hint(f"{failed}: {error.message}" if failed else error.message)
+            return None

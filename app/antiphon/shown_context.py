@@ -16,9 +16,8 @@ from textual.worker import WorkerError, WorkType, get_current_worker
 from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
-from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.conversation_screen import ConversationScreen, ScreenState
 from antiphon.screens.modals import rejected_location
-from antiphon.screens.screen_state import ScreenState
 from antiphon.screens.text_merge import repeat_edits
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
@@ -158,7 +157,7 @@ class ShownContext:
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""
         try:
-            kept = await close_session(session, draft)
+            kept = await session.leave(draft.unheard)
         except AntiphonError as error:
             self.screen.hint(error.message, weighty=True)
             return
@@ -251,20 +250,6 @@ class ShownContext:
             forget_first_screen(self._app)
             if is_replaced:
                 screen.source.document.close()  # else the CRDT keeps it in memory
-
-
-async def close_session(session: Session, draft: DraftSync) -> Path | None:
-    """Let go of the kernel; return the file with what it has not confirmed, if there is any.
-
-    Raises:
-        AntiphonError: `storage_failed` if that cannot be written.
-    """
-    try:
-        kept = session.write_down(draft.unheard) if draft.unheard else None
-    finally:
-        await session.close()
-    refused = session.replica.rejected_edits
-    return kept if refused is None else refused.file
 
 
 async def wait_for_identity(session: Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any
 
 from textual.widget import Widget
@@ -41,6 +42,21 @@ class ActionOwner(Widget, ReportsFailedTasks):
         if is_known and not works_in(action, scope.mode, lambda: scope.host.situation):
             return False
         return super().check_action(action, parameters)
+
+
+def controlled(
+    find: Callable[[ConversationControllers], Callable[[], object]],
+) -> Callable[[ActionOwner], None]:
+    """Return an action that a controller does; a coroutine function runs in the background."""
+
+    def action(self: ActionOwner) -> None:
+        work = find(self.parts)
+        if iscoroutinefunction(work):
+            self.run_in_background(work)
+        else:
+            work()
+
+    return action
 
 
 def requires_write(action: Callable[[ActionOwner], object]) -> Callable[[ActionOwner], None]:

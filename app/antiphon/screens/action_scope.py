@@ -12,9 +12,8 @@ from textual.worker import WorkType
 
 from antiphon.actions import ActionContext, Mode
 from antiphon.screens.cell_list import CellList
-from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.layout import DocumentLayout
-from antiphon.session import Session
+from antiphon.session import KernelCalls, Session
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.enums import Status
 
@@ -149,7 +148,7 @@ class ActionScope(KernelCalls):
 
     def number(self, block: str) -> int:
         """Return the place of a block among all, counted from 1."""
-        return self.session.omitted + self.source.document.order.index(block) + 1
+        return self.session.replica.omitted + self.source.document.order.index(block) + 1
 
     def name(self, block: str) -> str:
         """Return a cell's number as people are told it: ¶8."""

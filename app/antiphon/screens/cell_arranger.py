@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from antiphon.actions import Mode
@@ -41,14 +41,18 @@ class Arrangement:
     """Cell that it made, with its text; once that is another, the change is not taken back."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ArrangerState:
     """State that a later screen of the same context goes on with."""
 
-    arranged: Sequence[Arrangement] = ()
-    disarranged: Sequence[Arrangement] = ()
+    arranged: list[Arrangement] = field(default_factory=list)
+    """Changes since the last letter, the last of which u takes back."""
+    disarranged: list[Arrangement] = field(default_factory=list)
+    """Changes that were taken back, the last of which Ctrl+Y makes again."""
     moving: str | None = None
+    """The cell for which the person looks for another place."""
     brings_back: bool = False
+    """The person waits for cells that are not here, to choose one that is cut out."""
 
 
 class CellArranger(Controller):
@@ -59,35 +63,20 @@ class CellArranger(Controller):
         self._earlier = earlier
         self._working = asyncio.Lock()
         """Held while cells are changed: u, pressed before the kernel answers, waits."""
-        self._arranged: list[Arrangement] = []
-        """Changes since the last letter, the last of which u takes back."""
-        self._disarranged: list[Arrangement] = []
-        """Changes that were taken back, the last of which Ctrl+Y makes again."""
-        self.moving: str | None = None
-        """The cell for which the person looks for another place."""
-        self._brings_back = False
-        """The person waits for cells that are not here, to choose one that is cut out."""
+        self.state = ArrangerState()
         self.changed = Signal[()]()
         """Another place is looked for, for a cell, or no more."""
 
-    def state(self) -> ArrangerState:
-        return ArrangerState(self._arranged, self._disarranged, self.moving, self._brings_back)
-
     def resume(self, state: ArrangerState) -> None:
         """Go on with the changes, and the move, of the screen before this one."""
-        self._arranged, self._disarranged = list(state.arranged), list(state.disarranged)
-        if state.moving is not None and state.moving in self._source.document:
-            self.moving = state.moving
-            self.show_move()
+        moving = state.moving if state.moving in self._source.document else None
+        self.state = replace(state, moving=moving, brings_back=False)
+        self.show_move()
 
     def forget(self) -> None:
         """A letter was typed: u takes that back next."""
-        self._arranged.clear()
-        self._disarranged.clear()
-
-    def forget_undone(self) -> None:
-        """Something else was taken back: Ctrl+Y makes that again."""
-        self._disarranged.clear()
+        self.state.arranged.clear()
+        self.state.disarranged.clear()
 
     # Doing, undoing and doing again
 
@@ -95,8 +84,8 @@ class CellArranger(Controller):
         async with self._working:
             is_done = await self._call_each(arrangement.calls)
             if is_done:
-                self._arranged.append(arrangement)
-                self._disarranged.clear()
+                self.state.arranged.append(arrangement)
+                self.state.disarranged.clear()
         return is_done
 
     async def _call_each(self, calls: Sequence[ToolCall], failed: str = "") -> bool:
@@ -111,15 +100,15 @@ class CellArranger(Controller):
         if self._scope.mode is not Mode.NAVIGATE:
             return False
         async with self._working:
-            if not self._arranged or block not in self._arranged[-1].blocks:
+            if not self.state.arranged or block not in self.state.arranged[-1].blocks:
                 return False
-            last = self._arranged.pop()
+            last = self.state.arranged.pop()
             if last.made is not None and self._source.text(last.made[0]) != last.made[1]:
                 self._hint("The new cell has been written in since: it stays one of its own.")
                 return True
             if not await self._call_each(last.back, "Not taken back"):
                 return True
-            self._disarranged.append(last)
+            self.state.disarranged.append(last)
         if self._cells.has_cell(last.focus):
             self._cells.focus_cell(last.focus)
         self._hint(f"{last.undone} · <key:redo> does it again")
@@ -130,14 +119,14 @@ class CellArranger(Controller):
         if self._scope.mode is not Mode.NAVIGATE:
             return False
         async with self._working:
-            if not self._disarranged or block not in self._disarranged[-1].blocks:
+            if not self.state.disarranged or block not in self.state.disarranged[-1].blocks:
                 return False
-            last = self._disarranged.pop()
+            last = self.state.disarranged.pop()
             changed = frozenset(call.params["block_id"] for call in last.calls)
             neighbour = self._beside(changed, block)
             if not await self._call_each(last.calls):
                 return True
-            self._arranged.append(last)
+            self.state.arranged.append(last)
         if self._source.is_hidden(block):
             self._cells.focus_cell(neighbour)
         self._hint("Done again · <key:undo> takes it back")
@@ -190,7 +179,7 @@ class CellArranger(Controller):
 
     async def bring_back(self) -> None:
         if self._earlier.are_omitted and self._session.is_live:
-            self._brings_back = True
+            self.state.brings_back = True
             self._earlier.read_all()
             self._hint(EARLIER_CELLS)
             return
@@ -248,13 +237,13 @@ class CellArranger(Controller):
         if order.neighbour(block, 1) is None and order.neighbour(block, -1) is None:
             self._hint("It is the only cell.")
             return
-        self.moving = block
+        self.state.moving = block
         self.show_move()
         self.changed.notify()
 
     def show_move(self) -> None:
         """Say where the cell would be put that is moved, if there is one."""
-        block, target = self.moving, self._cells.focused_cell
+        block, target = self.state.moving, self._cells.focused_cell
         if block is None:
             return
         name = self._scope.name(block)
@@ -270,7 +259,7 @@ class CellArranger(Controller):
 
     async def put(self) -> None:
         """Put the cell that is moved beside the one that has the focus."""
-        block, self.moving = self.moving, None
+        block, self.state.moving = self.state.moving, None
         target = self._cells.focused_cell
         self.changed.notify()
         blocks = () if block is None else (block, *results_of(self._source, block))
@@ -300,7 +289,7 @@ class CellArranger(Controller):
             self._hint(f"Moved {name} · <key:undo> puts it back")
 
     def leave_move(self) -> None:
-        block, self.moving = self.moving, None
+        block, self.state.moving = self.state.moving, None
         if block is not None and self._cells.has_cell(block):
             self._cells.focus_cell(block)
         self.changed.notify()
@@ -331,8 +320,8 @@ class CellArranger(Controller):
                 return
             created = split["created"][0]
             edit = {"block_id": block, "edit": split["context_version"]}
-            self._disarranged.clear()
-            self._arranged.append(
+            self.state.disarranged.clear()
+            self.state.arranged.append(
                 Arrangement(
                     (ToolCall("block.redo", edit), _excluding(created, False)),
                     (ToolCall("block.undo", edit), _excluding(created, True, cut_out=True)),

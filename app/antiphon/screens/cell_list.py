@@ -46,7 +46,7 @@ class EarlierCells:
 
     @property
     def are_omitted(self) -> bool:
-        return self._session.omitted > 0
+        return self._session.replica.omitted > 0
 
     @property
     def words(self) -> str:
@@ -56,18 +56,23 @@ class EarlierCells:
         """Ask for so many of the last cells, once."""
         if blocks > self._asked_blocks and self._session.is_live:
             self._asked_blocks = blocks
-            self._run_one_of("earlier", partial(self._session.read_earlier, blocks))
+            self._run_one_of("earlier", partial(self._session.replica.read_earlier, blocks))
 
     def read_all(self) -> None:
         """Ask for every earlier cell, if there are some."""
         if self.are_omitted:
-            self.read(self._session.omitted + len(self._session.document))
+            self.read(self._session.replica.omitted + len(self._session.document))
 
     def look(self) -> None:
         """Read earlier cells before the person has come to the first that is here."""
         if self.are_omitted and not self._cells.following:
             if self._cells.cells_above < CELLS_ABOVE:
                 self.read(2 * len(self._session.document))
+
+
+def moving(move: Callable[[CellList], object], at_the_end: str) -> Callable[[CellList], None]:
+    """Return an action that moves in the page, or says why nothing has moved."""
+    return lambda cells: cells.move(partial(move, cells), at_the_end)
 
 
 class CellList(BlockList):
@@ -114,11 +119,13 @@ class CellList(BlockList):
     def move_to_tail(self) -> None:
         self.move(self.on_screen.to_tail, PAGE_END)
 
-    def action_next_cell(self) -> None:
-        self.move(partial(self.focus_neighbour, 1), LAST_CELL)
-
-    def action_previous_cell(self) -> None:
-        self.move(partial(self.focus_neighbour, -1), FIRST_CELL)
+    action_next_cell = moving(lambda cells: cells.focus_neighbour(1), LAST_CELL)
+    action_previous_cell = moving(lambda cells: cells.focus_neighbour(-1), FIRST_CELL)
+    action_last_cell = moving(BlockList.last_cell, LAST_CELL)
+    action_line_down = moving(lambda cells: cells.on_screen.scroll_rows(1), PAGE_END)
+    action_line_up = moving(lambda cells: cells.on_screen.scroll_rows(-1), PAGE_START)
+    action_half_page_down = moving(lambda cells: cells.on_screen.half_page(1), PAGE_END)
+    action_half_page_up = moving(lambda cells: cells.on_screen.half_page(-1), PAGE_START)
 
     def action_first_cell(self) -> None:
         self.earlier.goes_first = self.earlier.are_omitted
@@ -128,21 +135,6 @@ class CellList(BlockList):
             self.hint(self.earlier.words)
         else:
             self.move(self.first_cell, FIRST_CELL)
-
-    def action_last_cell(self) -> None:
-        self.move(self.last_cell, LAST_CELL)
-
-    def action_line_down(self) -> None:
-        self.move(partial(self.on_screen.scroll_rows, 1), PAGE_END)
-
-    def action_line_up(self) -> None:
-        self.move(partial(self.on_screen.scroll_rows, -1), PAGE_START)
-
-    def action_half_page_down(self) -> None:
-        self.move(partial(self.on_screen.half_page, 1), PAGE_END)
-
-    def action_half_page_up(self) -> None:
-        self.move(partial(self.on_screen.half_page, -1), PAGE_START)
 
     def action_next_unread(self) -> None:
         if not self.focus_unread(1):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
-from antiphon.actions import Mode
+from antiphon.actions import ActionContext, Mode
 from antiphon.input_queue import InputQueue
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
@@ -32,15 +33,15 @@ from antiphon.screens.questions import Questions
 from antiphon.screens.sidebar_view import SidebarView
 from antiphon.screens.slash_commands import SlashCommands
 from antiphon.screens.submitter import MessageSubmitter
-from antiphon.screens.tour_view import TourView
+from antiphon.screens.tour import TourView
 from antiphon.screens.view_restorer import ViewRestorer
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.screens.visitors import Visitors
 from antiphon.session import Session
-from antiphon.tour import Tour
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import join_names
 
 CONTEXTS_LOOK_SECONDS: Final = 5.0
@@ -63,7 +64,6 @@ class ConversationControllers:
         *,
         session: Session,
         context: str,
-        tour: Tour | None,
         open_context: OpenContext,
         keys: InputQueue,
         memory: ViewStateStore,
@@ -100,7 +100,7 @@ class ConversationControllers:
         self.outline = OutlineView(source, frame.area, frame.outline)
         self.outside = OutsideEditor(scope)
         self.blame = BlameView(scope)
-        self.tour = TourView(tour, scope)
+        self.tour = TourView(scope)
         self.arranger = CellArranger(scope, self.earlier)
         self.undo = EditUndo(scope, self.arranger, self.turns, self.tour.tour)
         self.branches = MessageBranches(scope, self.models)
@@ -111,6 +111,56 @@ class ConversationControllers:
         self.commands = SlashCommands(scope, keymap, self.models, self.contexts, self.sidebar, keys)
         self.connection = ConnectionWatch(scope)
         self.visitors = Visitors(scope)
+
+    def situation(self) -> ActionContext:
+        """Return what is known of the session, of the focus and of the focused cell."""
+        scope, source, cells, draft = self.scope, self.source, self.cells, self.composer.draft
+        session, editor = scope.session, scope.editor
+        status, user, target = session.status, source.user, self.turns.target()
+        may_stop = target is not None and session.is_live and user.refusal is None
+        here = ActionContext(
+            mode=scope.mode,
+            mode_word=scope.mode_word,
+            live=session.is_live,
+            composing=bool(draft.text),
+            selecting=bool(scope.selection),
+            stoppable=target.words if target is not None and may_stop else None,
+            following=cells.following,
+            company=bool(session.presence()),
+            writer=self.following.waits_for_me or self.live.shown_name,
+            finding=self.find.is_open,
+            moving=self.arranger.state.moving is not None,
+            unread=cells.unread_lines > 0,
+            waiting=self.questions.first is not None,
+            revising=self.submitter.pending.revised is not None,
+            folded=editor is not None and bool(editor.document.labels),
+            private=draft.is_private,
+            reading=user.refusal is not None,
+            running=user.may_run_commands,
+            refused=status.refused is not None,
+            key_waits=self.visitors.wait,
+            shut_out=status.is_rejected,
+        )
+        block, me = cells.focused_cell, session.me
+        if block is None:
+            return here
+        here = replace(here, branched=source.branches.siblings(block) is not None)
+        if block not in session.document:
+            return here
+        header = session.document.header(block)
+        is_mine = me is not None and header.author == me.principal
+        is_over = header.status in (Status.DONE, Status.ERROR)
+        is_message = header.role == Role.USER and header.kind == BlockKind.TEXT
+        return replace(
+            here,
+            focused=True,
+            theirs=me is not None and not is_mine,
+            own_message=is_mine and is_message and header.status == Status.DONE,
+            answered=header.role == Role.MODEL and is_over,
+            asks=source.may_decide(header),
+            foldable=header.kind != BlockKind.TOOL_CALL or is_over,
+            is_result=header.kind == BlockKind.TOOL_RESULT,
+        )
 
     def start(self) -> None:
         """Follow the session and the document, once the widgets are mounted."""
@@ -182,7 +232,7 @@ class ConversationControllers:
         self.submit_pending()
         self.sidebar.list_contexts()
         self._host.run_last_of("models", self.models.fetch)
-        if self._session.is_elsewhere:
+        if self._session.options.address is not None:  # no folder here names its project
             self._host.run_last_of("place", self.people.name_place)
         self.view.restore()
         self.view.replace_preview()

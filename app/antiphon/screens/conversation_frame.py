@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from antiphon.actions import Mode, Owner
 from antiphon.keymap import KeyMap, bindings
 from antiphon.locations import config_folder, under_home
-from antiphon.screens.action_owner import ActionOwner
+from antiphon.screens.action_owner import ActionOwner, controlled
 from antiphon.screens.context_search import choose_found
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.document_page import DocumentPage
@@ -83,15 +83,13 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     def _undo_requested(self) -> None:
         self.action_undo_edit()
 
-    def action_undo_edit(self) -> None:
-        self.run_in_background(self.parts.undo.undo)
+    action_undo_edit = controlled(lambda parts: parts.undo.undo)
 
     @on(CellEditor.RedoRequested)
     def _redo_requested(self) -> None:
         self.action_redo()
 
-    def action_redo(self) -> None:
-        self.run_in_background(self.parts.undo.redo)
+    action_redo = controlled(lambda parts: parts.undo.redo)
 
     @work(exit_on_error=False)
     async def action_interrupt(self) -> None:
@@ -100,19 +98,13 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         else:
             await self.parts.turns.interrupt()
 
-    def action_bring_back(self) -> None:
-        self.run_in_background(self.parts.arranger.bring_back)
-
-    def action_page_history(self) -> None:
-        self.run_in_background(partial(self.parts.versions.show_history, None))
+    action_bring_back = controlled(lambda parts: parts.arranger.bring_back)
+    action_page_history = controlled(lambda parts: partial(parts.versions.show_history, None))
 
     # Moving
 
-    def action_page_down(self) -> None:
-        self.area.cells.move_page(1)
-
-    def action_page_up(self) -> None:
-        self.area.cells.move_page(-1)
+    action_page_down = controlled(lambda parts: partial(parts.cells.move_page, 1))
+    action_page_up = controlled(lambda parts: partial(parts.cells.move_page, -1))
 
     @on(HintBar.CountClicked)
     def action_tail(self) -> None:
@@ -133,8 +125,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         if self.area.cells.position() == before:
             self.hint("Nobody writes out of sight.")
 
-    def action_gather(self) -> None:
-        self.parts.following.gather()
+    action_gather = controlled(lambda parts: parts.following.gather)
 
     @on(DraftPreview.DraftClicked)
     def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
@@ -172,7 +163,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         block, query = found
         context = block.partition(".")[0]
         is_here = context == self._session.document.context
-        if not is_here or (self._session.omitted and block not in self._session.document):
+        if not is_here or (self._session.replica.omitted and block not in self._session.document):
             self.parts.scope.open_context(context, block, query=query)
         elif self.area.cells.has_cell(block):
             self.area.leave()
@@ -180,11 +171,8 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     # Sidebar and outline
 
-    def action_sidebar(self) -> None:
-        self.parts.sidebar.toggle()
-
-    def action_leave_contexts(self) -> None:
-        self.parts.sidebar.leave()
+    action_sidebar = controlled(lambda parts: parts.sidebar.toggle)
+    action_leave_contexts = controlled(lambda parts: parts.sidebar.leave)
 
     @on(Sidebar.ContextChosen)
     def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
@@ -229,20 +217,20 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     def action_settings(self) -> None:
         chosen = "Theme, sidebar and outline are chosen in the palette."
-        if self._session.is_guest:
+        if self._session.options.is_guest:
             self.hint(f"{chosen} Over SSH there are no other settings.")
             return
         file = under_home(config_folder() / SETTINGS_FILE)
         self.hint(f"{chosen} Keys and the rest: {file}, read at the start. See `antiphon keys`.")
 
-    def action_decide_key(self) -> None:
-        self.run_in_background(self.parts.visitors.decide)
+    action_decide_key = controlled(lambda parts: parts.visitors.decide)
 
     @work(exit_on_error=False)
     async def action_join_again(self) -> None:
         """Show this context anew, over another connection; what is shown stays if that fails."""
         try:
-            await self._session.check_access()
+            async with self._session.options.connect() as calls:
+                await calls.call("session.whoami", {})
         except AntiphonError as error:
             self.hint(error.message)
             return

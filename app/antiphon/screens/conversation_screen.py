@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from textual import events, on
@@ -15,18 +15,44 @@ from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import ACTION_NAMED
 from antiphon.screens.action_scope import ConversationHost
 from antiphon.screens.background_tasks import BackgroundTaskMixin
+from antiphon.screens.cell_arranger import ArrangerState
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.first_page_text import first_page_content, is_empty, placeholder
-from antiphon.screens.screen_state import ScreenState
-from antiphon.screens.situation import situation_of
+from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
-from antiphon.widgets.block_list import DocumentView
+from antiphon.widgets.block_list import DocumentView, HitPlace
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import Sidebar
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenState:
+    """The place of the person, and what they have begun, for the screen after this one."""
+
+    mode: Mode
+    block: str | None
+    cursor: int | None
+    """Code points into the block's `text`, while it is edited."""
+    text: str = ""
+    folds: Mapping[str, bool] = field(default_factory=dict)
+    """Cells that the person has folded (True) and opened."""
+    arranger: ArrangerState = field(default_factory=ArrangerState)
+    message_cursor: int = 0
+    """Code points into the message."""
+    query: str | None = None
+    """The text that is looked for, while a search is open; its mode is FIND while it is typed."""
+    hit: HitPlace | None = None
+    finds_from_message: bool = False
+    """The message had the focus before the search."""
+    goes_first: bool = False
+    """The person has asked for the first cell, which was not here."""
+    followed: str | None = None
+    """Principal id of who is followed."""
+    pending: PendingMessage | None = None
 
 
 class ConversationScreen(BackgroundTaskMixin[None]):
@@ -100,7 +126,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             cursor,
             text,
             dict(self.source.folds),
-            self.controllers.arranger.state(),
+            replace(self.controllers.arranger.state),
             message_cursor=self.composer.editor.cursor_offset,
             query=self.frame.find.input.value if find.is_open and not editor else None,
             hit=find.place,
@@ -135,7 +161,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             self.following.follow(state.followed)
         self.following.presence_changed()
         if state.pending is not None:
-            self.controllers.submitter.take_over(state.pending)
+            self.controllers.submitter.pending = state.pending
             self.controllers.submit_pending()
         if state.arranger.brings_back:
             self.frame.action_bring_back()
@@ -161,7 +187,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
 
     @property
     def situation(self) -> ActionContext:
-        return situation_of(self.controllers)
+        return self.controllers.situation()
 
     def hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the composer; no hint takes the place of a weighty one."""
@@ -241,7 +267,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         else:
             self.controllers.scope.mode = Mode.NAVIGATE
         if self.mode is not Mode.NAVIGATE:
-            self.controllers.arranger.moving = None
+            self.controllers.arranger.state.moving = None
         self.controllers.own_presence.publish()
         self.controllers.questions.show_keys()
         self.people.show()

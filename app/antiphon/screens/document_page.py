@@ -14,12 +14,12 @@ from antiphon.clipboard import copy_text
 from antiphon.keymap import bindings
 from antiphon.locations import state_folder
 from antiphon.render.cell_renderer import cell_markdown
-from antiphon.screens.action_owner import ActionOwner
+from antiphon.screens.action_owner import ActionOwner, controlled
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import NO_CELL
 from antiphon.screens.reading import ReadingPanel
-from antiphon.tour import MEND_AT, TYPO
+from antiphon.screens.tour import MEND_AT, TYPO
 from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 
@@ -64,49 +64,27 @@ class DocumentPage(DocumentView, ActionOwner):
         if self.editor is not None:
             self.editor.action_neighbour(-1)
 
-    def action_edit_outside(self) -> None:
-        self.run_in_background(self.parts.outside.edit)
-
-    def action_undo(self) -> None:
-        self.run_in_background(self.parts.undo.undo)
-
-    def action_undo_theirs(self) -> None:
-        self.run_in_background(self.parts.undo.undo_theirs)
+    action_edit_outside = controlled(lambda parts: parts.outside.edit)
+    action_undo = controlled(lambda parts: parts.undo.undo)
+    action_undo_theirs = controlled(lambda parts: parts.undo.undo_theirs)
 
     # Whole cells
 
-    def action_cut_out(self) -> None:
-        self.run_in_background(self.parts.arranger.cut_out)
-
-    def action_exclude(self) -> None:
-        self.run_in_background(self.parts.arranger.exclude)
-
-    def action_move(self) -> None:
-        self.parts.arranger.move()
-
-    def action_put(self) -> None:
-        self.run_in_background(self.parts.arranger.put)
-
-    def action_leave_move(self) -> None:
-        self.parts.arranger.leave_move()
-
-    def action_split(self) -> None:
-        self.run_in_background(self.parts.arranger.split)
+    action_cut_out = controlled(lambda parts: parts.arranger.cut_out)
+    action_exclude = controlled(lambda parts: parts.arranger.exclude)
+    action_move = controlled(lambda parts: parts.arranger.move)
+    action_put = controlled(lambda parts: parts.arranger.put)
+    action_leave_move = controlled(lambda parts: parts.arranger.leave_move)
+    action_split = controlled(lambda parts: parts.arranger.split)
 
     # Versions
 
-    def action_time(self) -> None:
-        self.run_in_background(self.parts.versions.tell_time)
-
-    @work(exit_on_error=False)
-    async def action_history(self) -> None:
-        await self.parts.versions.show_history(self.cells.focused_cell)
-
-    def action_restore(self) -> None:
-        self.run_in_background(self.parts.versions.restore)
-
-    def action_fork_here(self) -> None:
-        self.run_in_background(self.parts.versions.fork_here)
+    action_time = controlled(lambda parts: parts.versions.tell_time)
+    action_history = controlled(
+        lambda parts: partial(parts.versions.show_history, parts.cells.focused_cell)
+    )
+    action_restore = controlled(lambda parts: parts.versions.restore)
+    action_fork_here = controlled(lambda parts: parts.versions.fork_here)
 
     def action_blame(self) -> None:
         if not any(self.cells.viewport.places):
@@ -115,11 +93,8 @@ class DocumentPage(DocumentView, ActionOwner):
 
     # Messages and models
 
-    def action_next_sibling(self) -> None:
-        self.parts.branches.go_to_sibling(1)
-
-    def action_previous_sibling(self) -> None:
-        self.parts.branches.go_to_sibling(-1)
+    action_next_sibling = controlled(lambda parts: partial(parts.branches.go_to_sibling, 1))
+    action_previous_sibling = controlled(lambda parts: partial(parts.branches.go_to_sibling, -1))
 
     def action_send_again(self) -> None:
         block = self.cells.focused_cell
@@ -144,33 +119,20 @@ class DocumentPage(DocumentView, ActionOwner):
                 model = author
         self.app.push_screen(ReadingPanel(session, model, self.source.changed))
 
-    def action_allow_once(self) -> None:
-        self.run_in_background(partial(self.parts.questions.decide, "once"))
-
-    def action_allow_always(self) -> None:
-        self.run_in_background(partial(self.parts.questions.decide, "always"))
-
-    def action_deny(self) -> None:
-        self.run_in_background(partial(self.parts.questions.decide, "no"))
+    action_allow_once = controlled(lambda parts: partial(parts.questions.decide, "once"))
+    action_allow_always = controlled(lambda parts: partial(parts.questions.decide, "always"))
+    action_deny = controlled(lambda parts: partial(parts.questions.decide, "no"))
 
     # People
 
-    def action_follow(self) -> None:
-        self.parts.following.follow_who_is_in_cell()
-
-    def action_point(self) -> None:
-        self.parts.following.point()
+    action_follow = controlled(lambda parts: parts.following.follow_who_is_in_cell)
+    action_point = controlled(lambda parts: parts.following.point)
 
     # Finding
 
-    def action_next_hit(self) -> None:
-        self.parts.find.step(1)
-
-    def action_previous_hit(self) -> None:
-        self.parts.find.step(-1)
-
-    def action_end_find(self) -> None:
-        self.parts.find.end()
+    action_next_hit = controlled(lambda parts: partial(parts.find.step, 1))
+    action_previous_hit = controlled(lambda parts: partial(parts.find.step, -1))
+    action_end_find = controlled(lambda parts: parts.find.end)
 
     # Copying
 

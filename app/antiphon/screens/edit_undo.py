@@ -11,8 +11,8 @@ from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_arranger import CellArranger
 from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.model_turns import InterruptTarget, ModelTurns
+from antiphon.screens.tour import Tour
 from antiphon.time_format import format_time_since
-from antiphon.tour import Tour
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _NOTHING_LEFT: Mapping[str, str] = {
@@ -95,7 +95,7 @@ class EditUndo(Controller):
             return
         self._source.ink.flash(block)
         if await self._undo_text(block, self._scope.place(block)):
-            self._arranger.forget_undone()
+            self._arranger.state.disarranged.clear()  # Ctrl+Y brings the text back
             if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
 

@@ -26,8 +26,8 @@ from antiphon.render.timeline import (
 )
 from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.modals import HintingModal, TextPage
+from antiphon.session import KernelCalls
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
 from antiphon_kernel.document.rendering import render

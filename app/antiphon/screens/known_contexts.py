@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.view_state import ViewStateStore
+from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.types.signal import Signal

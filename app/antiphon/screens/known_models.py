@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.screens.kernel_calls import KernelCalls
+from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.signal import Signal
@@ -54,7 +54,7 @@ class KnownModels:
         self.here = ModelsHere()
         self.is_known = False
         """The kernel has said which there are."""
-        self.nobody = NOBODY_FOR_GUESTS if kernel.session.is_guest else NOBODY
+        self.nobody = NOBODY_FOR_GUESTS if kernel.session.options.is_guest else NOBODY
         """One line for who has written a message that no model answers."""
         self.changed = Signal[()]()
 
@@ -75,7 +75,7 @@ class KnownModels:
             if error.code not in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL):
                 self._kernel.hint(f"The models cannot be listed: {error.message}")
             return None
-        if not self._kernel.session.is_guest:
+        if not self._kernel.session.options.is_guest:
             self.nobody = listed.get("advice") or NOBODY
         names, default = tuple(here["models"]), here.get("model")
         known = {one["name"]: one.get("window") for one in listed["models"]}

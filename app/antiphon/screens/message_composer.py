@@ -11,7 +11,7 @@ from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.render.cell_renderer import arguments_of
 from antiphon.render.view import CellView
-from antiphon.screens.action_owner import ActionOwner
+from antiphon.screens.action_owner import ActionOwner, controlled
 from antiphon.widgets.composer import SHELL_MARK, Composer, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 
@@ -44,8 +44,7 @@ class MessageComposer(Composer, ActionOwner):
         except OSError as error:
             self.hint(f"The message is not in your history: {error}")
 
-    def action_newline(self) -> None:
-        self.editor.new_line()
+    action_newline = controlled(lambda parts: parts.composer.editor.new_line)
 
     def action_message_history(self) -> None:
         try:

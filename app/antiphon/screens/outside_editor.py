@@ -27,7 +27,7 @@ class OutsideEditor(Controller):
             if reason is not None:
                 self._hint(reason)
             return
-        if self._session.is_guest:
+        if self._session.options.is_guest:
             self._hint(
                 "Over SSH no editor can be started: Enter edits the cell here, and `antiphon join`"
                 " on your own machine uses yours."

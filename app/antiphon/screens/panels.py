@@ -21,7 +21,6 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
 from antiphon.screens.background_tasks import BackgroundTaskMixin
-from antiphon.screens.kernel_calls import KernelCalls
 from antiphon.screens.known_contexts import (
     create_context,
     fork_context,
@@ -30,7 +29,7 @@ from antiphon.screens.known_contexts import (
 )
 from antiphon.screens.modals import ConfirmModal, HintingModal, LineModal, TextPage, wrapped
 from antiphon.screens.view_state import ViewStateStore
-from antiphon.session import Session
+from antiphon.session import KernelCalls, Session
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import ContextName, context_entries

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.screens.action_scope import ActionScope, Controller
@@ -37,7 +38,8 @@ NOT_TYPED_HERE = "Not all of it was typed in this window."
 NOT_SHOWN = "It is longer than the composer shows."
 
 
-class PendingMessage(NamedTuple):
+@dataclass(slots=True)
+class PendingMessage:
     """The message of a submitter, which is not sent yet."""
 
     waiting: str | None = None
@@ -58,37 +60,26 @@ class MessageSubmitter(Controller):
         self._draft = scope.composer.draft
         self._models = models
         self._branches = branches
-        self._waiting: str | None = None
+        self.pending = PendingMessage()
         self._is_asking = False
-        self._revised: str | None = None
         self._checked: set[str] = set()
         self._told = ""
         """The reason for which no model answers, as it was told."""
 
     def hand_over(self) -> PendingMessage:
         """Return what is to become of the message; another submitter does it."""
-        pending = PendingMessage(self._waiting, self._revised)
-        self._waiting = None
+        pending, self.pending = self.pending, replace(self.pending, waiting=None)
         return pending
-
-    def take_over(self, pending: PendingMessage) -> None:
-        """Do with the message what another submitter has handed over."""
-        self._waiting, self._revised = pending.waiting, pending.revised
-
-    @property
-    def is_revising(self) -> bool:
-        """Return whether Enter sends a message again that was sent before."""
-        return self._revised is not None
 
     def revise(self, block: str, text: str) -> None:
         """Put a message that was sent into the empty composer: what Enter sends is in its place."""
         self._draft.write(text)
-        self._revised = block
+        self.pending.revised = block
 
     def draft_changed(self) -> None:
         """Write a new message next if the composer has been cleared."""
         if not self._draft.text:
-            self._revised = None
+            self.pending.revised = None
             self._checked.clear()
 
     async def check_names(self) -> None:
@@ -112,7 +103,7 @@ class MessageSubmitter(Controller):
         if not text.strip().removeprefix(SHELL_MARK).strip():
             self._hint("Nothing to send yet: write a message, or ! and a command.")
         elif not self._is_ready():
-            self._waiting = text
+            self.pending.waiting = text
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
             reason = self._reason_to_ask()
@@ -120,8 +111,8 @@ class MessageSubmitter(Controller):
                 return partial(self._ask_and_run, text, reason)
             self._draft.clear()
             return partial(self._run, text, typed_here=True)
-        elif self._revised is not None:
-            revised, self._revised = self._revised, None
+        elif self.pending.revised is not None:
+            revised, self.pending.revised = self.pending.revised, None
             self._draft.clear()
             return partial(self._send_again, revised, text)
         else:
@@ -160,9 +151,9 @@ class MessageSubmitter(Controller):
 
     async def connection_changed(self) -> None:
         """Send what has been waiting for the kernel and was not touched since."""
-        if self._waiting is None or not self._session.is_live or self._session.me is None:
+        if self.pending.waiting is None or not self._session.is_live or self._session.me is None:
             return
-        waiting, self._waiting = self._waiting, None
+        waiting, self.pending.waiting = self.pending.waiting, None
         if waiting == self._draft.text:
             sending = self.send()
             if sending is not None:
@@ -200,7 +191,7 @@ class MessageSubmitter(Controller):
         result = await self._scope.call("message.edit", params, "Not sent")
         if result is None:
             self._draft.put_back(text)
-            self._revised = message
+            self.pending.revised = message
             return
         edited = MessageLocation.of(result)
         try:
@@ -218,7 +209,7 @@ class MessageSubmitter(Controller):
         Raises:
             AntiphonError: if one of them cannot be; then none is.
         """
-        if paths and self._session.is_guest:
+        if paths and self._session.options.is_guest:
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
                 f"Over SSH no file can be attached, as {quote(paths[0])} would be: paste its text."

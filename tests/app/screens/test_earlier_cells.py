@@ -40,7 +40,7 @@ async def recent(here: World, cells: list[str]) -> AsyncIterator[Opened]:
     """The app with the last cells only."""
     async with opened(here) as there:
         await there.sees(f"cell {ALL - 1}")
-        assert there.app.session.omitted == ALL - RECENT
+        assert there.app.session.replica.omitted == ALL - RECENT
         yield there
 
 
@@ -51,7 +51,7 @@ async def replaced(there: Opened, before: object) -> None:
 async def read_all(there: Opened) -> None:
     """Read all cells, and wait for the screen that shows them."""
     screen = there.screen
-    await there.app.session.read_earlier(2 * ALL)
+    await there.app.session.replica.read_earlier(2 * ALL)
     await replaced(there, screen)
 
 
@@ -66,17 +66,17 @@ async def test_scrolling_up_reads_earlier_cells_until_the_first(recent: Opened) 
         await recent.press("pageup")
         if recent.shows("cell 0 "):
             break
-    await until(lambda: recent.shows("cell 0 ") or recent.app.session.omitted > 0)
+    await until(lambda: recent.shows("cell 0 ") or recent.app.session.replica.omitted > 0)
     await recent.press("g")
     await recent.sees("cell 0 ")
-    assert not recent.app.session.omitted
+    assert not recent.app.session.replica.omitted
 
 
 async def test_page_stays_when_earlier_cells_come(recent: Opened) -> None:
     await recent.press("escape")
     await recent.press("pageup")
     before, screen = page(recent), recent.screen
-    await recent.app.session.read_earlier(ALL)
+    await recent.app.session.replica.read_earlier(ALL)
     await until(lambda: recent.screen is not screen, "another screen")
     await until(lambda: page(recent) == before, lambda: f"{before} {page(recent)}")
     await recent.mode(Mode.NAVIGATE)
@@ -92,7 +92,7 @@ async def test_first_cell_is_gone_to_when_it_has_come(recent: Opened) -> None:
 async def test_person_who_went_on_is_not_taken_to_the_first_cell(recent: Opened) -> None:
     await recent.press("escape")
     recent.burst("g", "G")
-    await until(lambda: not recent.app.session.omitted)
+    await until(lambda: not recent.app.session.replica.omitted)
     await recent.sees(f"cell {ALL - 1}")
 
 
@@ -105,7 +105,7 @@ async def test_replaced_screen_bears_a_person_in_a_cell_that_only_the_next_one_h
         await there.live()
         screen = there.screen
         await until(lambda: any(one.block == cells[0] for one in screen.people.participants()))
-        await there.app.session.read_earlier(ALL)
+        await there.app.session.replica.read_earlier(ALL)
         await until(lambda: there.app.session.document is not screen.source.document)
         screen.set_focus(None)
         await until(lambda: there.screen is not screen, "another screen")
@@ -118,7 +118,7 @@ async def test_page_over_the_document_stays_with_its_text_when_earlier_cells_com
     await recent.press("escape", *keys)
     await recent.type("th")
     covers, screen = recent.app.screen_stack[1:], recent.screen
-    await recent.app.session.read_earlier(ALL)
+    await recent.app.session.replica.read_earlier(ALL)
     await until(lambda: recent.screen is not screen, "another screen")
     await recent.type("eme")
     assert covers and recent.app.screen_stack[1:] == covers
@@ -169,7 +169,7 @@ async def test_find_searches_the_cells_that_come_for_it(recent: Opened) -> None:
     await recent.press("/")
     recent.burst(*"cell", "space", "1")
     await recent.sees("of 11")
-    assert not recent.app.session.omitted
+    assert not recent.app.session.replica.omitted
     assert recent.screen.mode is Mode.FIND
     await recent.press("escape", mode=Mode.NAVIGATE)
 
@@ -220,12 +220,12 @@ async def test_cell_is_edited_after_two_documents_have_come_at_once(
     before = recent.app.session.document
 
     async def both_are_here(_: InputQueue) -> None:
-        await until(lambda: not recent.app.session.omitted)
+        await until(lambda: not recent.app.session.replica.omitted)
 
     monkeypatch.setattr(InputQueue, "caught_up", both_are_here)
-    await recent.app.session.read_earlier(RECENT + 1)
+    await recent.app.session.replica.read_earlier(RECENT + 1)
     await until(lambda: recent.app.session.document is not before)
-    await recent.app.session.read_earlier(ALL)
+    await recent.app.session.replica.read_earlier(ALL)
     await until(lambda: len(recent.screen.source.ids()) == ALL)
     monkeypatch.undo()
     await recent.edit()
@@ -253,7 +253,7 @@ async def test_keys_that_come_late_to_the_old_document_are_taken_in_the_new_one(
             editor.action_delete_left()
 
     monkeypatch.setattr(InputQueue, "caught_up", keys_come)
-    await recent.app.session.read_earlier(ALL)
+    await recent.app.session.replica.read_earlier(ALL)
     await until(lambda: recent.screen is not screen, "another screen")
     await recent.mode(Mode.EDIT)
     monkeypatch.undo()
@@ -271,7 +271,7 @@ async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
     left.replica.document_replaced.listen(
         lambda: recent.app.context.open("other")  # in the same moment
     )
-    await left.read_earlier(ALL)
+    await left.replica.read_earlier(ALL)
     await until(lambda: recent.app.session is not left, "another session")
     await recent.live()
     recent.burst("a")
@@ -396,9 +396,9 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
             await here.cell(f"more {number}")
         async with opened(here) as there:
             await there.sees("aria asks")
-            assert there.app.session.omitted
+            assert there.app.session.replica.omitted
             screen = there.screen
-            await there.app.session.read_earlier(2 * ALL)
+            await there.app.session.replica.read_earlier(2 * ALL)
             await replaced(there, screen)
             await there.sees("aria asks")
             assert there.screen.situation.waiting
@@ -414,6 +414,6 @@ async def test_screen_goes_in_order_when_the_app_ends_while_it_is_removed(
         return remove_mode(mode)
 
     monkeypatch.setattr(recent.app, "remove_mode", remove_and_exit)
-    await recent.app.session.read_earlier(ALL)
+    await recent.app.session.replica.read_earlier(ALL)
     await until(lambda: not recent.app.is_running, "the end of the app")
     assert removed.parent is None

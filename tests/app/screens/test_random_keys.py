@@ -615,7 +615,8 @@ def refused(home: Path) -> set[str]:
 async def converged(here: World, players: list[Player]) -> None:
     """Wait until everybody has the same text as the kernel in the context that they look at."""
     for player in players:
-        replica, omitted = player.there.app.session.document, player.there.app.session.omitted
+        connected = player.there.app.session.replica
+        replica, omitted = connected.document, connected.omitted
         assert replica.context is not None
         there = (await here.kernel.context(replica.context)).document
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.widgets.block_list import CellChange
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
+
 TYPO: Final = "two chirs"
 """The demo's model writes it near the beginning; it should be `two choirs`."""
 
@@ -63,7 +67,9 @@ class Tour:
         """Take notice of a model's text; returns where it has the typo when that is first seen."""
         if block == self.typo_block:
             if TYPO not in text:
-                self._mended()
+                self.typo_block = None
+                if self.step in (TourStep.MEND, TourStep.TYPE_TYPO):
+                    self.step = TourStep.UNDO
             return None
         typo = text.find(TYPO)
         if self.step is not TourStep.WAITING or (typo < 0 and len(text) < ENOUGH_WRITTEN):
@@ -83,11 +89,6 @@ class Tour:
     def typed(self, characters: int) -> None:
         self._typed += characters
         if self._typed >= ENOUGH_TYPED and self.step in (TourStep.TYPE, TourStep.TYPE_TYPO):
-            self.step = TourStep.UNDO
-
-    def _mended(self) -> None:
-        self.typo_block = None
-        if self.step in (TourStep.MEND, TourStep.TYPE_TYPO):
             self.step = TourStep.UNDO
 
     def undone(self) -> None:
@@ -110,3 +111,42 @@ class Tour:
         self._models_here = name is not None
         if name is not None:
             self._model = name
+
+
+class TourView(Controller):
+    """Tells the tour of people and models, also where it is not shown."""
+
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
+        self.is_shown = scope.session.options.demo
+        self.tour = Tour()
+
+    @property
+    def hint(self) -> str | None:
+        return self.tour.hint_text if self.is_shown else None
+
+    def presence_changed(self) -> None:
+        others = self._session.presence().values()
+        if self._session.is_live:
+            models = (one.username for one in others if one.kind == PrincipalKind.MODEL)
+            self.tour.models_here(next(models, None))
+        for one in others:
+            if one.kind == PrincipalKind.HUMAN and one.principal != self._source.me:
+                self.tour.joined(one.username)
+
+    def cells_changed(self, change: CellChange) -> bool:
+        """Wait for a model in the middle of a text, with a typo to mend if it has one.
+
+        Returns whether the tour may have gone on.
+        """
+        if not (self.is_shown and self.tour.awaits_text and change.texts):
+            return False
+        source = self._source
+        for text in change.texts:
+            header = source.header(text.block)
+            if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
+                view = source.view(text.block)
+                typo = self.tour.model_wrote(text.block, view.author, view.text)
+                if typo is not None:
+                    self._cells.anchoring.hold(text.block, typo)
+        return True

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from antiphon.keymap import KeyMap
-from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour
+from antiphon.screens.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour
 from antiphon_kernel.providers.events import TextDelta
 from antiphon_kernel.providers.recording import load_recording
 from antiphon_kernel.turns.models import demo_recordings
