@@ -125,10 +125,16 @@ class ActionContext:
     shut_out: bool = False
     """The kernel has sent this app away."""
 
-
-def _always_enabled(situation: ActionContext) -> bool:
-    del situation
-    return True
+    def fill(self, words: str) -> str:
+        """Fill in the names in the words or the title of an action."""
+        return words.format(
+            interrupt="copy" if self.selecting else f"stop {self.stoppable or ''}",
+            stoppable=self.stoppable or "",
+            again=" again" if self.revising else "",
+            goal="decide" if self.waiting else "navigate",
+            writer=self.writer or "",
+            privacy="share" if self.private else "private",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +156,11 @@ class Action:
     braces like `{stoppable}` are filled in."""
     title: str = ""
     """Line of the palette; an action without one is not in the palette."""
-    enabled: Callable[[ActionContext], bool] = _always_enabled
+    enabled: Callable[[ActionContext], bool] = lambda now: True
     """Whether the key does something now."""
     takes: Callable[[ActionContext], bool] | None = None
     """Whether its keys are its own now, else another action's in the same mode; None: always."""
-    footer: Callable[[ActionContext], bool] = _always_enabled
+    footer: Callable[[ActionContext], bool] = lambda now: True
     """Whether the footer names it when it works."""
     typed: bool = False
     """The key is typed into the text and only then means something."""
@@ -163,26 +169,8 @@ class Action:
     mutates: bool = False
     """It changes what others see: a viewer is told so instead."""
 
-    def label(self, situation: ActionContext) -> str:
-        return _filled(self.words, situation)
-
-    def palette_title(self, situation: ActionContext) -> str:
-        return _filled(self.title, situation)
-
     def shown_keys(self) -> str:
         return " ".join(shown_key(key) for key in self.keys)
-
-
-def _filled(words: str, situation: ActionContext) -> str:
-    stop = f"stop {situation.stoppable or ''}"
-    return words.format(
-        interrupt="copy" if situation.selecting else stop,
-        stoppable=situation.stoppable or "",
-        again=" again" if situation.revising else "",
-        goal="decide" if situation.waiting else "navigate",
-        writer=situation.writer or "",
-        privacy="share" if situation.private else "private",
-    )
 
 
 def shown_key(key: str) -> str:
@@ -200,13 +188,19 @@ _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
 _EDIT: Final = frozenset({Mode.EDIT})
 
+_online = partial(Action, enabled=lambda now: now.live)
 _anywhere = partial(Action, priority=True)
+_page = partial(_anywhere, enabled=lambda now: now.live)
 _write = partial(Action, modes=_WRITE, owner=Owner.COMPOSER)
 _write_message = partial(_write, mutates=True)
 _navigate = partial(Action, modes=_NAVIGATE, owner=Owner.PAGE)
 _in_list = partial(Action, modes=_NAVIGATE, owner=Owner.CELLS)
 _on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
 _change_cell = partial(_on_cell, mutates=True)
+_branched = partial(_navigate, enabled=lambda now: now.branched and now.live)
+_unread = partial(_in_list, enabled=lambda now: now.unread)
+_found = partial(_navigate, enabled=lambda now: now.finding)
+_moving = partial(_navigate, enabled=lambda now: now.moving, takes=lambda now: now.moving)
 _asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
 _edit = partial(Action, modes=_EDIT, owner=Owner.PAGE)
 _cell_command = partial(
@@ -348,22 +342,18 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Do not let the call run",
         takes=lambda now: now.asks,
     ),
-    _navigate(
+    _moving(
         "put",
         ("enter",),
         "Put the cell that you move beside the one that you have gone to.",
         words="put it here",
-        enabled=lambda now: now.moving,
-        takes=lambda now: now.moving,
         mutates=True,
     ),
-    _navigate(
+    _moving(
         "leave_move",
         ("escape",),
         "Leave the cell that you move where it is.",
         words="leave it",
-        enabled=lambda now: now.moving,
-        takes=lambda now: now.moving,
     ),
     _navigate(
         "edit",
@@ -376,26 +366,23 @@ ACTIONS: Final[tuple[Action, ...]] = (
         footer=lambda now: not now.is_result,
         mutates=True,
     ),
-    _navigate(
+    _found(
         "end_find",
         ("escape",),
         "Mark the hits of the search no longer, and stay where it has led.",
         words="end find",
-        enabled=lambda now: now.finding,
         takes=lambda now: now.finding,
     ),
-    _navigate(
+    _found(
         "next_hit",
         ("n",),
         "To the next hit of the search; after the last one to the first.",
         words="next hit",
-        enabled=lambda now: now.finding,
     ),
-    _navigate(
+    _found(
         "previous_hit",
         ("N",),
         "To the hit before; before the first one to the last.",
-        enabled=lambda now: now.finding,
     ),
     Action(
         "write",
@@ -424,20 +411,18 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Stop {stoppable}",
         enabled=lambda now: now.stoppable is not None or now.selecting,
     ),
-    _navigate(
+    _branched(
         "next_sibling",
         ("greater_than_sign",),
         "To the next message in the place of this one, in its branch.",
         words="branch",
         title="Next branch at this message",
-        enabled=lambda now: now.branched and now.live,
     ),
-    _navigate(
+    _branched(
         "previous_sibling",
         ("less_than_sign",),
         "To the previous message in the place of this one.",
         title="Previous branch at this message",
-        enabled=lambda now: now.branched and now.live,
     ),
     _change_cell(
         "undo",
@@ -558,13 +543,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show the pasted text",
         enabled=lambda now: now.folded,
     ),
-    Action(
+    _online(
         "undo_edit",
         ("ctrl+z",),
         "Take back your last edit; what others wrote stays.",
         modes=_EDIT | _WRITE,
         words="undo mine",
-        enabled=lambda now: now.live,
         footer=lambda now: now.mode is Mode.EDIT,
         mutates=True,
     ),
@@ -634,20 +618,18 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Copy the cell with everything that the kernel says of it.",
         title="Copy the cell as JSON",
     ),
-    _in_list(
+    _unread(
         "next_unread",
         ("right_square_bracket",),
         "To the next cell that has not been read.",
         words="unread",
         title="Next unread",
-        enabled=lambda now: now.unread,
     ),
-    _in_list(
+    _unread(
         "previous_unread",
         ("left_square_bracket",),
         "To the previous cell that has not been read.",
         title="Previous unread",
-        enabled=lambda now: now.unread,
     ),
     _in_list(
         "fold_thinking",
@@ -685,19 +667,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Everything that can be done, by name.",
         words="palette",
     ),
-    _anywhere(
+    _page(
         "contexts",
         ("f4",),
         "The contexts of the kernel: open, make, fork, rename and archive them.",
         title="Contexts: open, new, fork, rename, archive",
-        enabled=lambda now: now.live,
     ),
-    _anywhere(
+    _page(
         "people",
         ("f5",),
         "Everybody whom the kernel knows: follow, invite, give a role, kick.",
         title="People: follow, invite, role, kick",
-        enabled=lambda now: now.live,
     ),
     _anywhere(
         "find",
@@ -706,12 +686,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
         modes=frozenset(Mode) - {Mode.CONTEXTS},
         title="Find in this context",
     ),
-    Action(
+    _online(
         "search",
         (),
         "Find a text in all contexts of the kernel, and go to a cell that has it.",
         title="Search in all contexts",
-        enabled=lambda now: now.live,
     ),
     Action("find_text", ("slash",), "Find a text in the context.", modes=_NAVIGATE),
     _anywhere(
@@ -732,19 +711,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "settings", (), "Where the file of your settings and keys is.", title="Settings and keys"
     ),
     Action("hints", (), "The hints so far, whole.", title="Show past hints"),
-    Action(
+    _online(
         "page_history",
         (),
         "Go through every version of the page; restore a cell, or fork the context there.",
         title="History of the page",
-        enabled=lambda now: now.live,
     ),
-    Action(
+    _online(
         "bring_back",
         (),
         "Choose among the cells that are cut out and bring one back.",
         title="Bring back a cell",
-        enabled=lambda now: now.live,
         mutates=True,
     ),
     Action(

@@ -19,7 +19,7 @@ from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
 from textual.worker import WorkType
 
-from antiphon.attention import Attention
+from antiphon.attention import PROGRAM, Attention
 from antiphon.input_queue import InputQueue
 from antiphon.keymap import KeyMap
 from antiphon.locations import config_folder, state_folder
@@ -29,7 +29,7 @@ from antiphon.palette import PaletteCommands, shown_theme
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
-from antiphon.screens.background_tasks import BackgroundTaskMixin
+from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.conversation_screen import ConversationScreen
@@ -37,9 +37,8 @@ from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
-from antiphon.settings import SETTINGS_FILE, SettingsStore
+from antiphon.settings import SETTINGS_FILE, FileProblem, SettingsStore
 from antiphon.shown_context import ShownContext, not_confirmed
-from antiphon.terminal_title import PROGRAM
 from antiphon.textual_patches.driver import (
     LONGEST_PASTE,
     BackgroundReported,
@@ -52,7 +51,6 @@ from antiphon.textual_patches.driver import (
 from antiphon.textual_patches.screens import LaidOutPalette
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
-from antiphon.toml_files import FileProblem
 from antiphon.widgets.composer import DraftSync, random_seq
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.rejected_edits import mark_untold
@@ -124,7 +122,10 @@ class AntiphonApp(App[None]):
         self._options = options
         self._settings_store = SettingsStore(config_folder(), state_folder())
         self.settings = self._settings_store.read()
-        self._problems = [*self._settings_store.problems, *register_themes(self)]
+        loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")
+        for one in loaded.themes.values():
+            self.register_theme(one)
+        self._problems = [*self._settings_store.problems, *loaded.failures]
         self.theme = theme or self._chosen_theme()
         self.stylesheet = ParsedOnceStylesheet(variables=self.get_css_variables())
         self._theme_before: str | None = None
@@ -192,8 +193,11 @@ class AntiphonApp(App[None]):
             self._attention.focus(isinstance(event, events.AppFocus))
         elif isinstance(event, events.Key | events.Paste):
             self._attention.key()
-        if isinstance(event, _INPUT) and not event.is_forwarded and self._ends_following(event):
-            return
+        if isinstance(event, _INPUT) and not event.is_forwarded:
+            first = self.screen_stack[0]
+            has_stopped = isinstance(first, ConversationScreen) and first.following.stop()
+            if has_stopped and isinstance(event, events.Key) and event.key == "escape":
+                return  # the person wanted nothing else by it
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._keys.put(event)
         else:
@@ -211,12 +215,6 @@ class AntiphonApp(App[None]):
                 event = events.Key(key, None)
         await super().on_event(event)
 
-    def _ends_following(self, event: events.Event) -> bool:
-        """Follow nobody any more; whether that is all that the person wanted by it."""
-        first = self.screen_stack[0]
-        has_stopped = isinstance(first, ConversationScreen) and first.following.stop()
-        return has_stopped and isinstance(event, events.Key) and event.key == "escape"
-
     def on_mount(self) -> None:
         self.call_after_refresh(self._first_frame_drawn)
 
@@ -229,13 +227,7 @@ class AntiphonApp(App[None]):
                 loop.add_signal_handler(number, self._end_by, number)
             gc.freeze()  # for the rest of the process, which is this app's
         gc.enable()
-        self._tell_problems()
-        self.session.find_left_behind()
-        if (left := self.session.status.refused) is not None:
-            self.document_screen.hint(rejected_location(left), weighty=True)
-
-    def _tell_problems(self) -> None:
-        """Tell what is wrong in the person's files: in one hint, as each is shown for long."""
+        # What is wrong in the person's files is told in one hint, as each is shown for long.
         told = [str(problem) for problem in self._problems]
         if len(told) > 1:
             for one in told:
@@ -244,6 +236,9 @@ class AntiphonApp(App[None]):
             told = [f"{len(told)} mistakes in {files}: Show past hints, in the palette, lists them"]
         for one in told:
             self.document_screen.hint(one, weighty=True)
+        self.session.find_left_behind()
+        if (left := self.session.status.refused) is not None:
+            self.document_screen.hint(rejected_location(left), weighty=True)
 
     @on(ConversationScreen.Happened)
     def _happened(self, message: ConversationScreen.Happened) -> None:
@@ -252,8 +247,8 @@ class AntiphonApp(App[None]):
         if call and self._driver is not None:
             self._driver.write(call)
 
-    @on(BackgroundTaskMixin.TaskFailed)
-    def _task_failed(self, message: BackgroundTaskMixin.TaskFailed) -> None:
+    @on(ReportsFailedTasks.TaskFailed)
+    def _task_failed(self, message: ReportsFailedTasks.TaskFailed) -> None:
         self.document_screen.hint(f"Something went wrong: {message.error!r}")
 
     def watch_title(self, title: str) -> None:
@@ -387,14 +382,6 @@ class AntiphonApp(App[None]):
 
     def _end_by(self, number: signal.Signals) -> None:
         self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
-
-
-def register_themes(app: App[None]) -> tuple[FileProblem, ...]:
-    """Make the themes of the package and of the person known; return what is wrong in theirs."""
-    loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")
-    for theme in loaded.themes.values():
-        app.register_theme(theme)
-    return loaded.failures
 
 
 def open_app(options: AppOptions) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from antiphon.locations import state_folder
 from antiphon_kernel.text.sanitize import sanitize
 
 OSC_52_LIMIT: Final = 74_000
@@ -16,12 +17,10 @@ OSC_52_LIMIT: Final = 74_000
 COPY_FILE: Final = "copied.txt"
 
 
-async def copy_text(text: str, *, osc_52: Callable[[str], None], folder: Path) -> str:
+async def copy_text(text: str, osc_52: Callable[[str], None]) -> str:
     """Copy `text`, made harmless for a terminal; returns the sentence that says where it went.
 
-    Args:
-        osc_52: hands a text to the terminal.
-        folder: where a text goes that is too long for the terminal.
+    `osc_52` hands a text to the terminal.
     """
     shown = sanitize(text)
     count = shown.count("\n") + (not shown.endswith("\n"))
@@ -31,7 +30,7 @@ async def copy_text(text: str, *, osc_52: Callable[[str], None], folder: Path) -
     if len(shown.encode()) <= OSC_52_LIMIT:
         osc_52(shown)
         return f"Sent {what} to the terminal's clipboard (OSC 52)."
-    return await asyncio.to_thread(_to_file, shown, folder, what)
+    return await asyncio.to_thread(_to_file, shown, state_folder(), what)
 
 
 async def _to_tmux(text: str) -> bool:

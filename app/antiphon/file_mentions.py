@@ -80,7 +80,8 @@ def _files(root: Path, begun: str) -> Sequence[str]:
     offered: list[str] = []
     for name, is_folder in sorted(there):
         is_hidden = name.startswith(".") and not start.startswith(".")
-        if not name.startswith(start) or is_hidden or name in _NOT_OFFERED or not _can_say(name):
+        needs_quotes = re.search(r'[\s"]', name) or name.rstrip(_AFTER) != name
+        if not name.startswith(start) or is_hidden or name in _NOT_OFFERED or needs_quotes:
             continue
         path = f"{before}{name}/" if is_folder else before + name
         offered.append(path if _is_path(path) else f"./{path}")
@@ -89,8 +90,3 @@ def _files(root: Path, begun: str) -> Sequence[str]:
 
 def _is_path(said: str) -> bool:
     return "/" in said or "." in said
-
-
-def _can_say(name: str) -> bool:
-    """Whether a name can be written without quotation marks."""
-    return not re.search(r'[\s"]', name) and name.rstrip(_AFTER) == name

@@ -98,30 +98,24 @@ class InputQueue:
     async def _drain(self) -> None:
         try:
             while self._waiting and not self._holds:
-                await self._hand_on_next(self._waiting.popleft())
+                event, target = self._waiting.popleft(), self._target()
+                if _is_text(event, target):
+                    await self._hand_on(event)
+                    continue
+                # Some keys do not go through the queue of the widget that text went into before.
+                await _caught_up(target)
+                await self._hand_on(event)
+                for _ in range(ROUNDS):
+                    for node in target.ancestors_with_self:
+                        await _caught_up(node)
         finally:
             # At once: a key that came before the task's callback would wait for another to come.
             self._settling = None
-
-    async def _hand_on_next(self, event: events.Event) -> None:
-        target = self._target()
-        if _is_text(event, target):
-            await self._hand_on(event)
-            return
-        # Some keys do not go through the queue of the widget that text went into before.
-        await _caught_up(target)
-        await self._hand_on(event)
-        await self._finish(target)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             # The app ends with this failure as with one of its own.
             self._app.call_later(task.result)
-
-    async def _finish(self, target: Widget) -> None:
-        for _ in range(ROUNDS):
-            for node in target.ancestors_with_self:
-                await _caught_up(node)
 
 
 def _is_text(event: events.Event, target: Widget) -> bool:

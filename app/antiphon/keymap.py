@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from textual.binding import Binding
@@ -46,12 +46,6 @@ _ALIASES: Final = {alias: key for key, aliases in KEY_ALIASES.items() for alias 
 _MODIFIERS: Final = frozenset({"alt", "ctrl", "hyper", "meta", "shift", "super"})
 
 
-def works_in(name: str, mode: Mode, situation: Callable[[], ActionContext]) -> bool:
-    """Return whether the keys of an action are its own now; `situation` is asked if need be."""
-    action = ACTION_NAMED[name]
-    return mode in action.modes and (action.takes is None or action.takes(situation()))
-
-
 def bindings(owner: Owner) -> list[Binding]:
     """Return a binding for each key of an owner's actions, and one for each one's chosen keys."""
     actions = [one for one in ACTIONS if one.owner is owner and not one.typed]
@@ -64,14 +58,6 @@ def bindings(owner: Owner) -> list[Binding]:
         Binding(_CHOSEN + action.name, action.name, show=False, priority=True) for action in actions
     ]
     return built_in + chosen
-
-
-@dataclass(frozen=True, slots=True)
-class KeyProblem:
-    """An entry of a person's keys that is not used."""
-
-    action: str
-    reason: str
 
 
 class KeyMap:
@@ -179,24 +165,24 @@ def _remaining(
 
 def check_keys(
     table: Mapping[str, Any],
-) -> tuple[Mapping[str, tuple[str, ...]], tuple[KeyProblem, ...]]:
-    """Return the keys of actions that a person's table gives them, and what is wrong in it.
+) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:
+    """Return the keys of actions that a person's table gives them, and the reasons not to, by name.
 
     The first of two actions that want one key gets it. A key that is built in for another action
     is given up by that one.
     """
     chosen: dict[str, tuple[str, ...]] = {}
-    problems: list[KeyProblem] = []
+    problems: dict[str, str] = {}
     users: dict[tuple[Mode, str], str] = {}
     for name, value in table.items():
         try:
             keys = _checked(name, value, users)
         except ValueError as error:
-            problems.append(KeyProblem(name, str(error)))
+            problems[name] = str(error)
             continue
         chosen[name] = keys
         users.update({(mode, key): name for mode in ACTION_NAMED[name].modes for key in keys})
-    return chosen, tuple(problems)
+    return chosen, problems
 
 
 def _checked(name: str, value: Any, users: Mapping[tuple[Mode, str], str]) -> tuple[str, ...]:
@@ -211,25 +197,18 @@ def _checked(name: str, value: Any, users: Mapping[tuple[Mode, str], str]) -> tu
         raise ValueError(f'{quote(name)} has to be a key like "ctrl+g", or a list of keys')
     keys = tuple(dict.fromkeys(parse_key(one) for one in written))
     for key in keys:
-        _check_key(action, key)
+        if key not in action.keys and key in _KEPT:
+            raise ValueError(f"{shown_key(key)} has its own meaning and cannot be given to actions")
+        text_modes = sorted(action.modes & _TEXT_MODES)
+        if key not in action.keys and text_modes and _character(key) is not None:
+            names = join_names(text_modes)
+            raise ValueError(f"{shown_key(key)} is typed as text in {names}: take one with Ctrl")
         other = next(
             (users[mode, key] for mode in sorted(action.modes) if (mode, key) in users), None
         )
         if other is not None:
             raise ValueError(f"{shown_key(key)} is given to {quote(other)} already")
     return keys
-
-
-def _check_key(action: Action, key: str) -> None:
-    if key in action.keys:
-        return
-    if key in _KEPT:
-        raise ValueError(f"{shown_key(key)} has its own meaning and cannot be given to actions")
-    text_modes = sorted(action.modes & _TEXT_MODES)
-    if _character(key) is not None and text_modes:
-        raise ValueError(
-            f"{shown_key(key)} is typed as text in {join_names(text_modes)}: take one with Ctrl"
-        )
 
 
 def parse_key(written: str) -> str:

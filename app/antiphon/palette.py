@@ -73,7 +73,7 @@ class PaletteCommands(Provider):
 
         situation = screen.situation
         for action in screen.keymap.palette_actions(situation):
-            title = action.palette_title(situation)
+            title = situation.fill(action.title)
             yield PaletteEntry(title, action.shown_keys(), run("call_action", action.name))
         doing = {one.principal: one.doing for one in screen.people.participants()}
         for one in screen.following.others():

@@ -6,8 +6,6 @@ of every widget through the app's line filters, so that no widget can leave this
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
@@ -34,15 +32,10 @@ class NeutralText(LineFilter):
         neutral = displayable_in_a_row(text)
         if neutral == text:
             return segments
+        cut, start = list[Segment](), 0
+        for segment in segments:
+            end = start + len(segment.text)
+            cut.append(Segment(neutral[start:end], segment.style))
+            start = end
         # What was invisible has a width now.
-        row = Strip(_cut(neutral, segments))
-        return list(row.adjust_cell_length(Segment.get_line_length(segments)))
-
-
-def _cut(text: str, segments: Iterable[Segment]) -> Iterator[Segment]:
-    """Cut `text` into segments as long and in the same styles as `segments`."""
-    start = 0
-    for segment in segments:
-        end = start + len(segment.text)
-        yield Segment(text[start:end], segment.style)
-        start = end
+        return list(Strip(cut).adjust_cell_length(Segment.get_line_length(segments)))

@@ -7,20 +7,47 @@ until the file says something else than it said then.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from antiphon.keymap import check_keys
-from antiphon.toml_files import FileProblem, read_toml
 from antiphon_kernel.client.private_files import write_private
-from antiphon_kernel.text.toml_lines import TomlFile
+from antiphon_kernel.text.toml_lines import ConfigSyntaxError, TomlFile, parse_toml
 from antiphon_kernel.types.quoting import quote
 
 SETTINGS_FILE: Final = "settings.toml"
 
 CHOICES_FILE: Final = "choices.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """Part of a file that cannot be used."""
+
+    path: Path
+    line: int | None
+    """The line at fault, from 1; None if it is the file as a whole."""
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return f"{place}: {self.reason}"
+
+
+def read_toml(path: Path) -> TomlFile | FileProblem | None:
+    """Return the content of a file, or why it cannot be used; None if there is no such file."""
+    try:
+        return parse_toml(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return FileProblem(path, None, f"cannot be read: {error.strerror or error}")
+    except ConfigSyntaxError as error:
+        return FileProblem(path, error.line, error.message)
 
 
 class Settings(BaseModel):
@@ -91,12 +118,14 @@ class SettingsStore:
             reason = "cannot be read: what you choose next is written anew"
             self.problems += (FileProblem(self._choices_file, None, reason),)
             return self._from_file
-        kept = {
-            name: choice.value
-            for name, choice in choices.items()
-            if name in Settings.model_fields and choice.instead_of == getattr(self._from_file, name)
-        }
-        return _applied(self._from_file, kept)
+        settings = self._from_file
+        for name, choice in choices.items():
+            if getattr(self._from_file, name, choice) == choice.instead_of:
+                # Of an earlier version of the app it may not fit any more.
+                with suppress(ValidationError):
+                    chosen = {**settings.model_dump(), name: choice.value}
+                    settings = Settings.model_validate(chosen)
+        return settings
 
     def remember(self, settings: Settings, name: str, value: Any) -> Settings:
         """Return `settings` with another value of one, and keep this choice for the next start.
@@ -122,23 +151,14 @@ class SettingsStore:
             return {}
 
 
-def _applied(settings: Settings, kept: Mapping[str, Any]) -> Settings:
-    """Return settings with choices of an earlier version of the app, as far as they still fit."""
-    for name, value in kept.items():
-        try:
-            settings = Settings.model_validate({**settings.model_dump(), name: value})
-        except ValidationError:
-            continue
-    return settings
-
-
 def _checked(path: Path, file: TomlFile) -> tuple[Settings, tuple[FileProblem, ...]]:
     """Return the settings of a file without those that are wrong, and what is wrong with them."""
     fields, problems = dict(file.tables), list[FileProblem]()
     if isinstance(table := fields.get("keys"), dict):
         fields["keys"], wrong_keys = check_keys(table)
         problems += [
-            FileProblem(path, file.line_of("keys", one.action), one.reason) for one in wrong_keys
+            FileProblem(path, file.line_of("keys", name), reason)
+            for name, reason in wrong_keys.items()
         ]
     try:
         return Settings.model_validate(fields), tuple(problems)

@@ -18,12 +18,14 @@ from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.screens.conversation_screen import ConversationScreen, ScreenState
 from antiphon.screens.modals import rejected_location
-from antiphon.screens.text_merge import repeat_edits
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.textual_patches.screens import forget_first_screen, move_covers
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names, quote
@@ -138,21 +140,18 @@ class ShownContext:
                 await before.replica.saved()
             await self.screen.contexts.refresh()
         async with self._replacing:  # else the message goes on in the other context
-            await self._switch_session(context, block, query)
+            before, draft = self.session, self.draft
+            self.label = self.screen.contexts.label_of(context)
+            self.options = replace(self.options, context=context)
+            self.session = self._new_session(self.options)
+            try:
+                await self._show_document()
+                if block is not None:
+                    self.screen.view.arrive_at(block, query)
+                self.session.start(block or self._memory.anchored_block(context))
+            finally:  # also for a person who wants to be in a third context meanwhile
+                self._start_work(partial(self._leave, before, draft), group="sessions before")
         release_keys()
-
-    async def _switch_session(self, context: str, block: str | None, query: str) -> None:
-        before = self.session
-        self.label = self.screen.contexts.label_of(context)
-        self.options = replace(self.options, context=context)
-        self.session, draft = self._new_session(self.options), self.draft
-        try:
-            await self._show_document()
-            if block is not None:
-                self.screen.view.arrive_at(block, query)
-            self.session.start(block or self._memory.anchored_block(context))
-        finally:  # also for a person who wants to be in a third context meanwhile
-            self._start_work(partial(self._leave, before, draft), group="sessions before")
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""
@@ -175,7 +174,9 @@ class ShownContext:
         """Show the new document at the person's place; one after the other, if there are more."""
         try:
             async with self._replacing:
-                await self._go_on_in_new_document()
+                # Else it is shown already, or that of another context is.
+                if self.screen.source.document is not self.session.document:
+                    await self._go_on_in_new_document()
         finally:
             self._replacements -= 1
             if not self._replacements:
@@ -185,9 +186,6 @@ class ShownContext:
     async def _go_on_in_new_document(self) -> None:
         """Show the new document, with what was written into the one before too late."""
         before = self.screen
-        if before.source.document is self.session.document:
-            return  # it is shown already, or that of another context is
-
         # The message is not in it: the next draft takes that over as it is.
         document, editor = before.source.document, before.area.editor
         known = None if editor is None else document.text(editor.block)
@@ -272,6 +270,20 @@ async def wait_for_identity(session: Session) -> None:
     finally:
         for stop in stops:
             stop()
+
+
+def repeat_edits(document: Document, block: str, before: str, after: str) -> None:
+    """Make the changes from `before` to `after` in a block of a document, if it is there."""
+    if block not in document:
+        return
+    for one in plan_difference(before, after):
+        others = plan_difference(before, document.text(block))
+        start, end = (
+            shift_through(place, others, stick="right")
+            for place in (one.offset, one.offset + one.deleted)
+        )
+        document.splice(block, start, end - start, one.inserted)
+        before = before[: one.offset] + one.inserted + before[one.offset + one.deleted :]
 
 
 def not_confirmed(file: Path) -> str:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 from antiphon.render.cell_theme import CELL_COLOURS
-from antiphon.toml_files import FileProblem, read_toml
+from antiphon.settings import FileProblem, read_toml
 from antiphon_kernel.text.toml_lines import TomlFile
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
@@ -42,6 +42,8 @@ INTERFACE_COLOURS: Final = (
     "error",
 )
 """The names that a theme can set in its table `interface`."""
+
+Value = TypeVar("Value")
 
 _TOP_LEVEL: Final = ("name", "dark", "ansi", "authors", "interface", "cells", "variables")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -114,31 +116,29 @@ def parse_theme(data: Mapping[str, Any]) -> Theme:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         found = f", found {name!r}" if "name" in data else ""
         raise ThemeError("name", f"`name` has to be a word in lower case{found}")
-    dark = data.get("dark", True)
-    if not isinstance(dark, bool):
-        raise ThemeError("dark", f"`dark` has to be true or false, found {dark!r}")
-    ansi = data.get("ansi", False)
-    if not isinstance(ansi, bool):
-        raise ThemeError("ansi", f"`ansi` has to be true or false, found {ansi!r}")
+    dark = _value(data, "dark", True, "true or false")
+    ansi = _value(data, "ansi", False, "true or false")
     interface = _colours(data, "interface", INTERFACE_COLOURS)
     if "primary" not in interface:
         raise ThemeError("interface", "`interface` has to set `primary`")
     cells = _colours(data, "cells", CELL_COLOURS)
+    extra = _value(data, "variables", dict[str, Any](), "a table")
+    for key, value in extra.items():
+        if not isinstance(value, str):
+            raise ThemeError(f"variables.{key}", f"`{key}` has to be a string, found {value!r}")
     # Textual's style sheets name some variables that only a theme of the terminal's colours has.
     needed = BUILTIN_THEMES["ansi-dark"].variables if ansi else {}
     variables = {
         **needed,
         **{f"cell-{key}": colour for key, colour in cells.items()},
         **{f"author-{slot}": colour for slot, colour in enumerate(_authors(data))},
-        **_variables(data),
+        **extra,
     }
     return Theme(name=name, dark=dark, ansi=ansi, variables=variables, **cast(Any, interface))
 
 
 def _authors(data: Mapping[str, Any]) -> list[str]:
-    authors = data.get("authors", [])
-    if not isinstance(authors, list):
-        raise ThemeError("authors", f"`authors` has to be a list, found {authors!r}")
+    authors = _value(data, "authors", list[Any](), "a list")
     if authors and len(authors) != COLOUR_SLOTS:
         raise ThemeError(
             "authors", f"`authors` has to hold {COLOUR_SLOTS} colours, found {len(authors)}"
@@ -149,25 +149,18 @@ def _authors(data: Mapping[str, Any]) -> list[str]:
 
 
 def _colours(data: Mapping[str, Any], table: str, known: tuple[str, ...]) -> dict[str, str]:
-    values = _table(data, table)
+    values = _value(data, table, dict[str, Any](), "a table")
     for key in values:
         _expect_known(f"{table}.", key, known)
     return {key: _colour(f"{table}.{key}", f"`{key}`", value) for key, value in values.items()}
 
 
-def _variables(data: Mapping[str, Any]) -> dict[str, str]:
-    values = _table(data, "variables")
-    for key, value in values.items():
-        if not isinstance(value, str):
-            raise ThemeError(f"variables.{key}", f"`{key}` has to be a string, found {value!r}")
-    return dict(values)
-
-
-def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = data.get(name, {})
-    if not isinstance(table, dict):
-        raise ThemeError(name, f"`{name}` has to be a table, found {table!r}")
-    return table
+def _value(data: Mapping[str, Any], name: str, default: Value, kind: str) -> Value:
+    """Return a value of the same type as its default."""
+    value = data.get(name, default)
+    if not isinstance(value, type(default)):
+        raise ThemeError(name, f"`{name}` has to be {kind}, found {value!r}")
+    return value
 
 
 def _colour(key: str, shown: str, value: object) -> str:

@@ -1,4 +1,4 @@
-"""Bell and notification for a person who looks elsewhere."""
+"""Title, bell and notification for a person who looks elsewhere."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from textual import events
 
-from antiphon.attention import AWAY_SECONDS, Attention
+from antiphon.attention import AWAY_SECONDS, MOST_COLUMNS, Attention, terminal_title
 from antiphon.locations import config_folder
 from antiphon.settings import SETTINGS_FILE
+from antiphon.widgets.status import Participant
 from tests.app.opened import Opened, World, opened, world
 from tests.clocks import ManualClock
 from tests.waiting import until
@@ -90,6 +92,7 @@ async def ask_behind_the_back(asking: World, there: Opened) -> None:
     there.app.post_message(events.AppBlur())
     asking.aria.run("touch ran")
     await there.sees("aria asks")
+    await title_is(there, "● antiphon: default · aria asks")
 
 
 async def test_asked_call_calls_a_person_who_looks_elsewhere(
@@ -143,3 +146,70 @@ async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
     there.app.post_message(events.AppBlur())
     await ended()
     await until(lambda: calls(sent, "aria ended"), "the call")
+
+
+def model(name: str, doing: str = "", *, streaming: bool = False) -> Participant:
+    return Participant(
+        principal=name,
+        name=name,
+        colour=0,
+        is_me=False,
+        is_model=True,
+        doing=doing,
+        streaming=streaming,
+        block=None,
+        role="",
+    )
+
+
+ASKING = model("aria", "asks", streaming=True)
+WRITING = model("bela", "writing", streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("people", "unread", "title"),
+    [
+        ((), 0, "antiphon: notes"),
+        ((model("aria"),), 2, "antiphon: notes · 2 unread elsewhere"),
+        ((WRITING,), 0, "◐ antiphon: notes · bela writes"),
+        ((WRITING, ASKING), 0, "● antiphon: notes · aria asks"),
+        ((WRITING, WRITING), 1, "◐ antiphon: notes · 2 models write · 1 unread elsewhere"),
+    ],
+    ids=["rest", "unread", "writes", "asks", "several"],
+)
+def test_title_names_context_and_state(
+    people: tuple[Participant, ...], unread: int, title: str
+) -> None:
+    assert terminal_title("notes", people, unread) == title
+
+
+def test_title_of_hostile_names_is_one_bounded_row_without_controls() -> None:
+    hostile = "a\x1b]0;x\x07\x9c\u202eb\n" * 40
+    title = terminal_title(hostile, [model(hostile, "asks")], 10**9)
+    assert title.isprintable()
+    assert not set(title) & set("\x1b\x07\x9c\u202e\n")
+    assert cell_len(title) <= MOST_COLUMNS
+
+
+async def title_is(there: Opened, title: str) -> None:
+    await until(lambda: there.app.title == title, lambda: f"{title!r}, it is {there.app.title!r}")
+
+
+async def test_title_follows_a_turn(here: World, there: Opened) -> None:
+    await title_is(there, "antiphon: default")
+    await there.send("hi")
+    await title_is(there, "◐ antiphon: default · aria writes")
+    here.aria.end()
+    await title_is(there, "antiphon: default")
+
+
+async def test_title_counts_what_is_unread_in_the_context_before(
+    here: World, there: Opened
+) -> None:
+    made = await here.call("context.create", label="notes")
+    there.screen.open_context(made["context_id"])
+    await title_is(there, "antiphon: notes")
+    await there.live()
+    await here.cell("news")
+    await there.screen.contexts.fetch()
+    await title_is(there, "antiphon: notes · 1 unread elsewhere")

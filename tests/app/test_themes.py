@@ -12,13 +12,13 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from antiphon.render.cell_theme import CellTheme, CodeTheme
+from antiphon.settings import FileProblem
 from antiphon.themes import (
     DEFAULT_THEME,
     bundled_themes_folder,
     load_themes,
     read_theme,
 )
-from antiphon.toml_files import FileProblem
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
 ON_SURFACES = (

@@ -10,7 +10,7 @@ from typing import Any
 from textual.widget import Widget
 
 from antiphon.actions import ACTIONS
-from antiphon.keymap import ACTION_NAMED, works_in
+from antiphon.keymap import ACTION_NAMED
 from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.conversation_controllers import ConversationControllers
 
@@ -37,9 +37,10 @@ class ActionOwner(Widget, ReportsFailedTasks):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the keys of an action are its own now."""
-        scope = self.parts.scope
-        is_known = action in ACTION_NAMED
-        if is_known and not works_in(action, scope.mode, lambda: scope.host.situation):
+        scope, listed = self.parts.scope, ACTION_NAMED.get(action)
+        if listed is not None and scope.mode not in listed.modes:
+            return False
+        if listed is not None and listed.takes and not listed.takes(scope.host.situation):
             return False
         return super().check_action(action, parameters)
 

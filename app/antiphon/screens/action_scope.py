@@ -11,10 +11,14 @@ from textual.app import App
 from textual.worker import WorkType
 
 from antiphon.actions import ActionContext, Mode
+from antiphon.keymap import KeyMap
 from antiphon.screens.cell_list import CellList
+from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import KernelCalls, Session
 from antiphon.widgets.editor import CellEditor
+from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Status
 
 READING = "READ"
@@ -76,6 +80,9 @@ class ActionScope(KernelCalls):
         frame: DocumentLayout,
         cells: CellList,
         open_context: OpenContext,
+        keymap: KeyMap,
+        memory: ViewStateStore,
+        clock: Clock | None,
     ) -> None:
         super().__init__(session, host.hint)
         self.host = host
@@ -85,6 +92,10 @@ class ActionScope(KernelCalls):
         self.source = cells.source
         self.composer = frame.composer
         self.open_context = open_context
+        self.keymap = keymap
+        self.memory = memory
+        self.clock = clock or SystemClock()
+        self.models = KnownModels(self)
         self.mode = Mode.WRITE
 
     @property

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from textual.dom import DOMNode
 from textual.message import Message
-from textual.screen import Screen
 from textual.worker import Worker, WorkerState, WorkType
-
-Result = TypeVar("Result")
 
 
 class ReportsFailedTasks(DOMNode):
@@ -42,7 +39,3 @@ class ReportsFailedTasks(DOMNode):
     def run_last_of(self, group: str, work: WorkType[None]) -> None:
         """Do this beside everything else; of a group only the last one goes on."""
         self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
-
-
-class BackgroundTaskMixin(Screen[Result], ReportsFailedTasks):
-    """Screen with work in the background."""

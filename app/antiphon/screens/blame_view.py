@@ -56,9 +56,6 @@ class BlameView(Controller):
             await asyncio.sleep(REFRESH_SECONDS)
         self.changed.notify()
 
-    def close(self) -> None:
-        self.shown = False
-
     def _cells_changed(self, change: CellChange) -> None:
         """Until the kernel is asked again, tints stay with their text."""
         if not self.shown or not change.texts:

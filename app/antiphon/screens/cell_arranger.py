@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.cell_list import EARLIER_CELLS, EarlierCells, results_of
+from antiphon.screens.cell_list import EARLIER_CELLS, results_of
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.enums import BlockKind
@@ -58,9 +59,8 @@ class ArrangerState:
 class CellArranger(Controller):
     """Changes whole cells by tools of the kernel, and takes these changes back."""
 
-    def __init__(self, scope: ActionScope, earlier: EarlierCells) -> None:
+    def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
-        self._earlier = earlier
         self._working = asyncio.Lock()
         """Held while cells are changed: u, pressed before the kernel answers, waits."""
         self.state = ArrangerState()
@@ -178,9 +178,9 @@ class CellArranger(Controller):
         self._cells.focus_cell(self._beside(frozenset([block]), block), reveal=False)
 
     async def bring_back(self) -> None:
-        if self._earlier.are_omitted and self._session.is_live:
+        if self._session.replica.omitted and self._session.is_live:
             self.state.brings_back = True
-            self._earlier.read_all()
+            self._cells.read_all()
             self._hint(EARLIER_CELLS)
             return
         cut = self._source.cut_out_blocks()
@@ -195,9 +195,9 @@ class CellArranger(Controller):
         block = await choose(self._cells.app, "Bring back a cell that was cut out", choices)
         if block is None:
             return
-        for one in (block, *results_of(self._source, block)):
-            if await self._scope.call("block.exclude", _excluding(one, False).params) is None:
-                return
+        blocks = (block, *results_of(self._source, block))
+        if not await self._call_each([_excluding(one, False) for one in blocks]):
+            return
         await self._until_shown(block)
         self._cells.focus_cell(block)
 
@@ -278,7 +278,7 @@ class CellArranger(Controller):
         elif self._source.header(target).kind == BlockKind.TOOL_RESULT:
             target = self._source.header(target).parent or target
         home = {"after": before} if before is not None else {"before": ids[len(blocks)]}
-        calls = _moves_below(blocks, target) if below else _moves(blocks, "before", target)
+        calls = _moves(blocks, "after" if below else "before", target, last_first=below)
         back = _moves(blocks, *next(iter(home.items())))
         arrangement = Arrangement(calls, back, frozenset(blocks), block, f"{name} is back")
         self._cells.focus_cell(block)
@@ -342,18 +342,15 @@ def _excluding(block: str, excluded: bool, *, cut_out: bool = False) -> ToolCall
     return ToolCall("block.exclude", params)
 
 
-def _moves(blocks: Sequence[str], side: str, target: str) -> tuple[ToolCall, ...]:
-    """Return the calls that put blocks that belong together beside another one."""
-    first, *rest = blocks
-    calls = [ToolCall("block.move", {"block_id": first, side: target})]
-    for before, block in zip(blocks, rest, strict=False):
-        calls.append(ToolCall("block.move", {"block_id": block, "after": before}))
-    return tuple(calls)
+def _moves(
+    blocks: Sequence[str], side: str, target: str, *, last_first: bool = False
+) -> tuple[ToolCall, ...]:
+    """Return the calls that put blocks that belong together beside another one.
 
-
-def _moves_below(blocks: Sequence[str], target: str) -> tuple[ToolCall, ...]:
-    """As `_moves`, the last one first: a result never stands before its call."""
-    calls = [ToolCall("block.move", {"block_id": blocks[-1], "after": target})]
-    for block, after in zip(reversed(blocks[:-1]), reversed(blocks[1:]), strict=True):
-        calls.append(ToolCall("block.move", {"block_id": block, "before": after}))
+    The `last_first` on the way down: a result never stands before its call.
+    """
+    order, beside = (blocks[::-1], "before") if last_first else (blocks, "after")
+    calls = [ToolCall("block.move", {"block_id": order[0], side: target})]
+    for placed, block in pairwise(order):
+        calls.append(ToolCall("block.move", {"block_id": block, beside: placed}))
     return tuple(calls)

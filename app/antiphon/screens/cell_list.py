@@ -12,8 +12,9 @@ from textual.worker import WorkType
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
-from antiphon.session import Session
 from antiphon.widgets.block_list import BlockList, CellModel
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.types.enums import BlockKind
 
 FIRST_CELL: Final = "This is the first cell."
@@ -29,47 +30,6 @@ EARLIER_CELLS: Final = "Earlier cells are being read."
 EARLIER_OFFLINE: Final = "Offline: earlier cells are read when the kernel is back."
 
 
-class EarlierCells:
-    """Asks the kernel for earlier cells; another screen then shows them."""
-
-    def __init__(
-        self, session: Session, cells: BlockList, run_one_of: Callable[[str, WorkType[None]], None]
-    ) -> None:
-        """`run_one_of` does some work in the background, unless one of its group is being done."""
-        self._session = session
-        self._cells = cells
-        self._run_one_of = run_one_of
-        self._asked_blocks = 0
-        """Number of the last blocks that the kernel was asked for."""
-        self.goes_first = False
-        """The person waits for the first cell, which is not here."""
-
-    @property
-    def are_omitted(self) -> bool:
-        return self._session.replica.omitted > 0
-
-    @property
-    def words(self) -> str:
-        return EARLIER_CELLS if self._session.is_live else EARLIER_OFFLINE
-
-    def read(self, blocks: int) -> None:
-        """Ask for so many of the last cells, once."""
-        if blocks > self._asked_blocks and self._session.is_live:
-            self._asked_blocks = blocks
-            self._run_one_of("earlier", partial(self._session.replica.read_earlier, blocks))
-
-    def read_all(self) -> None:
-        """Ask for every earlier cell, if there are some."""
-        if self.are_omitted:
-            self.read(self._session.replica.omitted + len(self._session.document))
-
-    def look(self) -> None:
-        """Read earlier cells before the person has come to the first that is here."""
-        if self.are_omitted and not self._cells.following:
-            if self._cells.cells_above < CELLS_ABOVE:
-                self.read(2 * len(self._session.document))
-
-
 def moving(move: Callable[[CellList], object], at_the_end: str) -> Callable[[CellList], None]:
     """Return an action that moves in the page, or says why nothing has moved."""
     return lambda cells: cells.move(partial(move, cells), at_the_end)
@@ -80,20 +40,52 @@ class CellList(BlockList):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.CELLS)]
 
-    earlier: EarlierCells
-    """Cells that are not here yet."""
-
     hint: Callable[[str], None]
-    """Says one sentence to the person; set, like `earlier`, before the list is mounted."""
+    """Says one sentence to the person; set, like the next ones, before the list is mounted."""
+
+    replica: Replica
+    """Asked for earlier cells, which another screen then shows."""
+
+    run_one_of: Callable[[str, WorkType[None]], None]
+    """Does some work in the background, unless one of its group is being done."""
 
     def __init__(self, source: CellModel) -> None:
         super().__init__(source)
+        self._asked_blocks = 0
+        """Number of the last blocks that the kernel was asked for."""
+        self.goes_first = False
+        """The person waits for the first cell, which is not here."""
         self.preview: BlockList | None = None
         """The cells on the screen until the document is here."""
 
     @property
     def on_screen(self) -> BlockList:
         return self if self.preview is None else self.preview
+
+    # Earlier cells, which are not here yet
+
+    @property
+    def earlier_words(self) -> str:
+        is_live = self.replica.state is ReplicaState.LIVE
+        return EARLIER_CELLS if is_live else EARLIER_OFFLINE
+
+    def read_earlier(self, blocks: int) -> None:
+        """Ask for so many of the last cells, once."""
+        if blocks > self._asked_blocks and self.replica.state is ReplicaState.LIVE:
+            self._asked_blocks = blocks
+            self.run_one_of("earlier", partial(self.replica.read_earlier, blocks))
+
+    def read_all(self) -> None:
+        """Ask for every earlier cell, if there are some."""
+        if self.replica.omitted:
+            self.read_earlier(self.replica.omitted + len(self.replica.document))
+
+    def read_ahead(self) -> None:
+        """Read earlier cells before the person has come to the first that is here."""
+        if self.replica.omitted and not self.following and self.cells_above < CELLS_ABOVE:
+            self.read_earlier(2 * len(self.replica.document))
+
+    # Moving
 
     def position(self) -> tuple[object, ...]:
         """Return the cell that has the focus, if it is seen which, and the lines on the screen."""
@@ -107,17 +99,14 @@ class CellList(BlockList):
         before = self.position()
         move()
         if self.position() == before:
-            if self.earlier.are_omitted and at_the_end in (FIRST_CELL, PAGE_START):
-                at_the_end = self.earlier.words
+            if self.replica.omitted and at_the_end in (FIRST_CELL, PAGE_START):
+                at_the_end = self.earlier_words
             self.hint(at_the_end if before[1] else NO_CELL)
 
     def move_page(self, direction: int) -> None:
         """Scroll by a page."""
         end = PAGE_END if direction > 0 else PAGE_START
         self.move(partial(self.on_screen.page, direction), end)
-
-    def move_to_tail(self) -> None:
-        self.move(self.on_screen.to_tail, PAGE_END)
 
     action_next_cell = moving(lambda cells: cells.focus_neighbour(1), LAST_CELL)
     action_previous_cell = moving(lambda cells: cells.focus_neighbour(-1), FIRST_CELL)
@@ -128,11 +117,11 @@ class CellList(BlockList):
     action_half_page_up = moving(lambda cells: cells.on_screen.half_page(-1), PAGE_START)
 
     def action_first_cell(self) -> None:
-        self.earlier.goes_first = self.earlier.are_omitted
-        if self.earlier.goes_first:
-            self.earlier.read_all()
+        self.goes_first = self.replica.omitted > 0
+        if self.goes_first:
+            self.read_all()
             self.first_cell()
-            self.hint(self.earlier.words)
+            self.hint(self.earlier_words)
         else:
             self.move(self.first_cell, FIRST_CELL)
 

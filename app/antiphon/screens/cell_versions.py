@@ -9,7 +9,7 @@ from typing import Any, Final
 from antiphon.render.view import OWN_NAME
 from antiphon.screens.action_scope import Controller
 from antiphon.screens.cell_list import results_of
-from antiphon.screens.history import HistoryModal, HistorySource, Wish, read_steps, read_timeline
+from antiphon.screens.history import HistoryModal, HistorySource, read_steps, read_timeline
 from antiphon.screens.known_contexts import fork_context
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.time_format import format_absolute
@@ -109,7 +109,7 @@ class CellVersions(Controller):
             return
         if source.user.refusal is not None:
             self._hint(source.user.refusal)
-        elif choice.wish is Wish.FORK:
+        elif choice.block is None:
             here = document.context or ""
             made = await fork_context(self._scope, here, at=choice.version)
             if made is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from time import monotonic
 from typing import Final
 
 from antiphon.actions import ActionContext, Mode
@@ -13,31 +14,27 @@ from antiphon.message_history import MessageHistory
 from antiphon.screens.action_scope import ActionScope, ConversationHost, OpenContext
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.cell_list import CellList, EarlierCells
+from antiphon.screens.cell_list import CellList
 from antiphon.screens.cell_versions import CellVersions
-from antiphon.screens.connection_watch import ConnectionWatch
 from antiphon.screens.edit_undo import EditUndo
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
-from antiphon.screens.message_branches import MessageBranches
+from antiphon.screens.modals import rejected_location
 from antiphon.screens.model_turns import ModelTurns
 from antiphon.screens.outline_view import OutlineView
 from antiphon.screens.outside_editor import OutsideEditor
-from antiphon.screens.own_presence import OwnPresence
-from antiphon.screens.people_here import PeopleHere
 from antiphon.screens.questions import Questions
-from antiphon.screens.sidebar_view import SidebarView
+from antiphon.screens.sidebar_view import PeopleHere, SidebarView
 from antiphon.screens.slash_commands import SlashCommands
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.tour import TourView
 from antiphon.screens.view_restorer import ViewRestorer
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.screens.visitors import Visitors
-from antiphon.session import Session
+from antiphon.session import ConnectionStatus, Session, SessionStatus
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.types.clock import Clock
@@ -52,8 +49,15 @@ LOOK_SECONDS: Final = 3.0
 called: that is no part of the document that is followed."""
 
 
+NOTICED_SECONDS: Final = 1.0
+"""A connection that is lost for less than this was not missed."""
+
+
 class ConversationControllers:
-    """Controllers that work with one session, document and draft."""
+    """Controllers that work with one session, document and draft.
+
+    It tells the person of the connection to the kernel, and takes over from it who they are.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,9 @@ class ConversationControllers:
         self._host = host
         self._session = session
         self._stops: tuple[Callable[[], None], ...] = ()
+        self._status = session.status
+        """The connection as it was when it was looked at last."""
+        self._away_since: float | None = None
         self.keymap = keymap
         self.hints = hints
         self.history = history
@@ -85,31 +92,30 @@ class ConversationControllers:
         self.cells = cells
         cells.hint = host.hint
         source = self.source = cells.source
-        scope = self.scope = ActionScope(session, host, frame, cells, open_context)
-        self.models = KnownModels(scope)
-        self.contexts = KnownContexts(scope, memory, context)
-        self.earlier = cells.earlier = EarlierCells(session, cells, host.run_one_of)
+        scope = self.scope = ActionScope(
+            session, host, frame, cells, open_context, keymap, memory, clock
+        )
+        self.models = scope.models
+        self.contexts = KnownContexts(scope, context)
+        cells.replica, cells.run_one_of = session.replica, host.run_one_of
         self.find = FindView(scope)
-        self.view = ViewRestorer(scope, self.find, self.contexts, memory)
-        self.questions = Questions(scope, clock)
+        self.view = ViewRestorer(scope, self.find, self.contexts)
+        self.questions = Questions(scope)
         source.before_answer = self.questions.words_before_keys
         self.turns = ModelTurns(scope)
-        self.own_presence = OwnPresence(scope)
-        self.following = Following(scope, self.own_presence, self.earlier, clock)
-        self.live = LiveWriters(source, cells, frame.live, frame.notice, clock)
+        self.following = Following(scope)
+        self.live = LiveWriters(source, cells, frame.live, frame.notice, scope.clock)
         self.outline = OutlineView(source, frame.area, frame.outline)
         self.outside = OutsideEditor(scope)
         self.blame = BlameView(scope)
         self.tour = TourView(scope)
-        self.arranger = CellArranger(scope, self.earlier)
+        self.arranger = CellArranger(scope)
         self.undo = EditUndo(scope, self.arranger, self.turns, self.tour.tour)
-        self.branches = MessageBranches(scope, self.models)
         self.versions = CellVersions(scope)
-        self.submitter = MessageSubmitter(scope, self.models, self.branches)
-        self.people = PeopleHere(scope, self.questions, self.contexts, self.models, keymap)
+        self.submitter = MessageSubmitter(scope)
+        self.people = PeopleHere(scope, self.questions, self.contexts)
         self.sidebar = SidebarView(scope, self.contexts, self.people)
-        self.commands = SlashCommands(scope, keymap, self.models, self.contexts, self.sidebar, keys)
-        self.connection = ConnectionWatch(scope)
+        self.commands = SlashCommands(scope, self.contexts, self.sidebar, keys)
         self.visitors = Visitors(scope)
 
     def situation(self) -> ActionContext:
@@ -138,7 +144,7 @@ class ConversationControllers:
             reading=user.refusal is not None,
             running=user.may_run_commands,
             refused=status.refused is not None,
-            key_waits=self.visitors.wait,
+            key_waits=bool(self.visitors.waiting),
             shut_out=status.is_rejected,
         )
         block, me = cells.focused_cell, session.me
@@ -167,37 +173,29 @@ class ConversationControllers:
         session, source, drawn = self._session, self.source, self.cells.drawn
         source.changed.listen(self._cells_changed)
         self.turns.running.changed.listen(self._host.update)
-        for changed in (
-            self.following.changed,
-            self.find.changed,
-            self.arranger.changed,
-            self.live.changed,
-            self.connection.changed,
-        ):
-            changed.listen(self._host.update)
-        self.connection.came_live.listen(self._came_live)
-        self.connection.role_changed.listen(self._role_changed)
-        self.connection.identified.listen(self._identified)
+        for part in (self.following, self.find, self.arranger, self.live):
+            part.changed.listen(self._host.update)
         self._stops = (
             self.frame.set_interval(LOOK_SECONDS, self._look).stop,
             self.frame.set_interval(CONTEXTS_LOOK_SECONDS, self.sidebar.look_at_contexts).stop,
             *self.live.start(),
             *self.outline.start(),
-            drawn.listen(self.own_presence.publish),
-            drawn.listen(self.earlier.look),
+            drawn.listen(self.following.publish),
+            drawn.listen(self.cells.read_ahead),
             drawn.listen(self.questions.note_seen),
             source.changed.listen(self.following.text_changed),
             self.questions.changed.listen(self._people_changed),
             self.blame.changed.listen(self._host.suggest),
             self.models.changed.listen(self._people_changed),
-            self.contexts.changed.listen(self.sidebar.contexts_changed),
+            self.contexts.changed.listen(self.sidebar.show_contexts),
             self.contexts.changed.listen(self._people_changed),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
             session.previewed.listen(self.view.show_preview),
         )
         self.people.show()
-        self.connection.start()
+        if self._status.connection is ConnectionStatus.LIVE:  # since before it was followed
+            self._came_live()
         self._status_changed()
         self._host.update()
 
@@ -207,7 +205,7 @@ class ConversationControllers:
         self.view.keep()
         for stop in self._stops:
             stop()
-        self.blame.close()
+        self.blame.shown = False
         self.composer.draft.close()
         self.find.close()
         self.turns.running.close()
@@ -222,12 +220,61 @@ class ConversationControllers:
     def _status_changed(self) -> None:
         """Also called when the number of unsaved changes does, which is with every key."""
         self.people.show()
-        self.connection.look()
-        if self._session.status.is_rejected:
+        status, before = self._session.status, self._status
+        if status != before:
+            self._status = status
+            self._compare_status(status, before)
+        if status.is_rejected:
             self.view.hide_preview()
 
+    def _compare_status(self, status: SessionStatus, before: SessionStatus) -> None:
+        """Tell of what has changed of the connection."""
+        hint = self._host.hint
+        is_live = status.connection is ConnectionStatus.LIVE
+        was_live = before.connection is ConnectionStatus.LIVE
+        if was_live and not is_live:
+            self._away_since = monotonic()
+        elif self._away_since is not None and is_live and not status.unsaved:
+            away, self._away_since = monotonic() - self._away_since, None
+            if away >= NOTICED_SECONDS:
+                hint("Caught up: what was written here and elsewhere is together again.")
+        if is_live and not was_live:
+            self._came_live()
+        if status.is_rejected != before.is_rejected:
+            self._role_changed()
+        if status.reason is not None and status.reason != before.reason:
+            hint(status.reason, weighty=status.is_rejected)
+        if status.is_rejected and status.refused is not None:
+            if before.refused is not status.refused or not before.is_rejected:
+                hint(rejected_location(status.refused), weighty=True)
+        self._host.update()
+
+    def _identify(self) -> None:
+        """Take over who the person is, if the kernel has said so, or that their role is another."""
+        me, user, draft = self._session.me, self._session.user, self.composer.draft
+        if me is None:
+            return
+        if self.source.me is None:
+            self.source.identify(me.principal)
+            self.composer.mark.colour = me.colour
+        if me.role is not None and str(me.role) != user.role:
+            told = user.update(str(me.role))
+            self._role_changed()
+            if told is not None:
+                self._host.hint(told)
+        if user.refusal is None and not draft.is_identified:
+            elsewhere = {
+                state.block
+                for state in self._session.presence().values()
+                if state.principal == me.principal and state.block is not None
+            }
+            draft.attach(me.principal, elsewhere)
+            # The message can be shared and sent: it is known whose it is.
+            self.frame.drafts.show(self.source.drafts())
+            self.submit_pending()
+
     def _came_live(self) -> None:
-        self.connection.identify()
+        self._identify()
         self.visitors.watch()
         self.submit_pending()
         self.sidebar.list_contexts()
@@ -236,10 +283,6 @@ class ConversationControllers:
             self._host.run_last_of("place", self.people.name_place)
         self.view.restore()
         self.view.replace_preview()
-
-    def _identified(self) -> None:
-        self.frame.drafts.show(self.source.drafts())
-        self.submit_pending()
 
     def _role_changed(self) -> None:
         """The person may write now, or may not any more."""
@@ -260,7 +303,7 @@ class ConversationControllers:
     def _presence_changed(self) -> None:
         self.source.presence_changed()
         if self._session.is_live:
-            self.connection.identify()
+            self._identify()
         self.tour.presence_changed()
         ended = self.turns.ended()
         if ended and self._session.is_live:

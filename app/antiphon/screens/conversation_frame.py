@@ -12,12 +12,11 @@ from antiphon.actions import Mode, Owner
 from antiphon.keymap import KeyMap, bindings
 from antiphon.locations import config_folder, under_home
 from antiphon.screens.action_owner import ActionOwner, controlled
-from antiphon.screens.context_search import choose_found
-from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.document_page import DocumentPage
+from antiphon.screens.find_view import choose_found
 from antiphon.screens.layout import OUTLINE_FROM, DocumentLayout
 from antiphon.screens.message_composer import MessageComposer
-from antiphon.screens.modals import TextModal, help_rows, hint_rows, rejected_rows
+from antiphon.screens.modals import PAGE_END, TextModal, help_rows, hint_rows, rejected_rows
 from antiphon.screens.panels import ContextsPanel, PeoplePanel
 from antiphon.session import Session
 from antiphon.settings import SETTINGS_FILE, Settings
@@ -60,10 +59,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         page = DocumentPage(source, composer)
         super().__init__(page, composer, hints, keymap, place=place, settings=settings)
         self._session = session
-
-    def act_with(self, parts: ConversationControllers) -> None:
-        """Let all actions here work with these controllers."""
-        self.parts = self.area.parts = self.composer.parts = parts
 
     def action_write(self) -> None:
         refusal = self.area.source.user.refusal
@@ -108,9 +103,9 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     @on(HintBar.CountClicked)
     def action_tail(self) -> None:
-        editor = self.area.editor
+        editor, cells = self.area.editor, self.area.cells
         if editor is None:
-            self.area.cells.move_to_tail()
+            cells.move(cells.on_screen.to_tail, PAGE_END)
             return
         before = editor.cursor_offset
         editor.action_text_end()
@@ -144,7 +139,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             search.focused_before = self.screen.focused
         search.open()
         if self.area.editor is None:
-            self.parts.earlier.read_all()
+            self.parts.cells.read_all()
 
     action_find_text = action_find
 
@@ -184,7 +179,9 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         self.parts.following.follow(message.principal)
 
     def action_outline(self) -> None:
-        if self.toggle_outline(self.screen.size):
+        self.wants_outline = not self.wants_outline
+        self.fit(self.screen.size)
+        if self.screen.size.width >= OUTLINE_FROM:
             self.parts.outline.request()
             self.choose("outline", self.has_outline)
         else:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.screen import Screen
 from textual.widget import Widget
 
 from antiphon.actions import ActionContext, Mode, shown_key
-from antiphon.keymap import ACTION_NAMED
+from antiphon.keymap import ACTION_NAMED, KeyMap
+from antiphon.local_user import LocalUser
 from antiphon.screens.action_scope import ConversationHost
-from antiphon.screens.background_tasks import BackgroundTaskMixin
+from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.cell_arranger import ArrangerState
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
-from antiphon.screens.first_page_text import first_page_content, is_empty, placeholder
+from antiphon.screens.known_models import KnownModels
 from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
-from antiphon.widgets.block_list import DocumentView, HitPlace
+from antiphon.widgets.block_list import CellModel, DocumentView, HitPlace
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
-from antiphon.widgets.sidebar import Sidebar
+from antiphon.widgets.first_page import FirstPageContent
+from antiphon.widgets.sidebar import ContextName, Sidebar
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
+from antiphon_kernel.types.quoting import join_names
+
+FIRST_PAGE_CONTEXTS: Final = 3
+"""Other contexts that the page of an empty one names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class ScreenState:
     pending: PendingMessage | None = None
 
 
-class ConversationScreen(BackgroundTaskMixin[None]):
+class ConversationScreen(Screen[None], ReportsFailedTasks):
     """Composes the widgets and their controllers, and passes messages between them."""
 
     AUTO_FOCUS = "ComposerEditor"
@@ -75,7 +83,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         super().__init__()
         self._retired = False
         parts = self.controllers = control(self)
-        frame.act_with(parts)
+        frame.parts = frame.area.parts = frame.composer.parts = parts
         self._session = parts.scope.session
         self.keymap = parts.keymap
         self.user = parts.source.user
@@ -131,7 +139,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             query=self.frame.find.input.value if find.is_open and not editor else None,
             hit=find.place,
             finds_from_message=find.focused_before is self.composer.editor,
-            goes_first=self.controllers.earlier.goes_first and self.cells.order.is_first(block),
+            goes_first=self.cells.goes_first and self.cells.order.is_first(block),
             followed=self.following.followed,
             pending=self.controllers.submitter.hand_over(),
         )
@@ -149,7 +157,11 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         if state.block is not None and state.block in self._session.document:
             self.cells.focus_cell(state.block, reveal=False)
             if state.mode is Mode.EDIT:
-                self.area.edit(state.block, self._cursor_here(state), to_read=True)
+                place = state.cursor
+                if place is not None:
+                    changes = plan_difference(state.text, self._session.document.text(state.block))
+                    place = shift_through(place, changes, stick="left")
+                self.area.edit(state.block, place, to_read=True)
             elif state.mode is Mode.NAVIGATE:
                 self.cells.focus()
                 if state.goes_first:
@@ -165,13 +177,6 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             self.controllers.submit_pending()
         if state.arranger.brings_back:
             self.frame.action_bring_back()
-
-    def _cursor_here(self, state: ScreenState) -> int | None:
-        """Return the place in the block's text here that the cursor had in its text before."""
-        if state.block is None or state.cursor is None:
-            return None
-        changes = plan_difference(state.text, self._session.document.text(state.block))
-        return shift_through(state.cursor, changes, stick="left")
 
     @property
     def shown_now(self) -> ConversationScreen:
@@ -204,6 +209,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         """Tell a person who looks elsewhere."""
         self.post_message(self.Happened(f"{text} · {self.contexts.label}"))
 
+    @on(events.TextSelected)
     def update(self) -> None:
         situation = self.situation
         self.frame.footer.situation = situation
@@ -268,7 +274,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
             self.controllers.scope.mode = Mode.NAVIGATE
         if self.mode is not Mode.NAVIGATE:
             self.controllers.arranger.state.moving = None
-        self.controllers.own_presence.publish()
+        self.following.publish()
         self.controllers.questions.show_keys()
         self.people.show()
         self.update()
@@ -303,25 +309,22 @@ class ConversationScreen(BackgroundTaskMixin[None]):
     def _message_changed(self) -> None:
         self.controllers.submitter.draft_changed()
         self.run_last_of("names", self.controllers.submitter.check_names)
-        self.controllers.own_presence.publish()
+        self.following.publish()
         self.update()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.controllers.sidebar.fit_terminal(event.size)
-
-    @on(events.TextSelected)
-    def _text_selected(self) -> None:
-        self.update()
+        if self.frame.fit(event.size):
+            self.controllers.sidebar.update()
 
     @on(CellEditor.CursorMoved)
     @on(CellEditor.Refolded)
     def _cursor_moved(self) -> None:
-        self.controllers.own_presence.publish()
+        self.following.publish()
         self.update()
 
     @on(CellEditor.Edited)
     def _edited(self, message: CellEditor.Edited) -> None:
-        self.controllers.own_presence.typed()
+        self.following.typed()
         self.controllers.undo.edited()
         if message.editor is not self.composer.editor:
             self.controllers.tour.tour.typed(message.inserted)
@@ -331,7 +334,7 @@ class ConversationScreen(BackgroundTaskMixin[None]):
         self.controllers.arranger.show_move()
         self.controllers.questions.show_keys()
         if self.mode is Mode.NAVIGATE:
-            self.controllers.own_presence.publish()
+            self.following.publish()
         self.people.show()
         self.update()
 
@@ -350,3 +353,66 @@ class ConversationScreen(BackgroundTaskMixin[None]):
     def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""
         self.run_in_background(partial(self.models.choose, name))
+
+
+def is_empty(source: CellModel) -> bool:
+    """Return whether nothing is shown; a message on its way is a draft, and shown."""
+    document = source.document
+    blocks = document.block_ids()
+    return not any(not document.is_draft(one) or source.deliveries.label(one) for one in blocks)
+
+
+def first_page_content(
+    keymap: KeyMap, models: KnownModels, user: LocalUser, contexts: Sequence[ContextName]
+) -> FirstPageContent:
+    """Return the keys, who answers, and the contexts that were written in last."""
+    keys = {action.name: action.keys for action in keymap.actions}
+    named = (("send", "sends what you write below"), ("palette", "everything, by name"))
+    may_write = user.refusal is None
+    shown = [
+        (shown_key(keys[name][0]), does)
+        for name, does in named
+        if keys[name] and (may_write or name != "send")
+    ]
+    if may_write:
+        does = "runs a command, as in !ls; / lists commands"
+        shown.append(("!", does) if user.may_run_commands else ("/", "lists commands"))
+    answers = [models.nobody] if models.is_known else []
+    if not may_write:
+        answers = ["Nothing has been written here yet."]
+    elif models.here.default is not None:
+        default = models.here.default
+        others = [name for name in models.here.names if name != default]
+        answers = [f"{default} answers."]
+        if others:
+            answers = [f"{default} answers; @ addresses {join_names(others)}."]
+    latest = sorted(contexts, key=lambda one: one.version, reverse=True)
+    return FirstPageContent(
+        keys=shown,
+        answers=answers,
+        contexts=[
+            (one.label, f"●{one.unread}" if one.unread else "")
+            for one in latest[:FIRST_PAGE_CONTEXTS]
+        ],
+    )
+
+
+def placeholder(
+    keymap: KeyMap, user: LocalUser, mode: Mode, *, is_private: bool, finds: bool
+) -> Sequence[str]:
+    """Return what an empty message says in a mode: what it is for, and the way out."""
+    key = keymap.shown_key("write")
+    if (denial := user.denial) is not None:
+        return tuple(map(keymap.name_keys, denial.instead))
+    if is_private:
+        return "Private: seen by nobody until sent", keymap.name_keys("<key:private> shares")
+    match mode:
+        case Mode.WRITE:
+            what = "Message, or !command" if user.may_run_commands else "Message"
+            return what, "Esc ends the search" if finds else "Esc to the cells"
+        case Mode.EDIT:
+            return ("Esc leaves the cell",)
+        case Mode.NAVIGATE:
+            return (f"{key} to write",) if key else ()
+        case _:
+            return ("Esc goes back",)

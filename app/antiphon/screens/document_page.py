@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from antiphon.actions import Owner
 from antiphon.clipboard import copy_text
 from antiphon.keymap import bindings
-from antiphon.locations import state_folder
 from antiphon.render.cell_renderer import cell_markdown
 from antiphon.screens.action_owner import ActionOwner, controlled
 from antiphon.screens.cell_list import CellList
@@ -44,14 +43,9 @@ class DocumentPage(DocumentView, ActionOwner):
         elif self.source.header(block).kind == BlockKind.TOOL_CALL:
             self._composer.write_command(self.source.view(block))
         else:
-            self.edit(block, self._typo_in(block))
-
-    def _typo_in(self, block: str) -> int | None:
-        """Return where the tour asks to write in a block, if it is this one."""
-        if block != self.parts.tour.tour.typo_block:
-            return None
-        at = self.source.text(block).find(TYPO)
-        return None if at < 0 else at + MEND_AT
+            asked = block == self.parts.tour.tour.typo_block
+            at = self.source.text(block).find(TYPO) if asked else -1
+            self.edit(block, None if at < 0 else at + MEND_AT)
 
     def action_back(self) -> None:
         self.leave()
@@ -93,8 +87,8 @@ class DocumentPage(DocumentView, ActionOwner):
 
     # Messages and models
 
-    action_next_sibling = controlled(lambda parts: partial(parts.branches.go_to_sibling, 1))
-    action_previous_sibling = controlled(lambda parts: partial(parts.branches.go_to_sibling, -1))
+    action_next_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, 1))
+    action_previous_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, -1))
 
     def action_send_again(self) -> None:
         block = self.cells.focused_cell
@@ -108,7 +102,7 @@ class DocumentPage(DocumentView, ActionOwner):
         if block is None or not self.parts.scope.host.situation.answered:
             self.hint("Only what a model has answered can be answered again.")
         else:
-            self.run_in_background(partial(self.parts.branches.answer_again, block))
+            self.run_in_background(partial(self.parts.submitter.answer_again, block))
 
     def action_reading(self) -> None:
         block, model, session = self.cells.focused_cell, None, self.parts.scope.session
@@ -164,4 +158,4 @@ class DocumentPage(DocumentView, ActionOwner):
 
     async def copy_text(self, text: str) -> None:
         """Put a text into the clipboard, and say which one."""
-        self.hint(await copy_text(text, osc_52=self.app.copy_to_clipboard, folder=state_folder()))
+        self.hint(await copy_text(text, self.app.copy_to_clipboard))

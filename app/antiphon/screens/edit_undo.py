@@ -49,11 +49,6 @@ class UndoneText:
             return f"Brought back {self.amount}{whose} · <key:redo> removes {them} again"
         return f"Took back {self.amount}{whose} · <key:redo> brings {them} back"
 
-    def report_again(self, place: str) -> str:
-        if self.removed and not self.restored:
-            return f"Removed {self.removed}{place} again"
-        return f"Brought back {self.restored or self.amount}{place}"
-
 
 def _amount(size: Mapping[str, int]) -> str:
     """Return the size of a text in the largest unit of which it has several."""
@@ -158,10 +153,14 @@ class EditUndo(Controller):
     ) -> None:
         """Do again what was undone last, and say so; arguments as of `_undo_text`."""
         redone = await self._apply("block.redo", block, principal, name)
-        if redone is not None and name is not None:
+        if redone is None:
+            return
+        if name is not None:
             self._hint(f"{redone.restored or redone.amount} of {name} came back.")
-        elif redone is not None:
-            self._hint(redone.report_again(place))
+        elif redone.removed and not redone.restored:
+            self._hint(f"Removed {redone.removed}{place} again")
+        else:
+            self._hint(f"Brought back {redone.restored or redone.amount}{place}")
 
     async def _apply(
         self,

@@ -1,18 +1,22 @@
-"""Finding a text: hits that are marked, the way from one to the next, and back."""
+"""Finding a text: hits that are marked, the way from one to the next, and back; all contexts."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from textual.widget import Widget
 
 from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.widgets.block_list import Anchor, CellChange, HitPlace, TextFinder
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_through
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.signal import Signal
 
 PAUSE_SECONDS: Final = 0.001
@@ -23,6 +27,13 @@ REFRESH_SECONDS: Final = 0.2
 
 AROUND: Final = 2
 """Lines above and below a hit that are seen with it."""
+
+FOUND_BLOCKS: Final = 50
+
+FOUND_IN_A_BLOCK: Final = 3
+
+AROUND_MATCH: Final = 60
+"""Characters of a line that are shown around a match in another context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,3 +270,41 @@ class FindView(Controller):
             if self.place is not None and text.block == self.place.block:
                 offset = shift_through(self.place.offset, text.splices, stick="right")
                 self.place = self.place._replace(offset=offset)
+
+
+async def choose_found(scope: ActionScope) -> tuple[str, str] | None:
+    """Let the person look for a text, in a worker; return the block chosen and what was typed."""
+    typed = ""
+
+    async def ask(query: str) -> Sequence[PickerEntry]:
+        nonlocal typed
+        typed = query
+        is_lower = query == query.lower()
+        params = {
+            "query": f"(?i){re.escape(query)}" if is_lower else query,
+            "regex": is_lower,
+            "kinds": [kind.value for kind in BlockKind],
+            "context_lines": 0,
+            "max_blocks": FOUND_BLOCKS,
+            "max_matches_per_block": FOUND_IN_A_BLOCK,
+        }
+        found = await scope.call("kernel.search", params) if query.strip() else None
+        return [] if found is None else list(map(_found_entry, found["results"]))
+
+    empty = "Type what to look for: lower case finds both cases."
+    modal = PickerModal("Search in all contexts", ask, empty=empty)
+    block = await scope.host.app.push_screen_wait(modal)
+    return None if block is None else (block, typed)
+
+
+def _found_entry(found: Mapping[str, Any]) -> PickerEntry:
+    """Return the entry for a block: the parts of its lines around the matches, and where it is."""
+    lines: list[str] = []
+    for match in found["matches"]:
+        content = str(match["content"])
+        start = max(0, int(match["match_start"]) - AROUND_MATCH // 3)
+        lines.append(("…" if start else "") + content[start : start + AROUND_MATCH].strip())
+    more = " …" if found.get("truncated") else ""
+    label, _, rest = found["name"].partition(".")
+    detail = f"{label} · {rest.partition('.')[0]} · {found['kind']}"
+    return PickerEntry(found["block_id"], " · ".join(lines) + more, detail)

@@ -1,4 +1,4 @@
-"""Following somebody, pointing at a line, and asking the others to come."""
+"""Places of people: what others see of the person here, following, pointing, and gathering."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Final
 
 from textual.timer import Timer
 
+from antiphon.actions import Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.cell_list import EarlierCells
-from antiphon.screens.own_presence import OwnPresence
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.signal import Signal
+
+TYPING_SECONDS: Final = 3.0
+"""How long after the last key somebody still counts as typing."""
 
 SHOWN_SECONDS: Final = 5.0
 """How long others see that one points at something, or asks them to come."""
@@ -26,20 +27,19 @@ CALL_SECONDS: Final = 30.0
 
 
 class Following(Controller):
-    """The view goes where somebody else is, for once or until the first key."""
+    """Tells others where the person is, and takes the view to where somebody else is.
 
-    def __init__(
-        self,
-        scope: ActionScope,
-        presence: OwnPresence,
-        earlier: EarlierCells,
-        clock: Clock | None = None,
-    ) -> None:
-        """`presence` tells the others that the person here points or gathers."""
+    That is for once, or until the first key.
+    """
+
+    def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
-        self._presence = presence
-        self._earlier = earlier
-        self._clock = clock or SystemClock()
+        self._typing: Timer | None = None
+        """Runs while the person counts as typing."""
+        self.pointer: TextPlace | None = None
+        """The text that the person here points at."""
+        self._gathers = False
+        """The person here asks the others to come."""
         self.followed: str | None = None
         """Principal id of who is followed."""
         self._has_just_stopped = False
@@ -53,6 +53,40 @@ class Following(Controller):
         self._pointers: dict[int, TextPlace] = {}
         self._pointed: tuple[str, TextPlace] | None = None
         """Name and place of who points at something out of sight."""
+
+    # The person here
+
+    def publish(self) -> None:
+        """Tell the others in which cell the person is, where in it, and what they see of it."""
+        scope = self._scope
+        block, editor, mode = scope.block, scope.editor, scope.mode
+        cursor, anchor = None, None
+        if editor is not None and block is not None:
+            cursor, anchor = editor.cursor_offset, editor.anchor_offset
+        draft = scope.composer.draft
+        is_seen = bool(draft.text) and not draft.is_private
+        may_type = mode is Mode.EDIT or (mode is Mode.WRITE and is_seen)
+        is_typing = self._typing is not None and may_type
+        self._session.replica.awareness.publish(
+            block,
+            cursor,
+            anchor,
+            Activity.TYPING if is_typing else Activity.IDLE,
+            view=scope.cells.shown.first_place(),
+            pointer=self.pointer,
+            gathers=self._gathers,
+        )
+
+    def typed(self) -> None:
+        """A letter was typed, in a cell or in the message."""
+        if self._typing is not None:
+            self._typing.stop()  # its `reset` would let it go on to its end first
+        self._typing = self._scope.composer.set_timer(TYPING_SECONDS, self._typing_ended)
+        self.publish()
+
+    def _typing_ended(self) -> None:
+        self._typing = None
+        self.publish()
 
     # Whom
 
@@ -135,7 +169,7 @@ class Following(Controller):
     def _show(self, state: PresenceState) -> None:
         cells, block = self._cells, state.block
         if state.view is not None and state.view.block not in self._source.document:
-            self._earlier.read_all()
+            self._cells.read_all()
         cursor = next(
             (
                 one.cursor.offset
@@ -161,42 +195,33 @@ class Following(Controller):
 
     def point(self) -> None:
         """Point at a line of the focused cell, the next one each time."""
-        before = self._presence.pointer
-        chosen = self._next_line(before)
-        if chosen is None:
-            self._hint("There is no line to point at.")
-            return
-        self._say(chosen, gathers=self._presence.gathers)
-        if chosen == before:
-            self._hint("You point at it: there is no other line of the cell here.")
-
-    def _next_line(self, before: TextPlace | None) -> TextPlace | None:
-        """Return the line of the focused cell to point at after another one; None without one."""
-        cells, block = self._cells, self._cells.focused_cell
+        before, cells, block = self.pointer, self._cells, self._cells.focused_cell
         lines = cells.shown.lines(block) if block is not None else []
         places = [(line, text) for line in lines if (text := cells.shown.text_of(line)) is not None]
         if not places:
-            return None
+            self._hint("There is no line to point at.")
+            return
         chosen = next((text for line, text in places if line == cells.clicked), places[0][1])
         if before is not None and before.block == block:
-            below = (text for _, text in places if text.start > before.start)
-            chosen = next(below, chosen)
-        return chosen
+            chosen = next((text for _, text in places if text.start > before.start), chosen)
+        self._say(chosen, gathers=self._gathers)
+        if chosen == before:
+            self._hint("You point at it: there is no other line of the cell here.")
 
     def gather(self) -> None:
         """Ask the others to come to where the person is."""
-        self._say(self._presence.pointer, gathers=True)
+        self._say(self.pointer, gathers=True)
         self._hint("The others are asked to come here.")
 
     def _say(self, pointer: TextPlace | None, *, gathers: bool) -> None:
-        self._presence.pointer, self._presence.gathers = pointer, gathers
+        self.pointer, self._gathers = pointer, gathers
         self._source.point(pointer)
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         if pointer is not None or gathers:
             self._timer = self._cells.set_timer(SHOWN_SECONDS, self._over)
-        self._presence.publish()
+        self.publish()
 
     def _over(self) -> None:
         self._timer = None
@@ -206,7 +231,7 @@ class Following(Controller):
 
     def presence_changed(self) -> None:
         """Stay with who is followed; tell who points or calls."""
-        now = self._clock.monotonic()
+        now = self._scope.clock.monotonic()
         self._called = {who: at for who, at in self._called.items() if now - at < CALL_SECONDS}
         states = self._session.presence()
         for client, state in states.items():
@@ -218,7 +243,7 @@ class Following(Controller):
             place = state.pointer
             if place is not None and self._pointers.get(client) != place:
                 if place.block not in self._source.document:
-                    self._earlier.read_all()
+                    self._cells.read_all()
                 is_there = self._cells.has_cell(place.block)
                 if is_there and not self._cells.shown.is_shown(place.block, place.start):
                     self._pointed = (name, place)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from rich.style import Style
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
@@ -25,11 +23,10 @@ from antiphon.render.timeline import (
     VersionPiece,
 )
 from antiphon.render.wrap import WrapPiece, wrap
-from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.session import KernelCalls
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status import KeyLines, Keys, StatusLine, StatusSpan
+from antiphon.widgets.status import KeyLines, Row, StatusLine, StatusSpan
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import is_text
 
@@ -83,14 +80,6 @@ class HistorySource:
     """The blocks of the page."""
 
 
-def _step(one: Mapping[str, Any], block: str | None) -> HistoryStep:
-    """Return a change as the history of a block, or of a context, tells of it."""
-    version = one["version"] if block is None else one["context_version"]
-    blocks = one["blocks"] if block is None else {block: one["version"]}
-    who = one["principal"], displayable_in_a_row(one["username"])
-    return HistoryStep(version, one["time"], *who, one["operation"], blocks)
-
-
 async def read_steps(kernel: KernelCalls, block: str | None) -> Sequence[HistoryStep] | None:
     """Return the changes of a block, or the latest ones of the context; None if not said."""
     document, found = kernel.session.document, list[HistoryStep]()
@@ -103,7 +92,11 @@ async def read_steps(kernel: KernelCalls, block: str | None) -> Sequence[History
         page = await kernel.call(tool, {**params, "after_version": after}, _NO_HISTORY)
         if page is None:
             return None
-        found += (_step(one, block) for one in page["versions"])
+        for one in page["versions"]:
+            version = one["version"] if block is None else one["context_version"]
+            blocks = one["blocks"] if block is None else {block: one["version"]}
+            who = one["principal"], displayable_in_a_row(one["username"])
+            found.append(HistoryStep(version, one["time"], *who, one["operation"], blocks))
         after = page.get("next")
     return found
 
@@ -125,44 +118,27 @@ async def read_timeline(kernel: KernelCalls, block: str) -> Timeline | None:
     return Timeline(tuple(texts), result["version"])
 
 
-class Wish(StrEnum):
-    """Something to do with a version."""
-
-    RESTORE = "restore"
-    FORK = "fork"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryChoice:
+class HistoryChoice(NamedTuple):
     """A version, and what is to be done with it."""
 
-    wish: Wish
     version: int
     """The version of the block to restore, or of the context to fork."""
-    block: str = ""
+    block: str | None
+    """The block to restore; None to fork the context."""
 
 
 class _Line(StatusLine):
-    """A row that shows what it was given last."""
+    """A row of the page."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[int], Row]) -> None:
         super().__init__()
-        self._make: Callable[[int], tuple[list[StatusSpan], list[StatusSpan]]] = lambda width: (
-            [],
-            [],
-        )
-
-    def show(
-        self, content: object, make: Callable[[int], tuple[list[StatusSpan], list[StatusSpan]]]
-    ) -> None:
         self._make = make
-        self.update_spans(content)
 
-    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
+    def pieces(self, width: int) -> Row:
         return self._make(width)
 
 
-class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[HistoryChoice | None]):
+class HistoryModal(HintingModal[HistoryChoice | None]):
     """Goes through the versions of a cell or of the page."""
 
     DEFAULT_CSS = """
@@ -198,14 +174,10 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         self._at = 0
         self._changed_row = 0
         self._playing: Timer | None = None
-        self._top, self._slider, self._keys = _Line(), _Line(), KeyLines()
+        self._top, self._slider = _Line(self._top_spans), _Line(self._slider_spans)
+        self._keys = KeyLines()
         self._page = TextPage(self._rows)
-
-    def compose(self) -> ComposeResult:
-        yield self._top
-        yield self._slider
-        yield self._page
-        yield self._keys
+        self.shown = (self._top, self._slider, self._page, self._keys)
 
     def on_mount(self) -> None:
         self._page.focus()
@@ -306,10 +278,10 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         step, block = self.step, self._focus_block()
         if step is None:
             self.hint("There is no version yet.")
-        elif Wish(wish) is Wish.FORK:
-            self.dismiss(HistoryChoice(Wish.FORK, step.version))
+        elif wish == "fork":
+            self.dismiss(HistoryChoice(step.version, None))
         elif block is not None and (version := self._version(block, step)):
-            self.dismiss(HistoryChoice(Wish.RESTORE, version, block))
+            self.dismiss(HistoryChoice(version, block))
         else:
             self.hint("There was no text of a cell yet.")
 
@@ -331,12 +303,12 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
     # Drawing
 
     def _show(self) -> None:
-        history, step = self._history, self.step
-        count = len(history.steps) if history is not None else 0
-        content = (self._block, self._at, count, self._playing is not None)
-        self._top.show(content, lambda width: self._top_spans(step, count))
-        self._slider.show(content, lambda width: (self._slider_spans(width, count), []))
-        self._keys.keys = self._named_keys()
+        content = (self._block, self._at, self._count, self._playing is not None)
+        self._top.update_spans(content)
+        self._slider.update_spans(content)
+        other = "page" if self._block is not None else "cell"
+        play = "play" if self._playing is None else "stop"
+        self._keys.keys = [(key, words.format(other=other, play=play)) for key, words in _KEYS]
         self._page.reload()
         self._page.scroll_to(
             y=max(0, self._changed_row - self._page.size.height // 3), animate=False
@@ -363,10 +335,12 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         if self.is_attached:
             self._show()
 
-    def _top_spans(
-        self, step: HistoryStep | None, count: int
-    ) -> tuple[list[StatusSpan], list[StatusSpan]]:
-        theme = self._page.cell_theme
+    @property
+    def _count(self) -> int:
+        return len(self._history.steps) if self._history is not None else 0
+
+    def _top_spans(self, width: int) -> Row:
+        theme, step = self._page.cell_theme, self.step
         words, slot = ("the page", 0) if self._block is None else self._source.title(self._block)
         style = theme.text if self._block is None else theme.author(slot)
         left = [StatusSpan("History of ", theme.heading_2), StatusSpan(words, style)]
@@ -374,28 +348,25 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
             return left, [StatusSpan("reading…", theme.dim)]
         name, slot = self._source.author(step.principal)
         return left, [
-            StatusSpan(f"{self._at + 1} of {count} · {format_absolute(step.time)} · ", theme.dim),
+            StatusSpan(
+                f"{self._at + 1} of {self._count} · {format_absolute(step.time)} · ", theme.dim
+            ),
             StatusSpan(name, theme.author(slot)),
             StatusSpan(f" {_OPERATIONS.get(step.operation, step.operation)}", theme.dim),
         ]
 
-    def _slider_spans(self, width: int, count: int) -> list[StatusSpan]:
-        theme, history = self._page.cell_theme, self._history
+    def _slider_spans(self, width: int) -> Row:
+        theme, history, count = self._page.cell_theme, self._history, self._count
         room = max(2, width - 2)
         if history is None or not count:
-            return [StatusSpan("─" * room, theme.dim)]
+            return [StatusSpan("─" * room, theme.dim)], ()
         here = self._at * (room - 1) // max(1, count - 1)
         spans: list[StatusSpan] = []
         for column in range(room):
             step = history.steps[min(count - 1, column * count // room)]
             mark = "●" if column == here else "━" if column < here else "─"
             spans.append(StatusSpan(mark, theme.author(self._source.author(step.principal)[1])))
-        return spans
-
-    def _named_keys(self) -> Keys:
-        other = "page" if self._block is not None else "cell"
-        play = "play" if self._playing is None else "stop"
-        return [(key, words.format(other=other, play=play)) for key, words in _KEYS]
+        return spans, ()
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         step = self.step
@@ -450,7 +421,9 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         for number, pieces in enumerate(found.lines):
             if number == found.changed:
                 self._changed_row = len(rows)
-            shown = [WrapPiece(_displayed(one.text), self._style(one, theme)) for one in pieces]
+            texts = [sanitize_for_display(one.text.replace("\t", _TAB)) for one in pieces]
+            styles = [self._style(one, theme) for one in pieces]
+            shown = list(map(WrapPiece, texts, styles))
             for row in wrap(shown, min(width, WIDE_WIDTH)):
                 rows.append([StatusSpan(part.text, part.style) for part in row])
         if found.below:
@@ -465,7 +438,3 @@ class HistoryModal(BackgroundTaskMixin[HistoryChoice | None], HintingModal[Histo
         if piece.fate is Fate.GONE:
             return style + Style(strike=True, dim=True)
         return style
-
-
-def _displayed(text: str) -> str:
-    return sanitize_for_display(text.replace("\t", _TAB))

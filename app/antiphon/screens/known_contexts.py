@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
@@ -21,11 +20,10 @@ ANSWER_SECONDS: Final = 0.5
 class KnownContexts(Controller):
     """The contexts as the kernel listed them last, and which messages here branch."""
 
-    def __init__(self, scope: ActionScope, memory: ViewStateStore, asked_for: str) -> None:
+    def __init__(self, scope: ActionScope, asked_for: str) -> None:
         """`asked_for` is the name of the context here until the document says it."""
         super().__init__(scope)
         self._document = scope.session.document
-        self._memory = memory
         self._asked_for = asked_for
         self._listed: Sequence[ContextName] = ()
         self._branched_at: Sequence[tuple[str, int]] = ()
@@ -60,11 +58,11 @@ class KnownContexts(Controller):
     async def fetch(self) -> None:
         if not self._session.is_live:
             return
-        self._listed = await list_contexts(self._scope, self._memory.seen())
+        self._listed = await list_contexts(self._scope, self._scope.memory.seen())
         self._source.show_labels({one.id: displayable_in_a_row(one.label) for one in self._listed})
         for one in self._listed:
             if one.id == self._document.context:
-                self._memory.saw(one.id, one.version)
+                self._scope.memory.saw(one.id, one.version)
         self.changed.notify()
 
     async def refresh(self) -> None:
@@ -78,25 +76,20 @@ class KnownContexts(Controller):
         now = [(one.id, one.version) for one in self._listed]
         if now == self._branched_at:
             return
-        has_forks = any(one.source is not None for one in self._listed)
-        found = await self._siblings() if has_forks else {}
-        if found is not None:
+        result: Mapping[str, Any] | None = {"messages": ()}
+        if any(one.source is not None for one in self._listed):
+            params, failed = {"context": self._document.context}, "The branches cannot be listed"
+            result = await self._scope.call("message.branches", params, failed)
+        if result is not None:
             self._branched_at = now
+            found = {
+                tuple(one["blocks"]): Siblings(
+                    one["position"], tuple(map(MessageLocation.of, one["siblings"]))
+                )
+                for one in result["messages"]
+            }
             self._source.branches.show(found)
             self.changed.notify()
-
-    async def _siblings(self) -> Mapping[tuple[str, ...], Siblings] | None:
-        """Return the siblings of each message that has some, by its blocks; None if not said."""
-        params = {"context": self._document.context}
-        result = await self._scope.call("message.branches", params, "The branches cannot be listed")
-        if result is None:
-            return None
-        return {
-            tuple(one["blocks"]): Siblings(
-                one["position"], tuple(map(MessageLocation.of, one["siblings"]))
-            )
-            for one in result["messages"]
-        }
 
 
 async def list_contexts(

@@ -44,28 +44,6 @@ MIN_COLUMNS: Final = 40
 MIN_ROWS: Final = 10
 
 
-class TooSmall(Static):
-    """Covers everything while the terminal is smaller than 40 × 10."""
-
-    DEFAULT_CSS = """
-    TooSmall {
-        layer: cover; width: 100%; height: 100%; padding: 0 1; display: none;
-        background: $background; color: $foreground;
-    }
-    TooSmall.-shown { display: block; }
-    """
-
-    def fit(self, size: Size) -> None:
-        """Show or hide according to the size of the terminal."""
-        small = size.width < MIN_COLUMNS or size.height < MIN_ROWS
-        self.set_class(small, "-shown")
-        if small:
-            self.update(
-                f"antiphon needs {MIN_COLUMNS} × {MIN_ROWS}; this terminal has"
-                f" {size.width} × {size.height}. Make it larger."
-            )
-
-
 class DocumentLayout(Container):
     """Sidebar and main column above the footer; in line with each other at every width."""
 
@@ -81,6 +59,11 @@ class DocumentLayout(Container):
     DocumentLayout #body { height: 1fr; }
     DocumentLayout #main { width: 1fr; }
     DocumentLayout #page { height: 1fr; layers: base preview above; align: right bottom; }
+    DocumentLayout #too-small {
+        layer: cover; width: 100%; height: 100%; padding: 0 1; display: none;
+        background: $background; color: $foreground;
+    }
+    DocumentLayout #too-small.-shown { display: block; }
     """
 
     def __init__(
@@ -106,12 +89,14 @@ class DocumentLayout(Container):
         self.notice = HintBar(hints, tail_key=keymap.shown_key("tail"))
         self.find = FindBar()
         self.footer = FooterLine(keymap)
-        self._too_small = TooSmall()
+        self._too_small = Static(id="too-small")
+        """Covers everything while the terminal is too small."""
         self._main = Vertical(id="main")
         self._page = Container(id="page")
         self._body = Horizontal(id="body")
-        self._wants_sidebar = settings.sidebar
-        self._wants_outline = settings.outline
+        self.wants_sidebar = settings.sidebar
+        """Whether the sidebar is to be there, whatever the width; that decides if it is None."""
+        self.wants_outline = settings.outline
 
     def compose(self) -> ComposeResult:
         with self._body:
@@ -155,13 +140,17 @@ class DocumentLayout(Container):
 
     def fit(self, size: Size) -> bool:
         """Lay out for a terminal of this size; whether the sidebar has come or gone."""
-        self._too_small.fit(size)
-        wanted = size.width >= WIDE if self._wants_sidebar is None else self._wants_sidebar
+        self._too_small.set_class(size.width < MIN_COLUMNS or size.height < MIN_ROWS, "-shown")
+        self._too_small.update(
+            f"antiphon needs {MIN_COLUMNS} × {MIN_ROWS}; this terminal has"
+            f" {size.width} × {size.height}. Make it larger."
+        )
+        wanted = size.width >= WIDE if self.wants_sidebar is None else self.wants_sidebar
         is_open = wanted and size.width >= 2 * WIDTH
         changed = is_open != self.has_sidebar
         self.sidebar.set_class(is_open, "-open")
         is_wide = size.width >= OUTLINE_FROM
-        has_outline = is_wide and self._wants_outline
+        has_outline = is_wide and self.wants_outline
         most = MAX_WIDE_COLUMNS if is_wide else MAX_COLUMNS
         room = size.width - (WIDTH if is_open else 0)
         if has_outline:
@@ -182,14 +171,3 @@ class DocumentLayout(Container):
         self.header.margin = self.live.margin = self.drafts.margin = margin
         self.find.set_margin(margin)
         return changed
-
-    def toggle_sidebar(self, size: Size) -> bool:
-        """Show the sidebar, or put it away, whatever the width; whether that was possible."""
-        self._wants_sidebar = not self.has_sidebar
-        return self.fit(size)
-
-    def toggle_outline(self, size: Size) -> bool:
-        """Show the outline, or put it away; whether there is room for it."""
-        self._wants_outline = not self._wants_outline
-        self.fit(size)
-        return size.width >= OUTLINE_FROM

@@ -31,18 +31,15 @@ class MessageComposer(Composer, ActionOwner):
             return
         submitting = parts.submitter.send()
         if submitting is not None:
-            self._remember(text)
+            try:
+                parts.history.add(text)
+            except OSError as error:
+                self.hint(f"The message is not in your history: {error}")
             parts.cells.to_tail()
             parts.tour.tour.sent()
             self.run_in_background(submitting)
         elif not self.draft.text:
             parts.live.go()
-
-    def _remember(self, text: str) -> None:
-        try:
-            self.parts.history.add(text)
-        except OSError as error:
-            self.hint(f"The message is not in your history: {error}")
 
     action_newline = controlled(lambda parts: parts.composer.editor.new_line)
 
@@ -90,8 +87,8 @@ class MessageComposer(Composer, ActionOwner):
 
     def write_command(self, call: CellView) -> None:
         """A call stays as it was made; a copy of its command can be changed and run."""
-        command = call.text or command_in(call.header.input)
-        if not command:
+        command = call.text or (arguments_of(call.header.input) or {}).get("command")
+        if not command or not isinstance(command, str):
             self.hint("This call has no command that could be run again.")
         elif not self.parts.source.user.may_run_commands:
             self.hint("Only an owner runs commands here: <key:copy> copies this one.")
@@ -117,9 +114,3 @@ class MessageComposer(Composer, ActionOwner):
         """Go to the end of the message."""
         self.editor.move_cursor(self.editor.document.end)
         self.editor.focus()
-
-
-def command_in(stored: str | None) -> str | None:
-    """Return the command in a tool call's stored input, if it is one of a shell."""
-    command = (arguments_of(stored) or {}).get("command")
-    return command if isinstance(command, str) else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import ClassVar, Final, TypeVar
 
 from rich.cells import chop_cells
 from rich.segment import Segment
+from rich.style import Style
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,6 +16,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Input
 
 from antiphon.actions import shown_key
@@ -22,6 +24,7 @@ from antiphon.keymap import KeyMap
 from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
+from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.textual_patches.screens import DismissOnceMixin
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import HintBar, HintLog, KeyLines, Keys, StatusSpan, fit
@@ -83,24 +86,43 @@ class _ModalHint(HintBar):
         self.display = False
 
 
-class HintingModal(ModalScreen[Result], DismissOnceMixin[Result]):
+class HintingModal(ModalScreen[Result], DismissOnceMixin[Result], ReportsFailedTasks):
     """Modal screen in which a key without an effect gets a hint."""
+
+    shown: Sequence[Widget] = ()
+    """The widgets, from above."""
 
     def __init__(self) -> None:
         super().__init__()
         self.hints = HintLog()
-        self._hint = _ModalHint(self.hints)
+        self.says: _ModalHint | _QuestionLines = _ModalHint(self.hints)
+        """Says hints; where it is none of the widgets that are shown, below them."""
 
-    def on_mount(self) -> None:
-        self.mount(self._hint)
+    def compose(self) -> ComposeResult:
+        yield from self.shown
+        if isinstance(self.says, _ModalHint):
+            yield self.says
 
     def hint(self, text: str) -> None:
-        self._hint.show_hint(text)
+        self.says.show_hint(text)
 
     @on(events.Key)
     def _hint_at_unbound(self, event: events.Key) -> None:
         if event.key not in self.active_bindings:
             self.hint(f"{shown_key(event.key)} does nothing here: Esc goes back.")
+
+
+def _scrolling(scroll: Callable[[ScrollView], None], end: str) -> Callable[[TextPage], None]:
+    """Return an action that scrolls a page, or says that it is at its `end` already."""
+
+    def action(self: TextPage) -> None:
+        is_there = self.scroll_y <= 0 if end == PAGE_START else self.scroll_y >= self.max_scroll_y
+        if is_there:
+            self.hint(end)
+        else:
+            scroll(self)
+
+    return action
 
 
 class TextPage(ScrollView, ThemedWidget, can_focus=True):
@@ -134,35 +156,12 @@ class TextPage(ScrollView, ThemedWidget, can_focus=True):
         if isinstance(self.screen, HintingModal):
             self.screen.hint(text)
 
-    def action_scroll_up(self) -> None:
-        self._go_up(super().action_scroll_up)
-
-    def action_page_up(self) -> None:
-        self._go_up(super().action_page_up)
-
-    def action_scroll_home(self) -> None:
-        self._go_up(super().action_scroll_home)
-
-    def action_scroll_down(self) -> None:
-        self._go_down(super().action_scroll_down)
-
-    def action_page_down(self) -> None:
-        self._go_down(super().action_page_down)
-
-    def action_scroll_end(self) -> None:
-        self._go_down(super().action_scroll_end)
-
-    def _go_up(self, scroll: Callable[[], None]) -> None:
-        if self.scroll_y > 0:
-            scroll()
-        else:
-            self.hint(PAGE_START)
-
-    def _go_down(self, scroll: Callable[[], None]) -> None:
-        if self.scroll_y < self.max_scroll_y:
-            scroll()
-        else:
-            self.hint(PAGE_END)
+    action_scroll_up = _scrolling(ScrollView.action_scroll_up, PAGE_START)
+    action_page_up = _scrolling(ScrollView.action_page_up, PAGE_START)
+    action_scroll_home = _scrolling(ScrollView.action_scroll_home, PAGE_START)
+    action_scroll_down = _scrolling(ScrollView.action_scroll_down, PAGE_END)
+    action_page_down = _scrolling(ScrollView.action_page_down, PAGE_END)
+    action_scroll_end = _scrolling(ScrollView.action_scroll_end, PAGE_END)
 
     def reload(self) -> None:
         self._rows = self._rows_at(self.size.width - 2, self.cell_theme)
@@ -186,22 +185,21 @@ class TextModal(HintingModal[None]):
 
     def __init__(self, rows: Rows) -> None:
         super().__init__()
-        self._page = TextPage(rows)
-
-    def compose(self) -> ComposeResult:
-        yield self._page
+        self.shown = (TextPage(rows),)
 
 
 class _QuestionLines(KeyLines):
     """A question above its keys."""
 
-    def __init__(self, question: str, keys: Keys = ()) -> None:
+    def __init__(self, question: str, hints: HintLog, keys: Keys = ()) -> None:
         super().__init__(keys)
         self._question = question
+        self._hints = hints
         self._hint = ""
 
     def show_hint(self, text: str) -> None:
         """Say one sentence above the question from now on."""
+        self._hints.add(text)
         self._hint = text
         self.refresh(layout=True)
 
@@ -225,14 +223,8 @@ class ConfirmModal(HintingModal[bool]):
 
     def __init__(self, question: str) -> None:
         super().__init__()
-        self._line = _QuestionLines(question, (("y", "yes"), ("n", "no")))
-
-    def compose(self) -> ComposeResult:
-        yield self._line
-
-    def hint(self, text: str) -> None:
-        self.hints.add(text)
-        self._line.show_hint(text)
+        line = self.says = _QuestionLines(question, self.hints, (("y", "yes"), ("n", "no")))
+        self.shown = (line,)
 
 
 class KeyModal(HintingModal[str | None]):
@@ -249,10 +241,8 @@ class KeyModal(HintingModal[str | None]):
         """`words` are who wants what."""
         super().__init__()
         self._words = words
-
-    def compose(self) -> ComposeResult:
-        yield TextPage(self._rows)
-        yield KeyLines((("e", "editor"), ("v", "viewer"), ("n", "no"), ("Esc", "later")))
+        keys = (("e", "editor"), ("v", "viewer"), ("n", "no"), ("Esc", "later"))
+        self.shown = (TextPage(self._rows), KeyLines(keys))
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         rows = _titled("Somebody wants to join over SSH", theme)
@@ -291,21 +281,12 @@ class LineModal(HintingModal[Result | None]):
         `value` stands there at first.
         """
         super().__init__()
-        self._line = _QuestionLines(question)
-        self._input = Input(value, max_length=longest, compact=True)
-        self._input.cursor_blink = False
-        self._keys = KeyLines((("Enter", enter), ("Esc", "cancel")))
+        line = self.says = _QuestionLines(question, self.hints)
+        field = Input(value, max_length=longest, compact=True)
+        field.cursor_blink = False
+        keys = KeyLines((("Enter", enter), ("Esc", "cancel")))
         self._answer = answer
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield self._line
-            yield self._input
-            yield self._keys
-
-    def hint(self, text: str) -> None:
-        self.hints.add(text)
-        self._line.show_hint(text)
+        self.shown = (Vertical(line, field, keys),)
 
     @work(exclusive=True, exit_on_error=False)
     async def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -334,10 +315,7 @@ class CommandModal(HintingModal[bool]):
         self._is_read = False
         """Whether the end of the command has been on the screen."""
         self._answers = KeyLines()
-
-    def compose(self) -> ComposeResult:
-        yield self._page
-        yield self._answers
+        self.shown = (self._page, self._answers)
 
     def on_mount(self) -> None:
         self.watch(self._page, "scroll_y", self._look, init=False)
@@ -397,9 +375,7 @@ def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusS
     if not (past := list(hints)):
         rows.append([StatusSpan("There has been no hint yet.", theme.dim)])
     for hint in reversed(past):
-        for at, line in enumerate(wrapped(hint.text, max(16, width - 10))):
-            time = hint.time if not at else ""
-            rows.append([StatusSpan(time.ljust(10), theme.dim), StatusSpan(line, theme.text)])
+        rows += _labelled(hint.time, hint.text, width, theme.dim, theme.text)
     return rows
 
 
@@ -420,10 +396,7 @@ def rejected_rows(refused: Rejection, width: int, theme: CellTheme) -> list[list
         ("why", format_absolute(refused.reason), theme.status_failed),
         ("kept in", str(under_home(refused.file)), theme.text),
     ):
-        for at, line in enumerate(wrapped(sanitize_for_display(words), max(16, width - 10))):
-            rows.append(
-                [StatusSpan((name if not at else "").ljust(10), theme.dim), StatusSpan(line, style)]
-            )
+        rows += _labelled(name, sanitize_for_display(words), width, theme.dim, style)
     rows.append([])
     try:
         account = refused.file.read_text("utf-8")[:LONGEST]
@@ -433,18 +406,23 @@ def rejected_rows(refused: Rejection, width: int, theme: CellTheme) -> list[list
     # The report begins with a title and the reason, which stand above already.
     for line in account.split("\n")[2:]:
         shown = sanitize_for_display(line)
-        for part in verbatim(shown, width) if line.startswith(" ") else wrapped(shown, width):
+        quoted = [shown[at : at + width] for at in range(0, len(shown), max(1, width))]
+        for part in quoted if line.startswith(" ") else wrapped(shown, width):
             rows.append([StatusSpan(part, theme.text)])
     return rows
 
 
+def _labelled(
+    label: str, text: str, width: int, dim: Style, style: Style
+) -> Iterator[list[StatusSpan]]:
+    """Yield the rows of a text, with a label before the first."""
+    for line in wrapped(text, max(16, width - 10)):
+        yield [StatusSpan(label.ljust(10), dim), StatusSpan(line, style)]
+        label = ""
+
+
 def _titled(title: str, theme: CellTheme) -> list[list[StatusSpan]]:
     return [[StatusSpan(title, theme.heading_2), StatusSpan("   " + CLOSING, theme.dim)], []]
-
-
-def verbatim(line: str, width: int) -> list[str]:
-    """A line of quoted text, cut at the width, with all its blanks."""
-    return [line[at : at + width] for at in range(0, len(line), max(1, width))]
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -35,12 +35,10 @@ class RunningBlocks:
         self._document = document
         self._running: dict[str, None] = {}
         self._refresh(document.open_blocks())
-        self._unwatch = document.watch(self._changed)
+        self.close = document.watch(self._changed)
+        """Follows the document no longer."""
         self.changed = Signal[()]()
         """A block began or ended to run."""
-
-    def close(self) -> None:
-        self._unwatch()
 
     @property
     def blocks(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A cell edited in the program that VISUAL or EDITOR names."""
+"""A cell edited in the program that VISUAL or EDITOR names, merged with what others wrote."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import asyncio
 import os
 import shlex
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from antiphon.locations import under_home
 from antiphon.screens.action_scope import Controller
-from antiphon.screens.text_merge import merge_text
 from antiphon_kernel.client.private_files import make_state_folder, write_private
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.text.lines import split_lines
+from antiphon_kernel.text.sequence_diff import changed_ranges
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
+
+_CONFLICTS = (ErrorCode.STALE_VERSION, ErrorCode.CONTENT_MISMATCH)
 
 
 class OutsideEditor(Controller):
@@ -61,25 +66,56 @@ class OutsideEditor(Controller):
             hint("Nothing changed.")
             return
         try:
-            merged = await merge_text(self._session.call, block, before, after, version)
+            made, conflicts = await self._merge(block, before, after, version)
         except AntiphonError as error:
             hint(
                 f"Not changed: {error.message} What you wrote is in {_kept(after)}",
                 weighty=True,
             )
             return
-        if merged.conflicts:
+        if conflicts:
             hint(
-                f"{merged.made} of {merged.made + merged.conflicts} changes made: others changed"
+                f"{made} of {made + conflicts} changes made: others changed"
                 f" the lines of the rest. What you wrote is in {_kept(after)}",
                 weighty=True,
             )
-        elif merged.made:
-            count = "1 change" if merged.made == 1 else f"{merged.made} changes"
+        elif made:
+            count = "1 change" if made == 1 else f"{made} changes"
             hint(
                 f"Merged {count} from {Path(shlex.split(command)[0]).name} · <key:undo> takes back"
             )
         self._cells.focus_cell(block)
+
+    async def _merge(self, block: str, before: str, after: str, version: int) -> tuple[int, int]:
+        """Make the changes from `before`, which was the text at `version`, to `after` in a block.
+
+        Returns the number of changes that were made, and of those that were not, since others have
+        changed the same lines.
+
+        Raises:
+            AntiphonError: if the block cannot be written at all.
+        """
+        operations = line_operations(before, after)
+        if not operations:
+            return 0, 0
+        if await self._make(block, operations, version):
+            return len(operations), 0
+        made = 0
+        for one in operations:
+            made += await self._make(block, [one], version)
+        return made, len(operations) - made
+
+    async def _make(
+        self, block: str, operations: Sequence[Mapping[str, Any]], version: int
+    ) -> bool:
+        params = {"block_id": block, "operations": operations, "base_version": version}
+        try:
+            await self._session.call("block.edit", params)
+        except AntiphonError as error:
+            if error.code in _CONFLICTS:
+                return False
+            raise
+        return True
 
     async def _run(self, command: str, file: Path) -> str | None:
         """Give the terminal to an editor until it ends; return what went wrong."""
@@ -92,6 +128,25 @@ class OutsideEditor(Controller):
         except (OSError, ValueError) as error:
             return f"the editor {quote(command)} cannot be run: {error}"
         return None if code == 0 else f"the editor ended with {code}"
+
+
+def line_operations(before: str, after: str) -> list[dict[str, Any]]:
+    """Return the operations of `block.edit` that make `before` into `after`.
+
+    The text keeps, or goes on to lack, the newline at its end.
+    """
+    if after and before.endswith("\n") != after.endswith("\n"):
+        after = after + "\n" if before.endswith("\n") else after[:-1]
+    old, new = split_lines(before), split_lines(after)
+    return [
+        {
+            "op": "replace",
+            "start_line": one.start,
+            "end_line": one.end,
+            "content": "".join(f"{line}\n" for line in new[one.new_start : one.new_end]),
+        }
+        for one in changed_ranges(old, new)
+    ]
 
 
 def _kept(text: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual import work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.strip import Strip
@@ -20,7 +19,6 @@ from antiphon.actions import shown_key
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
-from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.known_contexts import (
     create_context,
     fork_context,
@@ -55,18 +53,15 @@ class _ChoicePage(TextPage):
     """Rows of entries, one of which is chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "choose(-1)", show=False),
-        Binding("down,j", "choose(1)", show=False),
-        Binding("g,home", "choose(-1000000)", show=False),
-        Binding("G,end", "choose(1000000)", show=False),
+        Binding("up,k", "screen.choose(-1)", show=False),
+        Binding("down,j", "screen.choose(1)", show=False),
+        Binding("g,home", "screen.choose(-1000000)", show=False),
+        Binding("G,end", "screen.choose(1000000)", show=False),
     ]
 
     def __init__(self, panel: Panel) -> None:
         super().__init__(panel.rows)
         self._panel = panel
-
-    def action_choose(self, by: int) -> None:
-        self._panel.choose(by)
 
     async def on_click(self, event: Click) -> None:
         self._panel.choose_at(round(self.scroll_y) + event.y)
@@ -80,7 +75,7 @@ class _ChoicePage(TextPage):
         return Strip(Segment.apply_style(strip, post_style=self.cell_theme.focus_surface))
 
 
-class Panel(BackgroundTaskMixin[None], HintingModal[None]):
+class Panel(HintingModal[None]):
     """A list that is kept up to date while it is shown, and keys for the chosen entry."""
 
     heading: str
@@ -99,15 +94,13 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
         self._chosen_id: str | None = None
         self._notice = ""
         self._page = _ChoicePage(self)
+        self.shown = (self._page,)
 
     @classmethod
     def own_keys(cls) -> Keys:
         """Return the keys for the chosen entry, each with what it does."""
         named = (one for one in cls.BINDINGS if isinstance(one, Binding) and one.description)
         return [(shown_key(one.key.partition(",")[0]), one.description) for one in named]
-
-    def compose(self) -> ComposeResult:
-        yield self._page
 
     def on_mount(self) -> None:
         self._page.focus()
@@ -159,7 +152,7 @@ class Panel(BackgroundTaskMixin[None], HintingModal[None]):
             return self._chosen_id
         return ids[min(self._at, len(ids) - 1)] if ids else None
 
-    def choose(self, by: int) -> None:
+    def action_choose(self, by: int) -> None:
         """Choose another entry, so many below."""
         self._notice = ""
         before, ids = self.chosen, self.ids
@@ -321,7 +314,6 @@ class KnownMember:
 
     principal: str
     name: str
-    kind: str
     role: str
     via: str = ""
     """Way by which it is here; empty if it is away."""
@@ -339,11 +331,15 @@ class KnownMember:
 
     @classmethod
     def all_of(cls, told: Mapping[str, Any]) -> Iterator[KnownMember]:
-        """Return a member as `kernel.members` tells of it, once for each session over SSH."""
+        """Return a member as `kernel.members` tells of it, once for each session over SSH.
+
+        The kernel itself is nobody.
+        """
+        if told["kind"] == PrincipalKind.SYSTEM:
+            return
         plain = cls(
             told["principal"],
             displayable_in_a_row(told["username"]),
-            told["kind"],
             told["role"],
             barred_until=told.get("barred_until", ""),
         )
@@ -356,22 +352,6 @@ class KnownMember:
             yield replace(plain, via=first["via"], since=first["since"])
         elif not over_ssh:
             yield plain
-
-
-@dataclass(frozen=True, slots=True)
-class KnownKey:
-    """An SSH key that lets somebody in."""
-
-    fingerprint: str
-    owner: str
-    """Name of the person whom the key lets in."""
-    added: str
-    """ISO 8601, UTC."""
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> KnownKey:
-        """Return a key as `key.list` tells of it."""
-        return cls(told["fingerprint"], displayable_in_a_row(told["username"]), told["added"])
 
 
 class PeoplePanel(Panel):
@@ -406,27 +386,22 @@ class PeoplePanel(Panel):
         self._follow = follow
         self._copy = copy
         self._members: Sequence[KnownMember] = ()
-        self._keys: Sequence[KnownKey] = ()
+        self._keys: Sequence[Mapping[str, str]] = ()
+        """SSH keys that let somebody in, as `key.list` tells of them."""
 
     async def fetch(self) -> None:
-        members = await self._listed_members()
-        mine = {one.role for one in members if one.principal == self._source.me}
-        keys = await self._listed_keys() if AccessRole.OWNER in mine else ()
-        self._members, self._keys = members, keys
-        self.ids = [*(one.key for one in members), *(one.fingerprint for one in keys)]
-
-    async def _listed_members(self) -> Sequence[KnownMember]:
-        """Return the people and programs that the kernel knows; first those who are here."""
+        """Ask for people and programs, of which those who are here come first, and for keys."""
         found = await self.kernel.call("kernel.members", {}, "The people cannot be listed")
         told = [] if found is None else found["members"]
-        members = (one for each in told for one in KnownMember.all_of(each))
-        here = [one for one in members if one.kind != PrincipalKind.SYSTEM]
-        return sorted(here, key=lambda one: (not one.since, one.name, one.since))
-
-    async def _listed_keys(self) -> Sequence[KnownKey]:
-        found = await self.kernel.call("key.list", {}, "The keys cannot be listed")
-        told = [] if found is None else found["keys"]
-        return [KnownKey.of(one) for one in told if one["state"] == "good"]
+        people = (one for each in told for one in KnownMember.all_of(each))
+        members = sorted(people, key=lambda one: (not one.since, one.name, one.since))
+        keys = []
+        if AccessRole.OWNER in {one.role for one in members if one.principal == self._source.me}:
+            found = await self.kernel.call("key.list", {}, "The keys cannot be listed")
+            listed = [] if found is None else found["keys"]
+            keys = [one for one in listed if one["state"] == "good"]
+        self._members, self._keys = members, keys
+        self.ids = [*(one.key for one in members), *(one["fingerprint"] for one in keys)]
 
     def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
         is_first_key = index == len(self._members)
@@ -435,15 +410,16 @@ class PeoplePanel(Panel):
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         if index >= len(self._members):
             key = self._keys[index - len(self._members)]
-            added = f"  added {format_absolute(key.added)}"
+            name = f"  {displayable_in_a_row(key['username'])}".ljust(20)
+            added = f"  added {format_absolute(key['added'])}"
             return [
-                [StatusSpan(f"  {key.owner}".ljust(20), theme.text), StatusSpan(added, theme.dim)],
-                [StatusSpan(f"    {key.fingerprint}", theme.dim)],
+                [StatusSpan(name, theme.text), StatusSpan(added, theme.dim)],
+                [StatusSpan(f"    {key['fingerprint']}", theme.dim)],
             ]
         one = self._members[index]
         style = theme.author(self._source.name(one.principal)[1])
         you = " (you)" if one.principal == self._source.me else ""
-        name = StatusSpan(f"{'●' if one.since else '○'} {one.name}{you}".ljust(20), style)
+        who = StatusSpan(f"{'●' if one.since else '○'} {one.name}{you}".ljust(20), style)
         if one.barred_until:
             stands = f"kicked, may come again {format_absolute(one.barred_until)}"
         elif one.since:
@@ -452,14 +428,14 @@ class PeoplePanel(Panel):
         else:
             stands = "away"
         role = StatusSpan(f" {one.role}".ljust(9), theme.text)
-        if cell_len(name.text + role.text + stands) > width:
-            return [[name, role], [StatusSpan(f"  {stands}", theme.dim)]]
-        return [[name, role, StatusSpan(stands, theme.dim)]]
+        if cell_len(who.text + role.text + stands) > width:
+            return [[who, role], [StatusSpan(f"  {stands}", theme.dim)]]
+        return [[who, role, StatusSpan(stands, theme.dim)]]
 
     @property
-    def _chosen_key(self) -> KnownKey | None:
+    def _chosen_key(self) -> Mapping[str, str] | None:
         chosen = self.chosen
-        return next((one for one in self._keys if one.fingerprint == chosen), None)
+        return next((one for one in self._keys if one["fingerprint"] == chosen), None)
 
     def _chosen_member(self) -> KnownMember | None:
         """Return the chosen person or program; None if it is a key, which is said then."""
@@ -529,23 +505,18 @@ class PeoplePanel(Panel):
     @work(exit_on_error=False)
     async def action_kick(self) -> None:
         if (key := self._chosen_key) is not None:
-            await self._revoke(key)
+            owner = displayable_in_a_row(key["username"])
+            question = f"Revoke the key of {owner}, and end every connection that came in by it?"
+            tool, params, failed = "key.revoke", {"fingerprint": key["fingerprint"]}, "Not revoked"
+            done = f"Revoked: the key of {owner} lets nobody in any more."
+        elif (chosen := self._chosen_member()) is not None:
+            question = f"End every connection of {chosen.name}, and keep it out for ten minutes?"
+            tool, params, failed = "kernel.kick", {"principal": chosen.principal}, "Not kicked"
+            done = f"{chosen.name} is out."
+        else:
             return
-        chosen = self._chosen_member()
-        if chosen is None:
-            return
-        question = f"End every connection of {chosen.name}, and keep it out for ten minutes?"
         if not await self.app.push_screen_wait(ConfirmModal(question)):
             return
-        params = {"principal": chosen.principal}
-        if await self.kernel.call("kernel.kick", params, "Not kicked") is not None:
-            self.notify_person(f"{displayable_in_a_row(chosen.name)} is out.")
-        await self._refresh()
-
-    async def _revoke(self, key: KnownKey) -> None:
-        question = f"Revoke the key of {key.owner}, and end every connection that came in by it?"
-        if not await self.app.push_screen_wait(ConfirmModal(question)):
-            return
-        if await self.kernel.call("key.revoke", {"fingerprint": key.fingerprint}, "Not revoked"):
-            self.notify_person(f"Revoked: the key of {key.owner} lets nobody in any more.")
+        if await self.kernel.call(tool, params, failed) is not None:
+            self.notify_person(done)
         await self._refresh()

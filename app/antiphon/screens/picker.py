@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -16,7 +16,6 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.screens.background_tasks import BackgroundTaskMixin
 from antiphon.screens.modals import HintingModal
 
 TYPING_PAUSE_SECONDS: Final = 0.15
@@ -47,7 +46,7 @@ Ask = Callable[[str], Awaitable[Sequence[PickerEntry]]]
 """Answers the choices for what has been typed."""
 
 
-class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
+class PickerModal(HintingModal[str | None]):
     """Returns the id of the choice; Esc chooses nothing."""
 
     DEFAULT_CSS = """
@@ -80,11 +79,7 @@ class PickerModal(BackgroundTaskMixin[str | None], HintingModal[str | None]):
         self._input.cursor_blink = False
         self._list = OptionList(markup=False)
         self._list.can_focus = False
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield self._input
-            yield self._list
+        self.shown = (Vertical(self._input, self._list),)
 
     def on_mount(self) -> None:
         self._input.focus()

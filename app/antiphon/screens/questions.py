@@ -10,7 +10,6 @@ from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, LineModal
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -25,10 +24,9 @@ NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 class Questions(Controller):
     """Follows the calls that wait, and decides about one."""
 
-    def __init__(self, scope: ActionScope, clock: Clock | None = None) -> None:
+    def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
         self._document = scope.session.document
-        self._clock = clock or SystemClock()
         asked = map(self._document.header, self._document.open_blocks())
         self._asked: dict[str, float | None] = {one.id: None for one in asked if one.is_undecided}
         """Calls that have begun to wait for somebody's decision, in that order, and when each was
@@ -77,7 +75,7 @@ class Questions(Controller):
         """Remember when the calls that wait were first on the screen."""
         for block, since in self._asked.items():
             if since is None and self._cells.viewport.seen_rows(block):
-                self._asked[block] = self._clock.monotonic()
+                self._asked[block] = self._scope.clock.monotonic()
 
     def cells_changed(self, change: CellChange) -> None:
         """Note calls that have begun to wait for a decision; tell of those the person decides."""
@@ -101,7 +99,8 @@ class Questions(Controller):
         if block is None or not self._scope.host.situation.asks:
             self._hint(NOTHING_TO_DECIDE)
             return
-        if self._has_just_appeared(block):
+        since = self._asked.get(block)
+        if since is None or self._scope.clock.monotonic() - since < READ_SECONDS:
             self._hint(JUST_APPEARED)
             return
         tell = partial(self._tell_kernel, block, decision)
@@ -120,11 +119,6 @@ class Questions(Controller):
         if reason:
             params["reason"] = reason
         return await self._scope.call("permission.decide", params, "Not decided") is not None
-
-    def _has_just_appeared(self, question: str) -> bool:
-        """Return whether the person cannot have read a question: a key of theirs is no answer."""
-        since = self._asked.get(question)
-        return since is None or self._clock.monotonic() - since < READ_SECONDS
 
     def _choose_next(self) -> None:
         """Go from a call that was decided about to the next one that waits."""

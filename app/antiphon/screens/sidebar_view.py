@@ -1,14 +1,77 @@
-"""The sidebar: contexts and people, kept up to date, and the way from it and back to it."""
+"""The people of a context, with what they do, and the sidebar with them and the contexts."""
 
 from __future__ import annotations
 
-from textual.geometry import Size
+from collections.abc import Sequence
+from dataclasses import replace
+
 from textual.widget import Widget
 
+from antiphon.attention import terminal_title
+from antiphon.render.display import displayable_in_a_row
+from antiphon.render.view import ASKS, WAITS
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.screens.people_here import PeopleHere
-from antiphon.widgets.sidebar import WIDE
+from antiphon.screens.questions import Questions
+from antiphon.widgets.sidebar import WIDE, place_of
+from antiphon.widgets.status import Participant
+from antiphon.widgets.status.header_line import participants
+from antiphon_kernel.client.rejected_edits import Rejection
+
+
+class PeopleHere(Controller):
+    """Shows who is here and what the session's status is."""
+
+    def __init__(self, scope: ActionScope, questions: Questions, contexts: KnownContexts) -> None:
+        super().__init__(scope)
+        self._frame = scope.frame
+        self._questions = questions
+        self._contexts = contexts
+        self.looked_at: Rejection | None = None
+        """Rejected edits that the person has been shown."""
+        self.is_retired = False
+        """Another screen names the terminal's window."""
+
+    def participants(self) -> Sequence[Participant]:
+        """Return the people present, with what they do."""
+        others = self._session.presence().values()
+        waiting = {one.author: WAITS for one in self._questions.waiting()}
+        waiting.update((one.author, ASKS) for one in self._questions.mine())
+        return participants(self._session.me, others, waiting)
+
+    async def name_place(self) -> None:
+        """Show the project's name in the header instead of an address."""
+        found = await self._scope.call("kernel.info", {}, "The kernel does not say its name")
+        if found is not None:
+            self._frame.header.place = displayable_in_a_row(found["label"])
+            self.show()
+
+    def show(self) -> None:
+        """Update the people in the header and, with their cells, in the sidebar."""
+        people = self.participants()
+        status = self._session.status
+        if status.reason is not None:
+            status = replace(status, reason=self._scope.keymap.name_keys(status.reason))
+        if status.refused is self.looked_at:
+            status = replace(status, refused=None)
+        label = self._contexts.label
+        self._frame.header.show(label, people, status, self._scope.models.here.use)
+        if self._frame.has_sidebar:
+            mode = self._scope.mode_word
+            self._frame.sidebar.show_people(
+                [(one, place_of(one, self._number(one), mode)) for one in people]
+            )
+        if not self.is_retired:
+            unread = sum(one.unread for one in self._contexts.others)
+            self._frame.app.title = terminal_title(label, people, unread)
+
+    def _number(self, person: Participant) -> int | None:
+        """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""
+        block = self._scope.block if person.is_me else person.block
+        # A screen that is being replaced has another document than the session.
+        if block is None or block not in self._source.document or self._source.is_hidden(block):
+            return None
+        return self._scope.number(block)
 
 
 class SidebarView(Controller):
@@ -22,22 +85,19 @@ class SidebarView(Controller):
         self.focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
 
-    def fit_terminal(self, size: Size) -> None:
-        """Lay out for a terminal of this size."""
-        if self._frame.fit(size):
-            self.update()
-
     def toggle(self) -> None:
         """Into the sidebar, which comes if it is not there; from inside, put it away."""
         frame, size = self._frame, self._frame.screen.size
         is_inside = frame.has_sidebar and frame.sidebar.has_focus
         if is_inside:
             self.leave()
-        if (is_inside or not frame.has_sidebar) and frame.toggle_sidebar(size):
-            self.update()
-            if size.width >= WIDE:
-                # In a narrow terminal it comes for a moment, to choose a context.
-                frame.choose("sidebar", frame.has_sidebar)
+        if is_inside or not frame.has_sidebar:
+            frame.wants_sidebar = not frame.has_sidebar
+            if frame.fit(size):
+                self.update()
+                if size.width >= WIDE:
+                    # In a narrow terminal it comes for a moment, to choose a context.
+                    frame.choose("sidebar", frame.has_sidebar)
         if is_inside:
             return
         if frame.has_sidebar:
@@ -48,7 +108,7 @@ class SidebarView(Controller):
     def update(self) -> None:
         """The sidebar may have come or gone, or may be out of date."""
         if self._frame.has_sidebar:
-            self._show_contexts()
+            self.show_contexts()
             self.list_contexts()
         elif self._frame.screen.focused is self._frame.sidebar:
             self.leave()
@@ -68,11 +128,7 @@ class SidebarView(Controller):
         if self._session.is_live:
             self._scope.host.run_one_of("contexts", self._contexts.fetch_branches)
 
-    def contexts_changed(self) -> None:
-        self._show_contexts()
-        self._people.show()
-
-    def _show_contexts(self) -> None:
+    def show_contexts(self) -> None:
         here = self._session.document.context or ""
         self._frame.sidebar.show_contexts(self._contexts.all, here)
 

@@ -16,10 +16,8 @@ from antiphon.completion import (
     parse_command,
 )
 from antiphon.input_queue import InputQueue
-from antiphon.keymap import KeyMap
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts, create_context, rename_context
-from antiphon.screens.known_models import KnownModels
 from antiphon.screens.sidebar_view import SidebarView
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.quoting import join_names, quote
@@ -29,17 +27,9 @@ class SlashCommands(Controller):
     """Completes what is typed, finds the command of a message, and runs it."""
 
     def __init__(
-        self,
-        scope: ActionScope,
-        keymap: KeyMap,
-        models: KnownModels,
-        contexts: KnownContexts,
-        sidebar: SidebarView,
-        keys: InputQueue,
+        self, scope: ActionScope, contexts: KnownContexts, sidebar: SidebarView, keys: InputQueue
     ) -> None:
         super().__init__(scope)
-        self._keymap = keymap
-        self._models = models
         self._contexts = contexts
         self._sidebar = sidebar
         self._keys = keys
@@ -48,7 +38,7 @@ class SlashCommands(Controller):
         """Return what the end of a line of the message can become."""
         if is_first_line and before.startswith("/"):
             return complete_command(before, self.available())
-        document, models = self._session.document, set(self._models.here.names)
+        document, models = self._session.document, set(self._scope.models.here.names)
         known = {one.username: one.kind for one in document.members()}
         known |= {one.username: one.kind for one in self._session.presence().values()}
         people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
@@ -57,13 +47,14 @@ class SlashCommands(Controller):
 
     def available(self) -> Mapping[str, SlashCommand]:
         """Return the commands that can be typed now, by name: those of the palette, and more."""
-        models, situation = self._models, self._scope.host.situation
+        models, situation = self._scope.models, self._scope.host.situation
         labels = sorted(one.label for one in self._contexts.others)
         themes = sorted(self._scope.host.app.available_themes.keys() - BUILTIN_THEMES.keys())
         open_labelled = partial(self._to_context, self._open_labelled)
         create = partial(self._to_context, self._create)
+        show_theme = partial(self._scope.frame.choose, "theme")
         with_arguments = (
-            SlashCommand("theme", "Show another theme.", self._show_theme, "a theme", themes),
+            SlashCommand("theme", "Show another theme.", show_theme, "a theme", themes),
             SlashCommand(
                 "model", "Choose who answers here.", models.choose, "a model", models.here.names
             ),
@@ -74,19 +65,16 @@ class SlashCommands(Controller):
         plain = (
             SlashCommand(
                 action.name.replace("_", "-"),
-                action.palette_title(situation),
+                situation.fill(action.title),
                 partial(self._do_action, action.name),
             )
-            for action in self._keymap.palette_actions(situation)
+            for action in self._scope.keymap.palette_actions(situation)
         )
         return {one.name: one for one in (*with_arguments, *plain)}
 
     def _do_action(self, action: str, _: str) -> None:
         """Do what a command without an argument does."""
         self._scope.host.call_action(action)
-
-    def _show_theme(self, name: str) -> None:
-        self._scope.frame.choose("theme", name)
 
     def run(self, text: str) -> bool:
         """Do what a message says that is a command; whether it is one."""

@@ -1,4 +1,4 @@
-"""From a written message to a submitted one."""
+"""From a written message to a submitted one, and the branches in which it is sent again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.known_models import KnownModels
-from antiphon.screens.message_branches import MessageBranches
 from antiphon.screens.modals import CommandModal
 from antiphon.widgets.block_list import MessageLocation
 from antiphon.widgets.composer import SHELL_MARK
 from antiphon_kernel.text.mentions import mentions
+from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
@@ -51,15 +50,15 @@ class PendingMessage:
 class MessageSubmitter(Controller):
     """Submits the draft, or keeps it until the kernel is there. Never loses its text.
 
+    It also goes from a message to another in its place, and lets models answer once more.
+
     A command runs at once only if all of it was typed in this window and is on the screen;
     otherwise the person is shown all of it, and asked.
     """
 
-    def __init__(self, scope: ActionScope, models: KnownModels, branches: MessageBranches) -> None:
+    def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
         self._draft = scope.composer.draft
-        self._models = models
-        self._branches = branches
         self.pending = PendingMessage()
         self._is_asking = False
         self._checked: set[str] = set()
@@ -102,13 +101,14 @@ class MessageSubmitter(Controller):
         text = self._draft.text
         if not text.strip().removeprefix(SHELL_MARK).strip():
             self._hint("Nothing to send yet: write a message, or ! and a command.")
-        elif not self._is_ready():
+        elif not self._session.is_live or not self._draft.is_identified:
             self.pending.waiting = text
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
-            reason = self._reason_to_ask()
-            if reason is not None:
-                return partial(self._ask_and_run, text, reason)
+            if not self._draft.is_typed_here:
+                return partial(self._ask_and_run, text, NOT_TYPED_HERE)
+            if not self._scope.composer.shows_all or self._scope.frame.is_covered:
+                return partial(self._ask_and_run, text, NOT_SHOWN)
             self._draft.clear()
             return partial(self._run, text, typed_here=True)
         elif self.pending.revised is not None:
@@ -121,15 +121,6 @@ class MessageSubmitter(Controller):
             self._source.deliveries.begin(block)
             return partial(self._submit, block, text)
         return None
-
-    def _is_ready(self) -> bool:
-        return self._session.is_live and self._draft.is_identified
-
-    def _reason_to_ask(self) -> str | None:
-        if not self._draft.is_typed_here:
-            return NOT_TYPED_HERE
-        is_shown = self._scope.composer.shows_all and not self._scope.frame.is_covered
-        return None if is_shown else NOT_SHOWN
 
     async def _ask_and_run(self, text: str, reason: str) -> None:
         """Run the command if the person, who is shown this very text, says so."""
@@ -163,7 +154,8 @@ class MessageSubmitter(Controller):
         addressed = asyncio.create_task(self._unknown_names(mentions(text)))
 
         loop = asyncio.get_running_loop()
-        slow = loop.call_later(SLOW_AFTER, self._tell_slow)
+        told = lambda: self._hint(self._session.status.reason or SLOW)  # noqa: E731
+        slow = loop.call_later(SLOW_AFTER, told)
         try:
             await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
@@ -179,12 +171,11 @@ class MessageSubmitter(Controller):
             self._hint(unknown)
             return
         await asyncio.sleep(NOBODY_AFTER)
-        if not self._has_models() and self._told != self._models.nobody:
-            self._told = self._models.nobody
+        kinds = [one.kind for one in self._session.document.members()]
+        kinds += [one.kind for one in self._session.presence().values()]
+        if PrincipalKind.MODEL not in kinds and self._told != self._scope.models.nobody:
+            self._told = self._scope.models.nobody
             self._hint(self._told)
-
-    def _tell_slow(self) -> None:
-        self._hint(self._session.status.reason or SLOW)
 
     async def _send_again(self, message: str, text: str) -> None:
         params = {"message": message, "content": text}
@@ -198,10 +189,10 @@ class MessageSubmitter(Controller):
             await self._attach(edited.block, mentioned_paths(text))
         except AntiphonError as error:
             self._hint(f"Changed, and not sent again: {error.message}")
-            self._branches.follow_answer(edited.context)
+            self.follow_answer(edited.context)
             return
-        answered = await self._models.answer(edited.block)
-        self._branches.follow_answer((answered or edited).context)
+        answered = await self._scope.models.answer(edited.block)
+        self.follow_answer((answered or edited).context)
 
     async def _attach(self, block: str, paths: Sequence[str]) -> None:
         """Attach the files that the message names; one that is attached already stays.
@@ -236,11 +227,6 @@ class MessageSubmitter(Controller):
         there_are = f"Nearest: {near[0]}" if near else f"There are: {join_names(known)}"
         return f"Nobody is called {join_names(unknown)}. {there_are}."
 
-    def _has_models(self) -> bool:
-        kinds = [one.kind for one in self._session.document.members()]
-        kinds += [one.kind for one in self._session.presence().values()]
-        return PrincipalKind.MODEL in kinds
-
     async def _run(self, text: str, *, typed_here: bool) -> None:
         command = _command(text)
         context = self._session.document.context
@@ -249,6 +235,41 @@ class MessageSubmitter(Controller):
         except AntiphonError as error:
             self._draft.put_back(text, typed_here=typed_here)
             self._hint(f"Not run: {error.message}")
+
+    # Branches
+
+    def go_to_sibling(self, step: int) -> None:
+        """Show the message so many places further in the place of the focused one."""
+        block, hint = self._cells.focused_cell, self._scope.hint
+        siblings = None if block is None else self._cells.source.branches.siblings(block)
+        if siblings is None:
+            hint("No other message stands in the place of this one.")
+            return
+        position = siblings.position + step
+        if not 0 <= position < len(siblings.places):
+            hint(f"This is the {'last' if step > 0 else 'first'} of them.")
+        elif not self._session.is_live:
+            hint("Offline: another branch needs the kernel; try again when it is back.")
+        else:
+            place = siblings.places[position]
+            self._scope.open_context(place.context, place.block)
+
+    async def answer_again(self, block: str) -> None:
+        """Have an answer made again, in a branch; after an error it goes on where it ended."""
+        if self._session.document.header(block).metadata.get(CAN_RETRY) is True:
+            if await self._scope.models.go_on(block):
+                self._cells.to_tail()
+            return
+        answered = await self._scope.models.answer(block)
+        if answered is not None:
+            self.follow_answer(answered.context)
+
+    def follow_answer(self, context: str) -> None:
+        """Show the end of a context, where a model has been asked to answer."""
+        if context == self._session.document.context:
+            self._cells.to_tail()
+        else:
+            self._scope.open_context(context, None)
 
 
 def _command(text: str) -> str:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.find_view import FindView
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.screens.view_state import ViewStateStore
 from antiphon.widgets.block_list import CellModel, PreviewView
 
 
 class ViewRestorer(Controller):
     """Goes to where the person wants to be, once, and writes down where they are."""
 
-    def __init__(
-        self,
-        scope: ActionScope,
-        find: FindView,
-        contexts: KnownContexts,
-        memory: ViewStateStore,
-    ) -> None:
+    def __init__(self, scope: ActionScope, find: FindView, contexts: KnownContexts) -> None:
         super().__init__(scope)
         self._find = find
         self._contexts = contexts
-        self._memory = memory
         self._arriving: str | None = None
         """The block to go to when the document is there."""
         self._arriving_query = ""
@@ -48,7 +40,7 @@ class ViewRestorer(Controller):
         elif block is not None and cells.has_cell(block):
             cells.focus_cell(block)
         else:
-            self._memory.go_back(context, cells)
+            self._scope.memory.go_back(context, cells)
         if block is not None and query and cells.has_cell(block):
             self._find.find_from(block, query)
 
@@ -56,7 +48,7 @@ class ViewRestorer(Controller):
         """Write down what is on the screen, for whoever comes back."""
         context = self._session.document.context
         if context is not None and self.is_restored:
-            self._memory.keep(context, self._contexts.label, self._cells, is_left=is_left)
+            self._scope.memory.keep(context, self._contexts.label, self._cells, is_left=is_left)
 
     # The preview
 
@@ -65,7 +57,7 @@ class ViewRestorer(Controller):
         preview = self._session.preview
         if preview is None or self._preview is not None or self._session.is_live:
             return
-        block = self._arriving or self._memory.anchored_block(preview.context)
+        block = self._arriving or self._scope.memory.anchored_block(preview.context)
         if block is not None and block not in preview.document:
             return
         source = CellModel(preview.document, me=preview.me, user=self._cells.source.user)
@@ -79,7 +71,7 @@ class ViewRestorer(Controller):
         if self._arriving is not None:
             view.cells.focus_cell(self._arriving)
         else:
-            self._memory.go_back(context, view.cells)
+            self._scope.memory.go_back(context, view.cells)
 
     def replace_preview(self) -> None:
         """Draw the document, and then show it instead of the preview."""

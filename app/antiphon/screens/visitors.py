@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import KeyModal
@@ -24,21 +22,6 @@ The kernel keeps one that was dropped for as long, with its connection.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingKey:
-    """Somebody who wants to join with a key that the kernel does not know."""
-
-    request: int
-    fingerprint: str
-    name: str
-    """The username that they would like."""
-
-    @property
-    def words(self) -> str:
-        """A sentence without a full stop."""
-        return f"{self.fingerprint} wants to join as {self.name}"
-
-
 class Visitors(Controller):
     """Tells of people who join or wait, and lets the owner decide about a key.
 
@@ -50,12 +33,9 @@ class Visitors(Controller):
         self._options = scope.session.options
         self._last_join: int | None = None
         self._last_request = 0
-        self._waiting: dict[int, WaitingKey] = {}
-
-    @property
-    def wait(self) -> bool:
-        """Somebody waits to be let in."""
-        return bool(self._waiting)
+        self.waiting: dict[int, str] = {}
+        """Sentences without a full stop, of who wants to join with a key that the kernel does not
+        know, by request."""
 
     def watch(self) -> None:
         session, run_last_of = self._scope.session, self._scope.host.run_last_of
@@ -74,15 +54,21 @@ class Visitors(Controller):
                 if self._last_join is None:
                     with suppress(AntiphonError):  # of a kernel that knows no such tool
                         listed = await calls.call("model.list", {"published": False})
-                        for sentence in format_problems(listed["problems"]):
-                            self._hint(sentence)
+                        problems = listed["problems"]
+                        for one in problems[:SHOWN_PROBLEMS]:
+                            place = one["file"] + (f":{one['line']}" if "line" in one else "")
+                            self._hint(f"{place}: {one['message']}")
+                        if more := len(problems[SHOWN_PROBLEMS:]):
+                            self._hint(f"{more} more problems: `antiphon models` lists them.")
                     self._last_join = int((await calls.call("kernel.joins", {}))["last"])
                 while True:
                     asked = {"after": self._last_join, "wait": WAIT_SECONDS}
                     answer = await calls.call("kernel.joins", asked)
                     self._last_join = int(answer["last"])
                     for join in answer["joins"]:
-                        self._hint(format_join(join))
+                        article = "an" if str(join["role"])[:1] in "aeo" else "a"
+                        joined = f"{join['username']} has joined as {article} {join['role']}."
+                        self._hint(joined)
 
     async def _tell_key_requests(self) -> None:
         """Tell of every request, until the kernel goes away or does not say any more."""
@@ -93,45 +79,29 @@ class Visitors(Controller):
                     answer = await calls.call("key.requests", asked)
                     self._last_request = int(answer["last"])
                     for one in answer["requests"]:
-                        self._add(one)
+                        request, fingerprint = one["request"], one["fingerprint"]
+                        words = f"{fingerprint} wants to join as {one['name']}"
+                        if self.waiting.get(request) != words:
+                            # Nothing is asked while the person may be typing.
+                            self.waiting[request] = words
+                            told = f"{words}: <key:palette>, Let somebody in who waits."
+                            self._hint(told, weighty=True)
         except AntiphonError:
             # Asked again when the connection is back, from the beginning: numbers start anew.
             self._last_request = 0
 
-    def _add(self, stated: Mapping[str, Any]) -> None:
-        """Tell that somebody waits; nothing is asked while the person may be typing."""
-        key = WaitingKey(int(stated["request"]), str(stated["fingerprint"]), str(stated["name"]))
-        if self._waiting.get(key.request) != key:
-            self._waiting[key.request] = key
-            told = f"{key.words}: <key:palette>, Let somebody in who waits."
-            self._hint(told, weighty=True)
-
     async def decide(self) -> None:
         """Ask about the oldest key that waits, and tell the kernel."""
-        key = next(iter(self._waiting.values()), None)
-        if key is None:
+        if not self.waiting:
             return
+        request, words = next(iter(self.waiting.items()))
         self._scope.frame.notice.clear_hint()  # which tells of it
-        role = await self._scope.host.app.push_screen_wait(KeyModal(key.words))
+        role = await self._scope.host.app.push_screen_wait(KeyModal(words))
         if role is None:
             return
-        self._waiting.pop(key.request, None)
-        asked = {"request": key.request, "role": role}
+        self.waiting.pop(request, None)
+        asked = {"request": request, "role": role}
         decided = await self._scope.call("key.decide", asked)
         if decided is not None:
             name = decided.get("username")
             self._hint(f"{name} may come in as {role}." if name else "Turned away.")
-
-
-def format_problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each of the first problems, and one for the others."""
-    for problem in problems[:SHOWN_PROBLEMS]:
-        place = problem["file"] + (f":{problem['line']}" if "line" in problem else "")
-        yield f"{place}: {problem['message']}"
-    if problems[SHOWN_PROBLEMS:]:
-        yield f"{len(problems) - SHOWN_PROBLEMS} more problems: `antiphon models` lists them."
-
-
-def format_join(join: Mapping[str, Any]) -> str:
-    article = "an" if str(join["role"])[:1] in "aeo" else "a"
-    return f"{join['username']} has joined as {article} {join['role']}."

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
-from antiphon.screens.connection_watch import NOTICED_SECONDS
+from antiphon.screens.conversation_controllers import NOTICED_SECONDS
 from antiphon_kernel.storage import journal
 from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import PATIENCE, until
@@ -25,24 +25,17 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_kernel.client.connecting.CLOSE_SECONDS", 0.1)
 
 
-async def test_header_says_how_the_kernel_is(here: World) -> None:
-    await here.close_doors()
-    async with opened(here, live=False) as there:
-        await there.sees("offline")
-        await here.open_doors()
-        await there.sees("live")
-        await there.sees("● you")
-
-
-async def test_header_names_the_context_left_last_before_the_kernel_answers(here: World) -> None:
+async def test_header_names_the_context_left_last_and_how_the_kernel_is(here: World) -> None:
     await here.call("context.create", label="notes")
     async with opened(here, context="notes") as there:
         await there.press("ctrl+q")
     await here.close_doors()
     async with opened(here, live=False) as there:
         await there.sees("notes")
+        await there.sees("offline")
         await here.open_doors()
-        await there.live()
+        await there.sees("live")
+        await there.sees("● you")
 
 
 async def test_message_typed_while_the_kernel_comes_up_is_sent_when_it_has(here: World) -> None:

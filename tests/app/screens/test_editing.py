@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon.actions import Mode
-from antiphon.screens import own_presence
+from antiphon.screens import following
 from antiphon.screens.blame_view import REFRESH_SECONDS
 from antiphon.screens.model_turns import RunningBlocks
 from antiphon.widgets.status import DraftPreview, HintBar, LiveStrip
@@ -46,27 +46,24 @@ async def test_ctrl_y_brings_back_what_u_took_from_a_cell(there: Opened) -> None
     await there.hint("nothing to redo")
 
 
-@pytest.mark.parametrize("then", ["sends", "deletes", "leaves", "pauses"])
 async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
-    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch, then: str
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     present = (await here.context()).presence.states
 
     def is_typing() -> bool:
         return any(one.activity == "typing" for one in present().values())
 
-    monkeypatch.setattr(own_presence, "TYPING_SECONDS", 3_600.0)
-    await there.type("a")
+    for ends in ("backspace", "enter", "escape"):
+        monkeypatch.setattr(following, "TYPING_SECONDS", 3_600.0)
+        await there.type("a")
+        await until(is_typing, "typing")
+        await there.press(ends)
+        await until(lambda: not is_typing(), f"no typing after {ends}")
+    await there.press("i", "b")
     await until(is_typing, "typing")
-    if then == "sends":
-        await there.press("enter")
-    elif then == "deletes":
-        await there.press("backspace")
-    elif then == "leaves":
-        await there.press("escape")
-    else:
-        monkeypatch.setattr(own_presence, "TYPING_SECONDS", 0.01)
-        await there.type("b")
+    monkeypatch.setattr(following, "TYPING_SECONDS", 0.01)
+    await there.type("c")
     await until(lambda: not is_typing(), "no typing")
 
 
@@ -87,17 +84,18 @@ async def test_ctrl_c_copies_a_selection_instead(there: Opened) -> None:
     assert there.app.clipboard == "copy me"
 
 
-async def test_ctrl_c_stops_a_turn_before_its_first_token(here: World, there: Opened) -> None:
+async def test_ctrl_c_stops_a_turn_before_its_first_token_and_between_two_steps(
+    here: World, there: Opened
+) -> None:
     await ask(here, there)
     await there.sees("Ctrl+C stop aria")
     await there.press("ctrl+c")
     await until(lambda: not here.turns.busy, "it is stopped")
-
-
-async def test_ctrl_c_stops_a_turn_between_two_steps(here: World, there: Opened) -> None:
-    await ask(here, there)
+    await until(lambda: not there.shows("stop aria"), "the key has gone")
+    await there.send("again")
+    await until(lambda: len(here.aria.prompts) == 2, "the next turn")
     here.aria.run("echo done")
-    await until(lambda: len(here.aria.prompts) == 2, "the second round")
+    await until(lambda: len(here.aria.prompts) == 3, "its second round")
     running = RunningBlocks(there.app.session.document)
     await until(lambda: running.blocks == (), "nothing is being written")
     await there.sees("Ctrl+C stop aria")

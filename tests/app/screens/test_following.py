@@ -29,7 +29,7 @@ async def pair(here: World, there: Opened) -> AsyncIterator[tuple[Opened, Opened
         yield there, guest
 
 
-async def test_follow_shows_what_the_other_sees_until_the_first_key(
+async def test_follow_shows_what_the_other_sees_and_writes_until_the_first_key(
     pair: tuple[Opened, Opened],
 ) -> None:
     there, guest = pair
@@ -46,26 +46,15 @@ async def test_follow_shows_what_the_other_sees_until_the_first_key(
     await guest.press("g")
     await guest.sees("cell 0")
     assert not there.shows("cell 0")
-
-
-@pytest.mark.parametrize("key", ["f", "escape"])
-async def test_follow_is_ended_by_its_key_and_by_esc_which_do_no_more(
-    pair: tuple[Opened, Opened], key: str
-) -> None:
-    there, _ = pair
-    await there.press("up", "f")
-    await there.sees("FOLLOWING bela")
-    await there.press(key)
-    await there.sees("You are on your own again")
-    assert there.screen.mode is Mode.NAVIGATE
-    await until(lambda: there.screen.following.stop() is False, "nobody is followed")
-
-
-async def test_follow_shows_the_cursor_of_who_writes(pair: tuple[Opened, Opened]) -> None:
-    there, guest = pair
-    await there.press("up", "f")
-    await there.sees("FOLLOWING bela")
-    await guest.press("up", "g")
+    for key in ("f", "escape"):  # which do no more than to end it
+        await there.press("f")
+        await there.sees("FOLLOWING bela")
+        there.screen.hint("-")
+        await there.press(key)
+        await there.sees("You are on your own again")
+        assert there.screen.mode is Mode.NAVIGATE
+        await until(lambda: there.screen.following.stop() is False, "nobody is followed")
+    await there.press("f")
     await guest.press("enter", mode=Mode.EDIT)
     await guest.type("zebra")
     await there.sees("zebra")
@@ -123,13 +112,13 @@ async def test_point_marks_a_line_for_all_for_a_moment(
     await until(lambda: not there.shows("▾ bela"), "the mark goes")
 
 
-async def test_point_once_more_is_at_the_next_line(
+async def test_point_once_more_is_at_the_next_line_if_there_is_one(
     there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
     block = await there.cell("first\n\nsecond\n\nthird", "third")
     await there.press("up", "p")
-    mine = there.screen.controllers.own_presence
+    mine = there.screen.following
     text = there.screen.source.text(block)
 
     def pointed() -> str:
@@ -141,12 +130,6 @@ async def test_point_once_more_is_at_the_next_line(
     assert pointed() == "third"
     await there.press("p")
     assert pointed() == "first"
-
-
-async def test_point_again_at_the_only_line_says_so(
-    there: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
     await there.cell("only")
-    await there.press("up", "p", "p")
+    await there.press("G", "p", "p")
     await there.sees("there is no other line")

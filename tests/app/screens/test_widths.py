@@ -21,7 +21,7 @@ from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import KeyMap
 from antiphon.local_user import SHUT_OUT, VIEWER
 from antiphon.options import AppOptions
-from antiphon.screens.first_page_text import placeholder
+from antiphon.screens.conversation_screen import placeholder
 from antiphon.screens.history import HistoryModal
 from antiphon.screens.layout import MIN_COLUMNS
 from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
@@ -79,10 +79,10 @@ def test_hints_are_found_in_the_source() -> None:
     assert len(set(hints())) > 60
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-async def test_hint_wraps_or_can_be_read_again(here: World, width: int) -> None:
-    async with opened(here, size=(width, 24)) as there:
-        bar = there.screen.query_one(HintBar)
+async def test_hint_wraps_or_can_be_read_again(there: Opened) -> None:
+    bar = there.screen.query_one(HintBar)
+    for width in WIDTHS:
+        await there.pilot.resize_terminal(width, 24)
         for text in sorted(set(hints())):
             there.screen.hint(text)
             bar.clear_hint()
@@ -103,7 +103,7 @@ async def test_footer_names_whole_keys_only(there: Opened) -> None:
     for situation in chain.from_iterable(map(situations, Mode)):
         footer.situation = situation
         labels = [
-            (shown_key(action.keys[0]), f" {action.label(situation)}")
+            (shown_key(action.keys[0]), f" {situation.fill(action.words)}")
             for action in KeyMap().footer_actions(situation)
         ]
         for width in WIDTHS:
@@ -168,9 +168,9 @@ async def test_page_names_all_its_keys(width: int) -> None:
             page.dismiss()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-async def test_panel_names_all_its_keys(here: World, width: int) -> None:
-    async with opened(here, size=(width, 24)) as there:
+async def test_panel_names_all_its_keys(there: Opened) -> None:
+    for width in WIDTHS:
+        await there.pilot.resize_terminal(width, 24)
         for key, keys in (("f4", ContextsPanel.own_keys()), ("f5", PeoplePanel.own_keys())):
             await there.press(key)
             for shown, words in (*keys, ("Esc", "leave")):

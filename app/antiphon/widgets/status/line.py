@@ -256,7 +256,7 @@ class FooterLine(StatusLine):
         """Yield each key for which there is room, what it does, and its columns."""
         at = cell_len(self.situation.mode_word)
         for action in self._keymap.footer_actions(self.situation):
-            key, words = action.keys[0], action.label(self.situation)
+            key, words = action.keys[0], self.situation.fill(action.words)
             end = at + 3 + cell_len(shown_key(key)) + cell_len(words)
             if end > width - 2:
                 break
