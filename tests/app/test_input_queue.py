@@ -77,14 +77,14 @@ async def test_key_that_was_begun_before_a_pause_counts_as_handled_when_it_is() 
         await waiting
 
 
-async def test_burst_after_enter_becomes_next_message(here: World, there: Opened) -> None:
+async def test_burst_after_enter_becomes_next_message_and_is_not_run(
+    here: World, there: Opened
+) -> None:
     there.burst(*"hi", "enter", *"world")
     await in_kernel(here, "hi", is_draft=False)
     await until(lambda: there.message == "world", "the rest is there")
     await in_kernel(here, "world", is_draft=True)
-
-
-async def test_burst_after_command_is_not_run(there: Opened) -> None:
+    await there.press("ctrl+u")
     there.burst("!", *"echo", "enter", *"rm")
     await there.sees("$ echo")
     await until(lambda: there.message == "rm", "the rest is there")
@@ -154,13 +154,13 @@ async def test_message_without_models_shows_hint_once(
             assert sum("No model" in one.text for one in there.screen.hints) == 1
 
 
-async def test_message_that_grows_at_once_is_shown_whole(there: Opened) -> None:
+async def test_input_goes_on_when_every_key_of_a_burst_is_handled_and_message_is_shown_whole(
+    there: Opened,
+) -> None:
     there.burst("A", *"b" * 300, "Z")
     await until(lambda: there.screen.composer.size.height > 3, "it has grown")
     await until(lambda: there.shows("› Abb") and there.shows("bZ"), "all of it")
-
-
-async def test_input_goes_on_when_every_key_of_a_burst_is_handled(there: Opened) -> None:
+    there.screen.composer.draft.clear()
     handled: list[str] = []
     there.burst("up", "i", *"word" * 50)
     there.app.post_message(InputPaused(lambda: handled.append(there.message)))

@@ -46,40 +46,29 @@ def test_history_that_is_large_loses_its_older_half(
 @pytest.fixture
 async def sent(here: World, there: Opened) -> Opened:
     """The app in which two messages were sent."""
+    await there.press("ctrl+r")
+    await there.sees("There is no message of yours yet.")
     for text in ("first message", "second one"):
         await there.send(text)
         await until(lambda: there.message == "", "sent")
     return there
 
 
-async def test_ctrl_r_again_goes_to_the_message_before_and_tells_if_there_is_none(
-    sent: Opened,
+async def test_ctrl_r_again_goes_to_the_message_before_and_history_is_there_at_the_next_start(
+    here: World, sent: Opened
 ) -> None:
     await sent.press("ctrl+r", "ctrl+r", "enter")
     assert sent.message == "first message"
     await sent.press("ctrl+r", "ctrl+r")
     await sent.sees("There is no other message of yours")
-
-
-async def test_history_is_found_by_what_is_written_and_there_at_the_next_start(
-    here: World, sent: Opened
-) -> None:
+    await sent.press("ctrl+u", "s", "ctrl+r")
+    assert sent.screen.composer.completions.is_open
+    await sent.press("escape")
+    assert (sent.message, sent.screen.composer.completions.is_open) == ("s", False)
+    await sent.press("backspace")
     async with opened(here) as there:
         await there.type("FIR")
         await there.press("ctrl+r")
         await there.sees("first message")
         await there.send("s")
         assert there.message == "first message"
-
-
-async def test_escape_closes_the_history_and_leaves_the_message(sent: Opened) -> None:
-    await sent.type("s")
-    await sent.press("ctrl+r")
-    assert sent.screen.composer.completions.is_open
-    await sent.press("escape")
-    assert (sent.message, sent.screen.composer.completions.is_open) == ("s", False)
-
-
-async def test_history_without_a_message_says_so(there: Opened) -> None:
-    await there.press("ctrl+r")
-    await there.sees("There is no message of yours yet.")

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from textual.app import App
-from textual.pilot import Pilot
 from textual.strip import Strip
 
 from antiphon.actions import Mode
-from antiphon.app import AntiphonApp
 from antiphon.screens.questions import READ_SECONDS
 from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
@@ -22,7 +20,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.yjs.state_vector import decode_state_vector
-from tests.app.opened import Writer
+from tests.app.opened import Opened, Writer
 from tests.app.rows import terminal_rows
 from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
 from tests.waiting import until
@@ -35,33 +33,33 @@ EDIT: Final = {
     "content": "I look first, then I ask.",
 }
 
-Play = Callable[[Scene, AntiphonApp, Pilot[None]], Awaitable[None]]
+Play = Callable[[Scene, Opened], Awaitable[None]]
 Take = Callable[[App[Any]], str]
 """Makes a picture of what an app shows."""
 
 
-async def streaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def streaming(scene: Scene, there: Opened) -> None:
     """Aria is in the middle of the second section; the guest's cursor is in the first."""
     guest = scene.kernel.open_session(await scene.kernel.principal("guest"), "test")
     await scene.write_until("Nothing does.")
-    await passes(scene, app, 10)
+    await passes(scene, there, 10)
     await scene.write_until("somebody types at")
-    await passes(scene, app, 1)
+    await passes(scene, there, 1)
     await scene.write_until("behind this letter")
     scene.show(guest, scene.answer, scene.text.index(GUESTS_PLACE), Activity.IDLE)
-    await until(lambda: len(app.session.presence()) == 2, "the guest")
-    await settled(scene, app, pilot)
+    await until(lambda: len(there.app.session.presence()) == 2, "the guest")
+    await settled(scene, there)
 
 
-async def editing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def editing(scene: Scene, there: Opened) -> None:
     """You are correcting aria's text while she writes on."""
-    await streaming(scene, app, pilot)
-    area = app.document_screen.area
+    await streaming(scene, there)
+    area = there.screen.area
     area.edit(scene.answer, scene.text.index("irs that answer"))
     await until(lambda: area.editor is not None and area.editor.has_focus, "the editor")
-    await pilot.press("o")
+    await there.press("o")
     await scene.write_until('become of it"')
-    await settled(scene, app, pilot)
+    await settled(scene, there)
 
 
 def clocks(document: Document) -> dict[int, int]:
@@ -70,114 +68,112 @@ def clocks(document: Document) -> dict[int, int]:
 
 
 async def passes(
-    scene: Scene, app: AntiphonApp, seconds: float, context: Context | None = None
+    scene: Scene, there: Opened, seconds: float, context: Context | None = None
 ) -> None:
     """Let time go by for an app that shows all that was written, in the scene's context or one."""
-    theirs, ours = (context or scene.context).document, app.session.document
+    theirs, ours = (context or scene.context).document, there.app.session.document
     await until(lambda: clocks(ours) == clocks(theirs), "the same text")
     scene.clock.seconds += seconds
-    app.document_screen.source.fade()
+    there.screen.source.fade()
 
 
-async def navigating(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def navigating(scene: Scene, there: Opened) -> None:
     """You are at the first cell, in NAVIGATE."""
-    await streaming(scene, app, pilot)
-    await pilot.press("up", "g")
-    await settled(scene, app, pilot)
+    await streaming(scene, there)
+    await there.press("up", "g")
+    await settled(scene, there)
 
 
-async def above(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def above(scene: Scene, there: Opened) -> None:
     """You have mended the first sentence, while aria writes far below."""
-    await editing(scene, app, pilot)
+    await editing(scene, there)
     await scene.write_until("Your comma and my paragraph are both in")
-    await passes(scene, app, 10)
+    await passes(scene, there, 10)
     await scene.write_until("whichever came first")
-    await settled(scene, app, pilot)
+    await settled(scene, there)
 
 
-async def blaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def blaming(scene: Scene, there: Opened) -> None:
     """You have mended a word and look at who wrote what."""
-    await editing(scene, app, pilot)
-    await pilot.press("end", *keys_of(" So do we, letter by letter."), "escape")
-    await in_mode(app, Mode.NAVIGATE)
-    await pilot.press("b")
-    await until(lambda: any(one.text.startswith("yo") for one in terminal_rows(app)), "authors")
-    await settled(scene, app, pilot)
+    await editing(scene, there)
+    await there.press("end")
+    await there.type(" So do we, letter by letter.")
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("b")
+    await until(
+        lambda: any(one.text.startswith("yo") for one in terminal_rows(there.app)), "authors"
+    )
+    await settled(scene, there)
 
 
-async def scrubbing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def scrubbing(scene: Scene, there: Opened) -> None:
     """You go back through the history of the cell."""
-    await editing(scene, app, pilot)
-    await pilot.press("escape")
-    await in_mode(app, Mode.NAVIGATE)
-    await pilot.press("h")
-    await sees(app, " of ")
-    await pilot.press("left")
-    await sees(app, "An antiphon is a chant")
-    await still(app, pilot)
+    await editing(scene, there)
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("h")
+    await there.sees(" of ")
+    await there.press("left")
+    await there.sees("An antiphon is a chant")
+    await still(there)
 
 
-async def finding(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def finding(scene: Scene, there: Opened) -> None:
     """You look for a word."""
-    await navigating(scene, app, pilot)
-    await pilot.press("slash")
-    await in_mode(app, Mode.FIND)
-    await pilot.press(*"type")
-    await sees(app, "1 of")
-    await settled(scene, app, pilot)
+    await navigating(scene, there)
+    await there.press("slash")
+    await there.mode(Mode.FIND)
+    await there.press(*"type")
+    await there.sees("1 of")
+    await settled(scene, there)
 
 
-async def opening(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def opening(scene: Scene, there: Opened) -> None:
     """You are in a context in which nothing has been written."""
-    await sees(app, "People and models write")
-    await still(app, pilot)
+    await there.sees("People and models write")
+    await still(there)
 
 
-async def managing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def managing(scene: Scene, there: Opened) -> None:
     """You look at who is here, and what one can do with them."""
-    await streaming(scene, app, pilot)
-    await pilot.press("f5")
-    await sees(app, "guest")
-    await still(app, pilot)
+    await streaming(scene, there)
+    await there.press("f5")
+    await there.sees("guest")
+    await still(there)
 
 
-async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def settled(scene: Scene, there: Opened) -> None:
     """Wait until the app shows all that the kernel has."""
-    theirs, ours = scene.context.document, app.session.document
+    theirs, ours = scene.context.document, there.app.session.document
     await until(lambda: clocks(ours) == clocks(theirs), "the same text")
-    await app.session.replica.saved()
-    await cursors_shown(scene.context, app)
-    if app.size.width >= WIDE:
-        await until(lambda: any("▸ default" in row.text for row in terminal_rows(app)), "contexts")
+    await there.app.session.replica.saved()
+    await cursors_shown(scene.context, there)
+    if there.app.size.width >= WIDE:
+        await until(
+            lambda: any("▸ default" in row.text for row in terminal_rows(there.app)), "contexts"
+        )
     # A hint goes away after some seconds of a clock that is nobody's.
-    app.document_screen.query_one(HintBar).clear_hint()
+    there.screen.query_one(HintBar).clear_hint()
     # The frame of a streamed text may be due later.
-    cells = app.document_screen.cells
+    cells = there.screen.cells
     cells.draw()
     await until(lambda: cells.mapping is None, "the scroll bar")
-    await still(app, pilot)
+    await still(there)
 
 
-async def still(app: AntiphonApp, pilot: Pilot[None]) -> None:
+async def still(there: Opened) -> None:
     """Wait until nothing changes any more."""
-    before, now = list[Strip](), terminal_rows(app)
+    before, now = list[Strip](), terminal_rows(there.app)
     while before != now:
-        await pilot.pause()
-        before, now = now, terminal_rows(app)
+        await there.pilot.pause()
+        before, now = now, terminal_rows(there.app)
 
 
-async def sees(app: AntiphonApp, words: str) -> None:
-    await until(lambda: any(words in row.text for row in terminal_rows(app)), words)
-
-
-async def in_mode(app: AntiphonApp, mode: Mode) -> None:
-    await until(lambda: app.document_screen.mode is mode, f"mode {mode}")
-
-
-async def cursors_shown(context: Context, app: AntiphonApp) -> None:
+async def cursors_shown(context: Context, there: Opened) -> None:
     """Wait until models' cursors, which the kernel moves now and then, are where they will stay."""
     await until(lambda: at_the_end(context), "the cursors of models")
-    await until(lambda: knows_everybody(context, app), "the same cursors")
+    await until(lambda: knows_everybody(context, there), "the same cursors")
 
 
 def at_the_end(context: Context) -> bool:
@@ -189,11 +185,11 @@ def at_the_end(context: Context) -> bool:
     )
 
 
-def knows_everybody(context: Context, app: AntiphonApp) -> bool:
+def knows_everybody(context: Context, there: Opened) -> bool:
     """The app has the cursors of everybody else as the kernel has them."""
-    own, states = app.session.document.client_id, context.presence.states()
+    own, states = there.app.session.document.client_id, context.presence.states()
     others = {client: state for client, state in states.items() if client != own}
-    return app.session.presence() == others
+    return there.app.session.presence() == others
 
 
 def svg(app: App[Any]) -> str:
@@ -210,9 +206,9 @@ async def picture(
     take: Take = svg,
 ) -> str:
     """Return what `take` makes of the app in a terminal of this size, after `play`."""
-    async with shown(size, theme=theme, label=label) as (scene, app, pilot):
-        await play(scene, app, pilot)
-        return take(app)
+    async with shown(size, theme=theme, label=label) as (scene, there):
+        await play(scene, there)
+        return take(there.app)
 
 
 @contextlib.asynccontextmanager
@@ -222,23 +218,16 @@ async def shown(
     theme: str | None = None,
     label: str | None = None,
     models: Mapping[str, Provider] | None = None,
-    prepare: Callable[[Scene], Awaitable[None]] | None = None,
-) -> AsyncIterator[tuple[Scene, AntiphonApp, Pilot[None]]]:
-    """The app in a terminal of this size, in a context that is made unless it is the default.
-
-    Args:
-        prepare: what happens before the app opens.
-    """
+) -> AsyncIterator[tuple[Scene, Opened]]:
+    """The app in a terminal of this size, in a context that is made unless it is the default."""
     with tempfile.TemporaryDirectory() as scratch:
         async with open_scene(Path(scratch), models) as scene:
             if label is not None:
                 await scene.call(scene.you, "context.create", label=label)
-            if prepare is not None:
-                await prepare(scene)
             app = scene.app(Path(scratch), theme=theme, demo=label is None, label=label)
             async with app.run_test(size=size) as pilot:
                 await until(lambda: app.session.is_live, "the connection")
-                yield scene, app, pilot
+                yield scene, Opened(app, pilot)
                 await app.session.close()
                 app.exit()
 
@@ -247,7 +236,7 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
     """Return the picture of a model's calls: one has run, one is denied, one changes a text."""
     bela = Writer()
     models = {"bela": bela}
-    async with shown(size, label="tidy", models=models) as (scene, app, pilot):
+    async with shown(size, label="tidy", models=models) as (scene, there):
         drafts = scene.kernel.project / "drafts"
         drafts.mkdir()
         for name in ("answer.md", "verse.md"):
@@ -255,39 +244,35 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         # The message that every scene begins with.
         await until(lambda: bela.prompts, "bela is asked")
         bela.end()
-        await pilot.press(*keys_of("Tidy up, please."), "enter")
+        await there.send("Tidy up, please.")
         bela.say(ThinkingDelta("What is there that nobody needs?\nLook before you throw away.\n"))
         bela.write("I look first.")
         bela.run("ls -1 drafts")
-        await decide(scene, app, pilot, "o")
+        await decide(scene, there, "o")
         bela.write("Nobody has read them for a year: they can go.")
         bela.run("rm -rf drafts")
-        await decide(scene, app, pilot, "n")
-        await sees(app, "Enter")
-        await pilot.press(*keys_of("We sing them tomorrow."), "enter")
+        await decide(scene, there, "n")
+        await there.sees("Enter")
+        await there.send("We sing them tomorrow.")
         bela.write("They stay. I only want to say above what I do.")
         edit = {"block_id": "tidy.bela.2", "operations": [EDIT]}
         bela.say(ToolCallEvent("call-3", "block_edit", edit))
         bela.say(End("tool_use"))
-        await decide(scene, app, pilot, None)
+        await decide(scene, there, None)
         tidy = await scene.kernel.context("tidy")
-        await cursors_shown(tidy, app)
-        await passes(scene, app, 10, tidy)
-        await until(lambda: app.document_screen.cells.mapping is None, "the scroll bar")
-        await still(app, pilot)
-        return take(app)
+        await cursors_shown(tidy, there)
+        await passes(scene, there, 10, tidy)
+        await until(lambda: there.screen.cells.mapping is None, "the scroll bar")
+        await still(there)
+        return take(there.app)
 
 
-async def decide(scene: Scene, app: AntiphonApp, pilot: Pilot[None], key: str | None) -> None:
+async def decide(scene: Scene, there: Opened, key: str | None) -> None:
     """Choose the call that waits, if the last decision has not led there, and press a key."""
-    await sees(app, "Run this with your rights?")
-    if app.document_screen.mode is Mode.WRITE:
-        await pilot.press("escape")
-    await until(lambda: app.document_screen.situation.asks, "the call is chosen")
+    await there.sees("Run this with your rights?")
+    if there.screen.mode is Mode.WRITE:
+        await there.press("escape")
+    await until(lambda: there.screen.situation.asks, "the call is chosen")
     if key is not None:
         scene.clock.seconds += READ_SECONDS
-        await pilot.press(key)
-
-
-def keys_of(text: str) -> list[str]:
-    return ["space" if letter == " " else letter for letter in text]
+        await there.press(key)

@@ -57,16 +57,15 @@ async def reply(here: World, there: Opened, answer: str) -> None:
     await here.turns.wait_idle()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 10), (120, 40)])
-async def test_message_with_siblings_is_marked_below_its_text(
-    here: World, size: tuple[int, int]
-) -> None:
+async def test_message_with_siblings_is_marked_below_its_text(here: World) -> None:
     await branched(here)
-    async with opened(here, size=size, context="default-branch-2") as there:
-        await there.sees("‹ 3/3 ›")
-        mark = next(at for at, line in enumerate(there.lines) if "‹ 3/3 ›" in line)
-        assert "so far." in " ".join(there.lines[mark - 2 : mark])
-        assert sum("‹" in line for line in there.lines) == 1
+    async with opened(here, context="default-branch-2") as there:
+        for size in ((80, 24), (40, 10), (120, 40)):
+            await there.pilot.resize_terminal(*size)
+            await there.sees("‹ 3/3 ›")
+            mark = next(at for at, line in enumerate(there.lines) if "‹ 3/3 ›" in line)
+            assert "so far." in " ".join(there.lines[mark - 2 : mark])
+            assert sum("‹" in line for line in there.lines) == 1
 
 
 async def test_keys_go_through_the_branches_and_stop_at_both_ends(
@@ -183,21 +182,18 @@ async def test_message_sent_again_has_the_files_that_it_names(here: World, there
     assert sorted(one.path for one in headers if one.path is not None) == ["a.txt", "b.txt"]
 
 
-async def test_message_that_is_cleared_is_not_sent_again(here: World, there: Opened) -> None:
+async def test_message_that_is_cleared_or_of_somebody_else_is_not_sent_again(
+    here: World, there: Opened
+) -> None:
     await ask(here, there, "One?", "Answer one.")
-    await there.press("escape", "k", "s", mode=Mode.WRITE)
+    await there.press("escape", "s")
+    await there.sees("Only a message of your own")
+    assert there.message == ""
+    await there.press("k", "s", mode=Mode.WRITE)
     await there.press(*["backspace"] * 4)
     await until(lambda: not there.screen.situation.revising, "forgotten")
     await ask(here, there, "Two?", "Answer two.")
     assert await said(here, "default") == ["One?", "Answer one.", "Two?", "Answer two."]
-
-
-async def test_message_of_somebody_else_is_not_sent_again(here: World, there: Opened) -> None:
-    await here.cell("not mine")
-    await navigate(there, "not mine")
-    await there.press("s")
-    await there.sees("Only a message of your own")
-    assert there.message == ""
 
 
 async def test_refused_edit_is_in_the_composer_again(here: World, there: Opened) -> None:
@@ -224,14 +220,11 @@ async def test_answers_again_stand_beside_each_other(here: World, there: Opened)
     assert await said(here, "default-branch") == ["Say a number.", "Eight."]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
-async def test_viewer_goes_through_branches_and_changes_none(
-    here: World, size: tuple[int, int]
-) -> None:
+async def test_viewer_goes_through_branches_and_changes_none(here: World) -> None:
     await branched(here)
     await here.kernel.principal("vic")
     await here.call("kernel.role", principal="vic", role="viewer")
-    async with opened(here, size=size, as_name="vic") as there:
+    async with opened(here, size=(40, 10), as_name="vic") as there:
         await there.sees("‹ 1/3 ›")
         there.screen.call_action("navigate")
         await there.mode(Mode.NAVIGATE)

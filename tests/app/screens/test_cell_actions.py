@@ -58,7 +58,7 @@ async def three(here: World, there: Opened) -> tuple[str, str, str]:
     return blocks
 
 
-async def test_cut_out_cell_is_not_shown_nor_read_and_u_brings_it_back(
+async def test_cut_out_cell_is_not_shown_nor_read_until_it_is_brought_back(
     here: World, there: Opened, three: tuple[str, str, str]
 ) -> None:
     await there.press("x")
@@ -71,36 +71,18 @@ async def test_cut_out_cell_is_not_shown_nor_read_and_u_brings_it_back(
     await cells_become(there, "one", "two", "three")
     await until(lambda: focused(there) == three[1])
     assert not (await here.context()).document.header(three[1]).excluded
-    await there.press("ctrl+y")
-    await cells_become(there, "one", "three")
-
-
-async def test_cut_out_cell_comes_back_also_before_the_kernel_has_answered(
-    there: Opened, three: tuple[str, str, str]
-) -> None:
-    there.burst("x", "u")
+    there.screen.hint("-")
+    there.burst("x", "u")  # before the kernel has answered
     await there.hint("Brought back ¶2")
     await cells_become(there, "one", "two", "three")
     assert focused(there) == three[1]
-
-
-async def test_cut_out_cell_is_brought_back_from_the_palette(
-    there: Opened, three: tuple[str, str, str]
-) -> None:
-    await there.press("x")
+    await there.press("ctrl+y")
     await cells_become(there, "one", "three")
     await there.palette("Bring back a cell")
     await there.sees("two")
     await there.press("enter")
     await cells_become(there, "one", "two", "three")
     await until(lambda: focused(there) == three[1])
-
-
-async def test_cut_out_cell_takes_its_output_along(there: Opened) -> None:
-    await echo(there)
-    await there.press("up", "g", "x")
-    await cells_become(there)
-    await there.cell("last")
 
 
 async def test_cut_out_cell_of_somebody_who_edits_it_tells_them(
@@ -136,33 +118,27 @@ async def test_excluded_cell_says_so_and_e_includes_it_again(
     await there.sees("models do not read this")
 
 
-@pytest.mark.parametrize(
-    ("keys", "texts"),
-    [
+async def test_moved_cell_stands_where_it_was_put_until_undone_unless_it_is_cut_out_meanwhile(
+    here: World, there: Opened, three: tuple[str, str, str]
+) -> None:
+    for keys, texts in (
         (("k", "enter"), ["two", "one", "three"]),
         (("j", "enter"), ["one", "three", "two"]),
         (("j", "escape"), ["one", "two", "three"]),
         (("enter",), ["one", "two", "three"]),
-    ],
-)
-async def test_moved_cell_stands_where_it_was_put_until_undone(
-    there: Opened, three: tuple[str, str, str], keys: tuple[str, ...], texts: list[str]
-) -> None:
-    await there.press("m")
-    await there.hint("Move ¶2")
-    await there.press(*keys)
-    assert focused(there) == three[1]
-    assert there.screen.mode is Mode.NAVIGATE
-    await cells_become(there, *texts)
-    if texts != ["one", "two", "three"]:
-        await there.hint("Moved ¶2")
-        await there.press("u")
-        await cells_become(there, "one", "two", "three")
-
-
-async def test_cell_that_is_cut_out_while_it_is_moved_stays(
-    here: World, there: Opened, three: tuple[str, str, str]
-) -> None:
+    ):
+        there.screen.hint("-")
+        await there.press("m")
+        await there.hint("Move ¶2")
+        await there.press(*keys)
+        assert focused(there) == three[1]
+        assert there.screen.mode is Mode.NAVIGATE
+        await cells_become(there, *texts)
+        if texts != ["one", "two", "three"]:
+            await there.hint("Moved ¶2")
+            await there.press("u")
+            await cells_become(there, "one", "two", "three")
+            await there.hint("¶2 is back")
     await there.press("m", "g")
     await here.call("block.exclude", block_id=three[1], cut_out=True)
     await cells_become(there, "one", "three")
@@ -171,17 +147,27 @@ async def test_cell_that_is_cut_out_while_it_is_moved_stays(
     assert there.screen.source.ids() == list(three)
 
 
-async def test_moved_call_takes_its_output_along(here: World, there: Opened) -> None:
-    first, last = await here.cell("first"), await here.cell("last")
+async def test_call_takes_its_output_along_which_stays_as_it_is(here: World, there: Opened) -> None:
+    for text in ("first", "last"):
+        await here.cell(text)
     await echo(there)
+    await there.press("up", "G", "enter")
+    await there.hint("it stays as it is")
+    assert there.screen.mode is Mode.NAVIGATE
     command, output = shown_cells(there)[2:]
-    await there.press("up", "G", "k", "m", "k", "k", "enter")
+    await there.press("G", "k", "m", "down", "enter")
+    await there.hint("It stays where it is.")
+    await there.press("G", "k", "m", "k", "k", "enter")
     await cells_become(there, command, output, "first", "last")
     await there.press("m", "j", "j", "enter")
     await cells_become(there, "first", command, output, "last")
     await there.press("u")
     await cells_become(there, command, output, "first", "last")
-    assert first != last
+    result = there.screen.source.ids()[1]
+    await here.call("block.splice", block_id=result, offset=0, insert="forged ")
+    await there.sees("edited after the tool had ended by you")
+    await there.press("g", "x")
+    await cells_become(there, "first", "last")
 
 
 async def test_fold_of_a_call_opens_what_it_printed(there: Opened) -> None:
@@ -210,34 +196,32 @@ async def halves(here: World, there: Opened) -> tuple[str, str]:
     return first, second
 
 
-@pytest.mark.parametrize(
-    ("text", "cursor", "words"),
-    [("one\ntwo", "ctrl+home", "above this line"), ("one\n", "ctrl+end", "from this line on")],
-    ids=["first", "last"],
-)
 async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
-    here: World, there: Opened, text: str, cursor: str, words: str
+    there: Opened,
 ) -> None:
-    await here.cell(text)
-    await cells_become(there, text)
+    await there.cell("one\ntwo\n", "two")
     await there.edit()
-    await there.press(cursor)
-    there.screen.call_action("split")
-    await there.hint(words)
-    assert shown_cells(there) == [text]
+    for cursor, words in (("ctrl+home", "above this line"), ("ctrl+end", "from this line on")):
+        await there.press(cursor)
+        there.screen.call_action("split")
+        await there.hint(words)
+    assert shown_cells(there) == ["one\ntwo\n"]
 
 
-@pytest.mark.parametrize("writer", ["guest", "another window of mine"])
 async def test_undo_of_split_keeps_what_was_written_meanwhile_in_first_cell(
-    here: World, there: Opened, halves: tuple[str, str], writer: str
+    here: World, there: Opened, halves: tuple[str, str]
 ) -> None:
-    if writer == "guest":
-        await splice_as_guest(here, halves[0], 0, "zero\n")
-    else:
-        await here.call("block.splice", block_id=halves[0], offset=0, insert="zero\n")
+    await splice_as_guest(here, halves[0], 0, "zero\n")
     await until(lambda: shown_cells(there)[0] == "zero\none\n")
     await there.press("u")
-    await until(lambda: shown_cells(there)[:1] == ["zero\none\ntwo\nthree"])
+    await first_cells_become(there, "zero\none\ntwo\nthree")
+    await there.press("ctrl+y")
+    await first_cells_become(there, "zero\none\n", "two\nthree")
+    await here.call("block.splice", block_id=halves[0], offset=0, insert="mine\n")
+    await until(lambda: shown_cells(there)[0] == "mine\nzero\none\n")
+    there.screen.cells.focus_cell(halves[1])
+    await there.press("u")
+    await first_cells_become(there, "mine\nzero\none\ntwo\nthree")
 
 
 async def test_split_whose_text_cannot_be_given_back_leaves_both_cells(
@@ -322,25 +306,12 @@ async def test_fork_from_a_cell_opens_the_new_context(
     await cells_become(there, "one", "two")
 
 
-@pytest.mark.parametrize(
-    ("title", "words"),
-    [
-        ("Copy the cell as Markdown", "**bela**\n\ntwo\n"),
-        ("Copy the cell as JSON", '"content": "two"'),
-    ],
-)
-async def test_cell_is_copied_in_other_forms(
-    there: Opened,
-    three: tuple[str, str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    title: str,
-    words: str,
-) -> None:
-    monkeypatch.delenv("TMUX", raising=False)
-    await there.palette(title)
-    await until(lambda: words in there.app.clipboard, lambda: there.app.clipboard)
-    if words.startswith('"'):
-        assert json.loads(there.app.clipboard)["username"] == "bela"
+async def test_cell_is_copied_in_other_forms(there: Opened, three: tuple[str, str, str]) -> None:
+    await there.palette("Copy the cell as Markdown")
+    await until(lambda: there.app.clipboard == "**bela**\n\ntwo\n", lambda: there.app.clipboard)
+    there.screen.call_action("copy_json")
+    await until(lambda: '"content": "two"' in there.app.clipboard, lambda: there.app.clipboard)
+    assert json.loads(there.app.clipboard)["username"] == "bela"
 
 
 async def test_time_tells_who_changed_the_cell_last(
@@ -364,20 +335,6 @@ async def test_time_of_ones_own_cell_names_oneself_as_the_gutter_does(
     here.aria.end()
     await there.press("up", "home", "t")
     await there.hint("¶1 · you began it at")
-
-
-async def test_tool_result_is_read_only(there: Opened) -> None:
-    await echo(there)
-    await there.press("up", "G", "enter")
-    await there.hint("it stays as it is")
-    assert there.screen.mode is Mode.NAVIGATE
-
-
-async def test_tool_result_that_was_edited_says_so(here: World, there: Opened) -> None:
-    await echo(there)
-    ids = [one for one in there.screen.source.ids() if not there.screen.source.is_hidden(one)]
-    await here.call("block.splice", block_id=ids[-1], offset=0, insert="forged ")
-    await there.sees("edited after the tool had ended by you")
 
 
 # $EDITOR
@@ -428,7 +385,7 @@ async def test_editor_change_of_the_same_line_is_kept_in_a_file(
     assert "zwei" in shown_cells(there)[0]
 
 
-async def test_editor_that_fails_changes_nothing_and_keeps_the_text(
+async def test_editor_that_fails_or_is_none_changes_nothing_and_keeps_the_text(
     here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -440,16 +397,10 @@ async def test_editor_that_fails_changes_nothing_and_keeps_the_text(
     assert shown_cells(there) == ["one\n"]
     (kept,) = (tmp_path / "state").rglob("cell-*.md")
     assert kept.read_text() == "one\nmore\n"
-
-
-async def test_editor_that_is_not_there_or_not_named_says_so(
-    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await here.cell("one\n")
-    await cells_become(there, "one\n")
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
-    await there.press("up", "E")
+    there.screen.frame.notice.clear_hint()  # a weighty one
+    await there.press("E")
     await there.hint("No editor is set")
     monkeypatch.setenv("EDITOR", "/nowhere/vi")
     await there.press("E")
@@ -504,9 +455,3 @@ async def test_search_goes_to_a_cell_that_is_not_here_yet(
         await there.sees("bela · text")
         await there.press("enter")
         await until(lambda: focused(there) == made, "the hit")
-
-
-async def test_call_that_is_put_at_its_own_output_stays_where_it_is(there: Opened) -> None:
-    await echo(there)
-    await there.press("up", "g", "m", "down", "enter")
-    await there.hint("It stays where it is.")

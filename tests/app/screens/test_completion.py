@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from antiphon.actions import Mode
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World
@@ -72,23 +70,6 @@ async def test_slash_command_is_completed_with_its_argument_and_run(there: Opene
     assert there.message == ""
 
 
-async def test_renamed_context_has_its_new_name_in_the_header(here: World, there: Opened) -> None:
-    made = await here.call("context.create", label="other")
-    there.screen.open_context(made["context_id"])
-    await until(lambda: there.app.session.document.label == "other", "the other context")
-    await there.live()
-    await there.send("/rename better")
-    await there.sees("better")
-
-
-@pytest.mark.parametrize("text", ["/rename No label", "/new No label"])
-async def test_command_that_the_kernel_refuses_stays(there: Opened, text: str) -> None:
-    await there.send(text)
-    await there.sees("Not ")
-    await there.type("s")
-    await until(lambda: there.message == f"{text}s", "it can be written on")
-
-
 async def test_context_is_not_left_offline(here: World, there: Opened) -> None:
     await here.call("context.create", label="other")
     await there.screen.contexts.fetch()
@@ -100,33 +81,34 @@ async def test_context_is_not_left_offline(here: World, there: Opened) -> None:
     await until(lambda: there.message == "/context other\nmore", "what was typed next")
 
 
-async def test_new_makes_a_context_and_opens_it(there: Opened) -> None:
+async def test_new_makes_a_context_and_opens_it_and_rename_names_it(there: Opened) -> None:
     await there.type("/new other")
     there.burst("enter", "m", "i", "n", "e")
     await until(lambda: there.app.session.document.label == "other", "the new context")
     await there.live()
     await until(lambda: there.message == "mine", "what was typed next")
+    await there.press("ctrl+u")
+    await there.send("/rename better")
+    await there.sees("· better")
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("/nothing", "There is no command /nothing"),
-        ("/help me", "/help takes nothing behind it"),
-        ("/theme nowhere", "/theme takes a theme"),
-        ("/context nowhere", "There is no other context 'nowhere'"),
-    ],
-)
-async def test_command_that_cannot_be_run_is_told_and_stays(
-    here: World, there: Opened, text: str, told: str
+async def test_command_that_cannot_be_run_is_told_and_stays_and_a_path_is_sent(
+    here: World, there: Opened
 ) -> None:
-    await there.send(text)
-    await there.sees(told)
-    assert there.message == text
+    for text, told in {
+        "/nothing": "There is no command /nothing",
+        "/help me": "/help takes nothing behind it",
+        "/theme nowhere": "/theme takes a theme",
+        "/context nowhere": "There is no other context 'nowhere'",
+        "/rename No label": "Not renamed",
+        "/new No label": "Not made",
+    }.items():
+        await there.send(text)
+        await there.sees(told)
+        await there.type("s")
+        await until(lambda: there.message == f"{text}s", "it can be written on")  # noqa: B023
+        await there.press("ctrl+u")
     assert here.aria.prompts == []
-
-
-async def test_path_at_the_start_of_a_message_is_sent(here: World, there: Opened) -> None:
     await there.send("/usr/bin is full")
     await until(lambda: here.aria.prompts == ["/usr/bin is full"], "sent")
     here.aria.end()
@@ -178,19 +160,18 @@ async def test_message_that_names_a_file_is_sent_with_it(here: World, there: Ope
     here.aria.end()
 
 
-@pytest.mark.parametrize(
-    ("name", "why"), [("docs/none.md", "docs/none.md"), ("large.bin", "5000000")]
-)
 async def test_message_that_names_a_missing_or_too_large_file_comes_back_with_the_reason(
-    here: World, there: Opened, name: str, why: str
+    here: World, there: Opened
 ) -> None:
     notes(here)
     with (here.folder / "large.bin").open("wb") as file:
         file.truncate(5_000_001)
-    await there.send(f"read @docs/notes.md and @{name}")
-    await there.hint("Not sent")
-    assert why in (there.screen.hint_shown or "")
-    assert there.message == f"read @docs/notes.md and @{name}"
+    for name, why in {"docs/none.md": "docs/none.md", "large.bin": "5000000"}.items():
+        await there.send(f"read @docs/notes.md and @{name}")
+        await there.hint("Not sent")
+        await there.hint(why)
+        assert there.message == f"read @docs/notes.md and @{name}"
+        await there.press("ctrl+u")
     assert await attached(here) == []
     assert here.aria.prompts == []
 
@@ -209,13 +190,11 @@ async def test_tab_behind_an_at_sign_completes_names_and_files(here: World, ther
     assert there.message == "@amy see @docs/notes.md"
 
 
-async def test_name_of_nobody_is_told_before_sending_with_the_nearest(there: Opened) -> None:
+async def test_name_of_nobody_and_missing_file_are_told_before_sending(
+    here: World, there: Opened
+) -> None:
+    notes(here)
     await there.type("@arai hi")
     await there.sees("Nobody is called arai. Nearest: aria.")
-    assert there.message == "@arai hi"
-
-
-async def test_missing_file_is_told_before_sending(here: World, there: Opened) -> None:
-    notes(here)
-    await there.type("read @docs/none.md and @docs/notes.md ")
+    await there.type(" @docs/none.md and @docs/notes.md ")
     await there.sees("There is no file docs/none.md here")

@@ -25,24 +25,20 @@ from tests.app.opened import Opened, World, Writer, opened, world
 from tests.waiting import until
 
 
-async def test_message_to_unknown_name_is_told_the_names_there_are(there: Opened) -> None:
-    await there.live()
+async def test_message_to_unknown_name_is_told_the_names_there_are(
+    here: World, there: Opened
+) -> None:
+    await there.send("@aria hi")
+    await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
+    assert there.screen.hint_shown is None
     await there.send("@nobody hi")
     said = "Nobody is called nobody. There are: amy, aria."
     await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
 
 
-async def test_message_to_known_name_is_sent_without_hint(here: World, there: Opened) -> None:
-    await there.live()
-    await there.send("@aria hi")
-    await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
-    assert there.screen.hint_shown is None
-
-
 async def test_waiting_messages_show_their_position_until_they_are_answered(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     await there.send("one")
     await until(lambda: len(here.aria.prompts) == 1, "the first turn")
     await there.send("two")
@@ -62,7 +58,6 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
 async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     await there.send("one")
     await until(lambda: here.aria.prompts, "the first turn")
     await there.send("two")
@@ -85,7 +80,6 @@ async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
 async def test_waiting_message_that_is_changed_shows_its_position_on_its_last_line_only(
     here: World, there: Opened, text: str, change: dict[str, Any]
 ) -> None:
-    await there.live()
     await there.send("one")
     await until(lambda: len(here.aria.prompts) == 1, "the first turn")
     await there.send(text)
@@ -149,7 +143,6 @@ def test_use_names_the_share_of_a_known_window_and_money(here: ModelsHere, use: 
 
 async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> None:
     async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
-        await there.live()
         await there.send("hi")
         await until(lambda: bool(here.aria.prompts), "the turn")
         here.aria.say(Usage(1000, 20))
@@ -175,7 +168,6 @@ async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
 async def test_model_chosen_in_the_palette_answers_what_names_nobody(tmp_path: Path) -> None:
     nova = Writer()
     async with world(tmp_path, others={"nova": nova}) as here, opened(here) as there:
-        await there.live()
         await until(lambda: there.screen.models.here.default == "aria", "the models")
         await there.palette("Model: nova answers here")
         await there.sees("nova answers here now")
@@ -185,7 +177,6 @@ async def test_model_chosen_in_the_palette_answers_what_names_nobody(tmp_path: P
 
 
 async def test_turn_that_failed_goes_on_when_it_is_asked_again(here: World, there: Opened) -> None:
-    await there.live()
     await there.send("hi")
     await until(lambda: len(here.aria.prompts) == 1, "the turn")
     here.aria.say(ProviderError("No credit is left.", ErrorKind.QUOTA))

@@ -1,14 +1,20 @@
-"""Every key of the list, in every mode in which it works, does something or says why not."""
+"""Every key, of the list in each mode and of what stands over the document, does something."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+import pytest
 from textual.command import CommandPalette
+from textual.events import Paste
+from textual.screen import ModalScreen
 
 from antiphon.actions import ACTIONS, Action, Mode, shown_key
+from antiphon.screens import history, modals, panels, picker, reading
 from tests.app.opened import Opened, World, opened
-from tests.app.screens.key_effects import appearance, noticed
+from tests.app.screens.key_effects import appearance, noticed, own_keys
 from tests.waiting import screen_updated, until
 
 LEAVE: set[str] = {"quit"}
@@ -72,7 +78,7 @@ async def test_key_among_cells_has_an_effect_or_a_hint(here: World) -> None:
     for number in range(6):
         await here.cell(f"# Cell {number}\n\nwith some text\n\nand more")
     await here.cell("much\n\nthought", kind="thinking")
-    async with opened(here) as there:
+    async with opened(here, size=(60, 16)) as there:
         await there.sees("Cell 5")
         assert await without_effect(there, Mode) == []
 
@@ -82,22 +88,15 @@ async def test_key_in_an_empty_context_has_an_effect_or_a_hint(there: Opened) ->
     assert await without_effect(there, modes) == []
 
 
-async def test_key_that_means_nothing_among_the_cells_says_so(there: Opened) -> None:
+async def test_key_or_paste_that_means_nothing_among_the_cells_says_so(there: Opened) -> None:
     await enter(there, Mode.NAVIGATE)
     for key in ("q", "c", "8", "f8", "ctrl+x"):
         there.burst(key)
         await there.sees(f"{shown_key(key)} does nothing here")
-
-
-async def test_paste_among_the_cells_says_where_text_goes(there: Opened) -> None:
-    from textual.events import Paste
-
-    await enter(there, Mode.NAVIGATE)
     there.app.post_message(Paste("text"))
     await there.sees("Nothing is pasted here")
-
-
-async def test_key_without_a_meaning_is_told_from_one_with_an_effect(there: Opened) -> None:
+    # A key without a meaning in a text is told from one with an effect.
+    there.screen.frame.notice.clear_hint()
     await enter(there, Mode.WRITE)
     await there.sees("live")
     before = None
@@ -105,3 +104,147 @@ async def test_key_without_a_meaning_is_told_from_one_with_an_effect(there: Open
         before = now
         await there.pilot.pause(0.2)
     assert not await noticed(there, "f9", looks=20)
+
+
+LONG: Final = "\n".join(f"line {number}" for number in range(90))
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A way to open a page, and keys that make another one do something there."""
+
+    show: Callable[[Opened], object]
+    before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    last: tuple[str, ...] = ()
+    """Keys after which the page is not as before: they are pressed at the end, in this order."""
+
+
+def pushing(make: Callable[[Opened], ModalScreen[Any]]) -> Callable[[Opened], object]:
+    return lambda there: there.app.push_screen(make(there))
+
+
+async def choices(typed: str) -> list[picker.PickerEntry]:
+    return [picker.PickerEntry(one, one) for one in ("one", "two", "three") if typed in one]
+
+
+async def named(line: str) -> str:
+    return line
+
+
+SCROLLED: Final = {"k": ("j",), "g": ("G",)}
+LISTED: Final = {
+    **dict.fromkeys(("up", "k", "g", "home"), ("G",)),
+    **dict.fromkeys(("down", "j", "G", "end", "space"), ("g",)),
+}
+
+ENDS: Final = {"g", "G", "home", "end"}
+"""Keys that lead to an end of a page or a list."""
+COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
+    modals.TextModal: Cover(lambda there: there.screen.call_action("help"), SCROLLED),
+    modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
+    modals.KeyModal: Cover(pushing(lambda there: modals.KeyModal("word " * 900)), SCROLLED),
+    modals.LineModal: Cover(
+        pushing(lambda there: modals.LineModal("Name", named, enter="take it", longest=9))
+    ),
+    modals.CommandModal: Cover(
+        pushing(lambda there: modals.CommandModal(LONG, "It is long.")),
+        {**SCROLLED, "ctrl+r": ("G",)},
+    ),
+    history.HistoryModal: Cover(
+        lambda there: there.screen.call_action("history"),
+        {
+            **SCROLLED,
+            **dict.fromkeys(("right", "end"), ("left",)),
+            **dict.fromkeys(("shift+right", "right_square_bracket"), ("home",)),
+        },
+        last=("r", "F"),
+    ),
+    reading.ReadingPanel: Cover(
+        lambda there: there.screen.call_action("reading"), {**LISTED, "z": ("z",)}
+    ),
+    picker.PickerModal: Cover(
+        pushing(lambda there: picker.PickerModal("Choose", choices)), {"up": ("down",)}
+    ),
+    panels.ContextsPanel: Cover(
+        lambda there: there.screen.call_action("contexts"),
+        {**LISTED, "A": ("G",)},
+        last=("A", "F"),
+    ),
+    panels.PeoplePanel: Cover(lambda there: there.screen.call_action("people"), LISTED),
+}
+
+
+def modal_classes(base: type[Any] = ModalScreen) -> Iterator[type[Any]]:
+    """Yield the pages of the app that are shown: those that no other one is made from."""
+    below = [one for one in base.__subclasses__() if one.__module__.startswith("antiphon.")]
+    for one in below:
+        yield from modal_classes(one)
+    if not below and base is not ModalScreen:
+        yield base
+
+
+@pytest.fixture
+async def covered(here: World) -> AsyncIterator[Opened]:
+    """The app in NAVIGATE, at a cell of many versions, with past hints and another context."""
+    await here.call("context.create", label="other")
+    for number in range(9):
+        await here.cell(f"Cell {number}\n" + LONG)
+    cell = await here.cell(f"with versions\n{LONG}")
+    for number in range(14):
+        await here.call("block.splice", block_id=cell, offset=0, insert=f"{number} ")
+    async with opened(here, size=(40, 10)) as one:  # in which every page is too long
+        await one.sees("line 89")
+        for number in range(40):
+            one.screen.hint(f"hint {number}")
+        await one.press("up")
+        yield one
+
+
+async def show(there: Opened, modal: type[ModalScreen[Any]]) -> None:
+    """Open a page, and wait until it shows what it has asked the kernel for."""
+    while len(there.app.screen_stack) > 1:
+        await there.app.pop_screen()
+    COVERS[modal].show(there)
+    await until(lambda: isinstance(there.app.screen, modal), "the page")
+    page = there.app.screen
+    match page:
+        case history.HistoryModal():
+            await until(lambda: page.step is not None, "the versions")
+        case panels.Panel():
+            await until(lambda: page.ids, "the entries")
+        case picker.PickerModal():
+            await there.sees("three")
+    await screen_updated()
+
+
+async def test_key_of_a_page_over_the_document_has_an_effect_or_a_hint(covered: Opened) -> None:
+    assert set(modal_classes()) == set(COVERS)
+    silent: list[str] = []
+    for modal, cover in COVERS.items():
+        await show(covered, modal)
+        keys = own_keys(covered.app.screen) | own_keys(covered.app.screen.focused)
+        for key in ["f8", "ctrl+left_square_bracket", *sorted(keys & ENDS)] * 2:
+            if not await noticed(covered, key):
+                silent.append(f"{modal.__name__} {key} without a meaning or at an end")
+        for key in [*sorted(keys - set(cover.last)), *cover.last]:
+            if not isinstance(covered.app.screen, modal):
+                await show(covered, modal)
+            covered.burst(*cover.before.get(key, ()))
+            await screen_updated()
+            if not await noticed(covered, key):
+                silent.append(f"{modal.__name__} {key}")
+    assert silent == []
+
+
+async def test_key_for_a_choice_of_none_or_one_gets_a_hint(there: Opened) -> None:
+    async def one(typed: str) -> list[picker.PickerEntry]:
+        return [picker.PickerEntry("one", "the one")] if typed == "x" else []
+
+    there.app.push_screen(picker.PickerModal("Choose", one, empty="Type something."))
+    await there.sees("Type something.")
+    assert [key for key in ("down", "enter") if not await noticed(there, key)] == []
+    await there.type("x")
+    await there.sees("the one")
+    assert await noticed(there, "down")
+    await there.type("y")
+    await there.sees("Nothing is found.")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from antiphon.actions import Mode
 from antiphon.widgets.status import FindBar
 from antiphon_kernel.providers import TextDelta
@@ -52,7 +50,7 @@ async def test_find_n_goes_round_and_counts(here: World, there: Opened) -> None:
     assert cells.focused_cell == second
 
 
-async def test_find_from_the_composer_goes_back_into_it(there: Opened) -> None:
+async def test_find_from_the_composer_goes_back_into_it_and_ends_there(there: Opened) -> None:
     await there.cell("needle")
     await there.type("half a mess")
     await there.press("ctrl+f")
@@ -61,12 +59,8 @@ async def test_find_from_the_composer_goes_back_into_it(there: Opened) -> None:
     await there.press("escape", mode=Mode.WRITE)
     await there.type("age")
     assert there.message == "half a message"
-
-
-async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(there: Opened) -> None:
-    await there.cell("needle")
-    await there.press("ctrl+f")
-    await there.type("needle")
+    await there.press("ctrl+u", "ctrl+f")
+    await count(there, "1 of 1")
     await there.press("enter", "i")
     await there.sees("Esc ends the search")
     await there.press("escape")
@@ -75,33 +69,21 @@ async def test_find_that_goes_on_while_a_message_is_written_ends_with_escape(the
     await there.press("escape", mode=Mode.NAVIGATE)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown", "hint"),
-    [
-        ("hay", "not found", "There is no hit to go to."),
-        ("a needle", "1 of 1", "This is the only hit."),
-    ],
-)
-async def test_find_without_another_hit_says_so(
-    here: World, there: Opened, text: str, shown: str, hint: str
-) -> None:
-    await here.cell(text)
-    await there.sees(text)
-    await there.press("up", "slash")
-    await there.type("needle")
-    await count(there, shown)
-    await there.press("down")
-    assert there.screen.hint_shown == hint
-
-
 async def test_find_opens_a_folded_cell_and_folds_it_on_the_way_back(
     here: World, there: Opened
 ) -> None:
+    await here.cell("hay")
     thinking = await here.cell("much\n\nneedle", kind="thinking")
     await there.sees("thinking")
     await there.press("up", "slash")
-    await there.type("needle")
+    await there.type("needles")
+    await count(there, "not found")
+    await there.press("down")
+    assert there.screen.hint_shown == "There is no hit to go to."
+    await there.press("backspace")
     await count(there, "1 of 1")
+    await there.press("down")
+    assert there.screen.hint_shown == "This is the only hit."
     assert not there.screen.source.is_folded(thinking)
     await there.sees("much")
     await there.press("escape")
@@ -136,14 +118,9 @@ async def test_find_in_edit_stays_in_the_cell_and_selects_the_hit(
     editor = there.screen.area.editor
     assert editor is not None and editor.selected_text == "needle"
     assert editor.cursor_offset == len("one needle and a second needle")
-
-
-async def test_find_in_edit_escape_puts_the_cursor_back(there: Opened) -> None:
-    await there.cell("one needle and a second needle", "second needle")
-    await there.edit()
-    await there.press("right", "ctrl+f")
+    await there.press("ctrl+home", "right", "ctrl+f")
+    await there.press("ctrl+u")
     await there.type("second")
     await count(there, "1 of 1")
     await there.press("escape", mode=Mode.EDIT)
-    editor = there.screen.area.editor
-    assert editor is not None and (editor.cursor_offset, editor.anchor_offset) == (1, None)
+    assert (editor.cursor_offset, editor.anchor_offset) == (1, None)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
@@ -30,23 +28,15 @@ async def test_empty_context_without_a_model_says_how_to_get_one(tmp_path: Path)
         await there.sees("odel")
 
 
-async def test_empty_context_names_the_others(here: World) -> None:
+async def test_first_page_fits_and_names_other_contexts(here: World) -> None:
     await here.call("context.create", label="notes")
     async with opened(here) as there:
         await there.sees("Other contexts")
         await there.sees("notes")
-
-
-@pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 40)], ids=lambda size: f"{size[0]}")
-async def test_first_page_fits(here: World, size: tuple[int, int]) -> None:
-    async with opened(here, size=size) as there:
-        await there.sees("antiphon")
-        await there.sees("aria answers.")
-        assert not there.shows("…")
-
-
-async def test_context_with_a_cell_has_no_first_page(here: World) -> None:
-    await here.cell("something")
-    async with opened(here) as there:
-        await there.sees("something")
-        assert not there.shows(TITLE)
+        for size in ((40, 10), (80, 24), (120, 40)):
+            await there.pilot.resize_terminal(*size)
+            await there.sees("antiphon")
+            await there.sees("aria answers.")
+            assert not there.shows("…")
+        await there.cell("something")
+        await until(lambda: not there.shows(TITLE), "the page is gone")

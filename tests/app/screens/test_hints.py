@@ -15,7 +15,9 @@ from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
-async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> None:
+async def test_a_long_hint_wraps_and_leaves_its_rows_again_and_a_failure_is_one(
+    there: Opened,
+) -> None:
     hint_bar = there.screen.query_one(HintBar)
     there.screen.hint("one two three four five " * 6 + "six")
     await there.sees("six")
@@ -27,8 +29,6 @@ async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> Non
     await there.sees("short")
     await until(lambda: hint_bar.size.height == 1)
 
-
-async def test_failure_of_a_page_over_the_document_is_told(there: Opened) -> None:
     async def fail(typed: str) -> Sequence[PickerEntry]:
         raise RuntimeError(f"no choices for {typed!r}")
 
@@ -104,20 +104,15 @@ async def test_footer_offers_no_editing_of_what_a_tool_gave(there: Opened) -> No
     await there.sees("Enter edit")
 
 
-async def test_page_key_while_writing_at_the_end_is_answered_also_where_the_focus_is_above(
+async def test_page_key_at_the_end_and_thinking_folded_out_of_sight_are_told(
     here: World, there: Opened
 ) -> None:
+    await here.cell("much\n\nthought", kind="thinking")
     await there.cell("the cell with the focus")
     await there.press("up", "i")
     await here.cell("\n\n".join(f"line {number}" for number in range(60)))
     await there.sees("line 59")
     await there.press("pagedown")
     await there.sees("This is the end of the page.")
-
-
-async def test_thinking_that_is_folded_out_of_sight_is_told(here: World, there: Opened) -> None:
-    await here.cell("much\n\nthought", kind="thinking")
-    await here.cell("\n\n".join(f"line {number}" for number in range(60)))
-    await there.sees("line 59")
-    await there.press("up", "z")
+    await there.press("up", "G", "z")
     await there.sees("The thinking is out of sight")

@@ -47,22 +47,21 @@ async def test_history_of_a_cell_goes_through_its_versions(here: World, there: O
     await there.sees("3 of 3")
     await there.press("home")
     await there.sees("1 of 3")
+    await there.press("space")  # plays all
+    await there.sees("3 of 3")
+    await there.sees("play")
     await there.press("escape")
     await until(lambda: not there.shows("History of"), "closed")
 
 
-async def test_history_counts_cells_that_are_cut_out(here: World, there: Opened) -> None:
+async def test_history_counts_cells_that_are_cut_out_and_says_of_what_kind_one_is(
+    here: World, there: Opened
+) -> None:
     first = await say(here, "away")
-    await edited(here)
-    await here.call("block.exclude", block_id=first, excluded=True, cut_out=True)
-    await open_history(there, "rye bread")
-    await there.sees("¶2")
-
-
-async def test_history_says_of_what_kind_a_cell_is(here: World, there: Opened) -> None:
     await here.cell("ls bread", kind="tool_call")
+    await here.call("block.exclude", block_id=first, excluded=True, cut_out=True)
     await open_history(there, "ls bread")
-    await there.sees("bela ¶1 tool call")
+    await there.sees("bela ¶2 tool call")
 
 
 async def test_restored_version_is_an_edit_that_can_be_undone(here: World, there: Opened) -> None:
@@ -80,10 +79,13 @@ async def test_restored_version_is_an_edit_that_can_be_undone(here: World, there
 
 async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Opened) -> None:
     await edited(here)
+    await there.press(*"draft")  # whose keystrokes are no versions of the page
+    await until(lambda: len(there.screen.source.document.block_ids()) == 2, "the draft is shared")
     await say(here, "Anything else?")
     await open_history(there, "Anything else?")
     await there.press("tab")
     await there.sees("the page")
+    await there.sees("4 of 4")
     await there.sees("Anything else?")
     await there.press("left")
     await until(lambda: not there.shows("Anything else?"), "the page before")
@@ -92,26 +94,6 @@ async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Open
     await until(lambda: there.screen.contexts.label != "default", "the fork is shown")
     await there.sees("rye bread")
     assert not there.shows("Anything else?")
-
-
-async def test_history_of_the_page_leaves_out_keystrokes_of_a_draft(
-    here: World, there: Opened
-) -> None:
-    await edited(here)
-    await there.press(*"draft")
-    await until(lambda: len(there.screen.source.document.block_ids()) == 2, "the draft is shared")
-    await open_history(there, "rye bread")
-    await there.press("tab")
-    await there.sees("3 of 3")
-
-
-async def test_history_plays_all_versions(here: World, there: Opened) -> None:
-    await edited(here)
-    await open_history(there, "rye bread")
-    await there.sees("3 of 3")
-    await there.press("home", "space")
-    await there.sees("3 of 3")
-    await there.sees("play")
 
 
 def text_of(there: Opened, block: str) -> str:

@@ -44,7 +44,9 @@ def strip_of(there: Opened) -> list[str]:
     return there.lines[strip.region.y : strip.region.bottom]
 
 
-async def test_strip_writer_out_of_sight_is_shown(here: World, away: Opened) -> None:
+async def test_strip_writer_out_of_sight_is_shown_and_the_end_leaves_count_of_new_lines(
+    here: World, away: Opened, clock: ManualClock
+) -> None:
     here.aria.write("far below")
     await until(lambda: strip_of(away) and "far below▌" in strip_of(away)[-1], "the strip")
     assert strip_of(away)[0].startswith(" aria")
@@ -52,6 +54,13 @@ async def test_strip_writer_out_of_sight_is_shown(here: World, away: Opened) -> 
     assert not away.shows("new lines")
     here.aria.write(", on and on")
     await away.sees("far below, on and on▌")
+    here.aria.end()
+    await until(lambda: not away.screen.source.writers(), "the end of the answer")
+    await away.pilot.pause()
+    assert strip_of(away), "somebody may go on to write"
+    clock.ms += round(LINGER * 1_000)
+    await until(lambda: not strip_of(away), "the strip goes")
+    await away.sees("new lines")
 
 
 async def test_strip_of_one_row_of_text_has_it_beside_the_name(here: World, there: Opened) -> None:
@@ -65,20 +74,6 @@ async def test_strip_of_one_row_of_text_has_it_beside_the_name(here: World, ther
     assert not strip_of(there), "there is nothing to show"
     here.aria.write("far below")
     await until(lambda: strip_of(there) and "aria   far below▌" in strip_of(there)[0], "the strip")
-
-
-async def test_strip_end_of_writing_leaves_count_of_new_lines(
-    here: World, away: Opened, clock: ManualClock
-) -> None:
-    here.aria.write("far below")
-    await away.sees("far below▌")
-    here.aria.end()
-    await until(lambda: not away.screen.source.writers(), "the end of the answer")
-    await away.pilot.pause()
-    assert strip_of(away), "somebody may go on to write"
-    clock.ms += round(LINGER * 1_000)
-    await until(lambda: not strip_of(away), "the strip goes")
-    await away.sees("new lines")
 
 
 @pytest.mark.parametrize("keys", [("f3",), ("i", "enter"), ()], ids=["f3", "enter", "click"])

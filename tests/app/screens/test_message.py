@@ -17,7 +17,9 @@ async def paste(there: Opened, text: str, label: str) -> None:
     await there.sees(label)
 
 
-async def test_large_paste_is_a_label_and_all_of_it_is_sent(there: Opened) -> None:
+async def test_large_paste_is_a_label_which_is_sent_whole_and_removed_by_one_backspace(
+    there: Opened,
+) -> None:
     await there.type("Look at this: ")
     await paste(there, LINES, LABEL)
     await there.type(" please")
@@ -28,9 +30,6 @@ async def test_large_paste_is_a_label_and_all_of_it_is_sent(there: Opened) -> No
     await there.press("enter")
     await until(lambda: there.message == "", "it is sent")
     assert there.screen.source.text(there.screen.source.ids()[-1]) == message
-
-
-async def test_large_paste_is_removed_by_one_backspace(there: Opened) -> None:
     await there.type("a")
     await paste(there, "x" * 3_000, "a[pasted 1 line · 3 kB]")
     await there.press("left", "right", "backspace")
@@ -38,7 +37,9 @@ async def test_large_paste_is_removed_by_one_backspace(there: Opened) -> None:
     assert not there.shows("[pasted")
 
 
-async def test_label_is_opened_by_a_key_where_the_cursor_stays(there: Opened) -> None:
+async def test_label_is_opened_by_a_key_where_the_cursor_stays_and_by_a_click(
+    there: Opened,
+) -> None:
     await paste(there, LINES, LABEL)
     await there.sees("Ctrl+O open paste")
     await there.press("ctrl+o")
@@ -46,9 +47,7 @@ async def test_label_is_opened_by_a_key_where_the_cursor_stays(there: Opened) ->
     assert not there.shows("[pasted") and not there.shows("Ctrl+O")
     await there.type("end")
     assert there.message == f"{LINES}end"
-
-
-async def test_label_is_opened_by_a_click(there: Opened) -> None:
+    there.screen.composer.draft.clear()
     await paste(there, LINES, LABEL)
     row = next(at for at, line in enumerate(there.lines) if LABEL in line)
     column = there.lines[row].index(LABEL)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from textual.command import CommandList
 
 from antiphon.actions import Mode
@@ -10,51 +9,38 @@ from tests.app.screens.key_effects import noticed
 from tests.waiting import until
 
 
-async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World, there: Opened) -> None:
+async def test_app_starts_in_write_up_leads_to_the_cells_and_esc_back_a_level_at_a_time(
+    here: World, there: Opened
+) -> None:
     await here.cell("first")
     last = await there.cell("last")
-    assert there.screen.mode is Mode.WRITE
+    await there.mode(Mode.WRITE)
     assert there.lines[-1].strip().startswith("WRITE")
     await there.press("up", mode=Mode.NAVIGATE)
     assert there.screen.area.cells.focused_cell == last
     assert there.lines[-1].strip().startswith("NAVIGATE")
-
-
-async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(here: World) -> None:
-    await here.cell("something to edit")
-    async with opened(here) as there:
-        await there.sees("something")
-        await there.edit()
-        await there.press("shift+right", "escape")
-        assert there.screen.mode is Mode.EDIT
-        await there.press("escape", mode=Mode.NAVIGATE)
-        await there.press("escape", mode=Mode.WRITE)
-        await there.press("escape", mode=Mode.NAVIGATE)
-
-
-async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(there: Opened) -> None:
-    cell = await there.cell("something")
+    await there.press("enter", mode=Mode.EDIT)
+    await there.press("shift+right", "escape")
+    await there.mode(Mode.EDIT)
+    await there.press("escape", mode=Mode.NAVIGATE)
+    await there.press("escape", mode=Mode.WRITE)
     await there.type("one")
     await there.press("shift+left", "escape")
     assert there.screen.mode is Mode.WRITE
     await there.press("escape", mode=Mode.NAVIGATE)
-    assert there.screen.cells.focused_cell == cell
+    assert there.screen.cells.focused_cell == last
     await there.press("i", "!")
     assert there.message == "on!e"
 
 
-@pytest.mark.parametrize(
-    "selecting", [("up", "end", "shift+right"), ("shift+left",)], ids=["line end", "at cursor"]
-)
-async def test_esc_at_a_selected_character_has_a_visible_effect(
-    there: Opened, selecting: tuple[str, ...]
-) -> None:
+async def test_esc_at_a_selected_character_has_a_visible_effect(there: Opened) -> None:
     await there.type("one\ntwo")
-    await there.press(*selecting)
-    assert len(there.screen.composer.editor.selected_text) == 1
-    assert await noticed(there, "escape")
-    assert there.screen.mode is Mode.WRITE
-    assert not there.screen.composer.editor.selected_text
+    for selecting in (("shift+left",), ("up", "end", "shift+right")):
+        await there.press(*selecting)
+        assert len(there.screen.composer.editor.selected_text) == 1
+        assert await noticed(there, "escape")
+        assert there.screen.mode is Mode.WRITE
+        assert not there.screen.composer.editor.selected_text
 
 
 async def test_composer_says_how_to_leave_each_mode(there: Opened) -> None:
@@ -92,24 +78,6 @@ async def test_letters_are_commands_in_navigate_and_text_elsewhere(here: World) 
             await there.press(key)
             assert cells.focused_cell == cell
         await there.press("i", mode=Mode.WRITE)
-
-
-async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -> None:
-    await there.press("f1")
-    await there.sees("Esc closes this page.")
-    await there.press("escape")
-    await until(lambda: not there.shows("Esc closes this page."))
-    assert there.screen.mode is Mode.WRITE
-    await there.type("x")
-    assert there.message == "x"
-
-
-async def test_palette_performs_actions(there: Opened) -> None:
-    await there.cell("something")
-    await there.press("ctrl+p")
-    await there.type("go to the")
-    await there.sees("Go to the cells")
-    await there.press("enter", mode=Mode.NAVIGATE)
 
 
 async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: World) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from antiphon.widgets.outline import Outline
 from tests.app.opened import Opened, World, opened
+from tests.bench.filled import Filled
 from tests.waiting import until
 
 WIDE = (160, 45)
@@ -35,21 +34,16 @@ async def lists(there: Opened, title: str) -> None:
     )
 
 
-async def test_outline_lists_prompts_and_headings_and_marks_the_one_in_view(here: World) -> None:
+async def test_outline_lists_prompts_and_headings_marks_the_one_in_view_and_goes_to_one_by_a_click(
+    here: World,
+) -> None:
     await ask(here, "What **is** `here`?\nTell me.")
-    await here.cell(ANSWER.format(FILLER))
+    block = await here.cell(ANSWER.format(FILLER))
     async with opened(here, size=WIDE) as there:
         await lists(there, "┃   End")
         rows = rows_of(there)
         assert rows[:3] == ["outline", "What is here?", "Begin"]
         assert rows[3] == "Further"
-
-
-async def test_click_on_an_entry_shows_its_place_at_the_top(here: World) -> None:
-    await ask(here, "What is here?")
-    block = await here.cell(ANSWER.format(FILLER))
-    async with opened(here, size=WIDE) as there:
-        await lists(there, "Further")
         y = rows_of(there).index("Further")
         await there.pilot.click(Outline, offset=(8, y))
         cells = there.screen.cells
@@ -67,17 +61,7 @@ async def test_prompt_of_an_answer_in_view_is_shown(here: World) -> None:
         assert rows_of(there)[-4] == "What is here?"
 
 
-@pytest.mark.parametrize("size", [(159, 40), (80, 24)])
-async def test_narrow_terminal_has_no_outline_and_says_so(
-    here: World, size: tuple[int, int]
-) -> None:
-    async with opened(here, size=size) as there:
-        assert not outline_of(there).display
-        there.screen.call_action("outline")
-        await there.sees("needs a terminal of 160 columns")
-
-
-async def test_outline_is_put_away_and_shown_again(here: World) -> None:
+async def test_outline_is_put_away_and_shown_again_where_there_is_room(here: World) -> None:
     await ask(here, "What is here?")
     async with opened(here, size=WIDE) as there:
         await lists(there, "What is here?")
@@ -85,14 +69,17 @@ async def test_outline_is_put_away_and_shown_again(here: World) -> None:
         await until(lambda: not outline_of(there).display, "put away")
         there.screen.call_action("outline")
         await lists(there, "What is here?")
+        await there.pilot.resize_terminal(159, 40)
+        await until(lambda: not outline_of(there).display, "no room")
+        there.screen.call_action("outline")
+        await there.sees("needs a terminal of 160 columns")
 
 
-@pytest.mark.parametrize("count", [300, 600])
-async def test_update_visits_cells_near_the_view_only(here: World, count: int) -> None:
-    for number in range(count):
-        await here.cell(f"text {number}")
+async def test_update_visits_cells_near_the_view_only(here: World) -> None:
+    count = 600
+    await Filled(here.kernel, await here.context()).add_blocks(count, "text")
     async with opened(here, size=WIDE) as there:
-        await there.sees(f"text {count - 1}")
+        await until(lambda: len(there.screen.source.ids()) == count, "the cells")
         view = there.screen.controllers.outline
         before = view.cells_visited
         view.update()

@@ -21,16 +21,6 @@ async def labels(here: World) -> list[str]:
     return [one["label"] for one in found["contexts"]]
 
 
-async def test_contexts_are_listed_live_with_what_was_said_last(here: World, there: Opened) -> None:
-    await here.cell("Where do **we** begin?\nAnd why?")
-    await there.press("f4")
-    await there.sees("Where do we begin?")
-    await make(here, "later")
-    await there.sees("later")
-    await there.press("escape")
-    await until(lambda: not there.shows("archived ones"), "closed")
-
-
 async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen(
     here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,19 +73,12 @@ async def test_answer_that_a_panel_gives_again_is_among_its_hints(here: World) -
             await until(lambda: len(list(panel.hints)) == count, "the answer")  # noqa: B023
 
 
-async def test_context_is_made_and_opened(here: World, there: Opened) -> None:
+async def test_context_is_made_and_opened_unless_its_label_is_taken(
+    here: World, there: Opened
+) -> None:
     await there.press("f4")
     await there.sees("▸ default")
-    await there.press("n")
-    await there.sees("Enter make it")
-    await there.send("plans")
-    await until(lambda: there.screen.contexts.label == "plans", "the new context is on screen")
-    assert await labels(here) == ["default", "plans"]
-
-
-async def test_label_that_is_taken_is_told_and_can_be_mended(here: World, there: Opened) -> None:
     await make(here, "plans")
-    await there.press("f4")
     await there.sees("plans")
     await there.press("n")
     await there.sees("Enter make it")
@@ -103,6 +86,7 @@ async def test_label_that_is_taken_is_told_and_can_be_mended(here: World, there:
     await there.sees("Not made:")
     await there.send("2")
     await until(lambda: there.screen.contexts.label == "plans2", "the new context is on screen")
+    assert await labels(here) == ["default", "plans", "plans2"]
 
 
 async def test_context_is_renamed_archived_and_brought_back(here: World, there: Opened) -> None:
@@ -133,17 +117,9 @@ async def test_context_is_forked_and_the_fork_opened(here: World, there: Opened)
     await there.sees("Where do we begin?")
 
 
-async def test_people_are_listed_whole_in_a_narrow_terminal(here: World) -> None:
-    async with opened(here, size=(40, 20)) as there:
-        await there.press("f5")
-        await there.sees("here since")
-        row = next(number for number, line in enumerate(there.lines) if "(you)" in line)
-        assert there.lines[row].rstrip().endswith("owner")
-        assert there.lines[row + 1].strip().startswith("here since")
-        assert "…" not in there.lines[row + 1]
-
-
-async def test_people_are_listed_with_role_and_invited(here: World, there: Opened) -> None:
+async def test_people_are_listed_with_role_and_invited_also_in_a_narrow_terminal(
+    here: World, there: Opened
+) -> None:
     await here.kernel.principal("bo")
     await there.press("f5")
     await there.sees("○ bo")
@@ -152,6 +128,11 @@ async def test_people_are_listed_with_role_and_invited(here: World, there: Opene
     await there.sees("For a day this line lets people in as viewers")
     invited = (await here.call("kernel.invites"))["invitations"]
     assert [one["role"] for one in invited] == ["viewer"]
+    await there.pilot.resize_terminal(40, 20)
+    await until(lambda: any(line.rstrip().endswith("owner") for line in there.lines), "the rows")
+    row = next(number for number, line in enumerate(there.lines) if "(you)" in line)
+    assert there.lines[row + 1].strip().startswith("here since")
+    assert "…" not in there.lines[row + 1]
 
 
 async def test_person_gets_another_role_and_is_kicked_only_after_a_question(

@@ -56,10 +56,14 @@ async def decide(there: Opened, clock: ManualClock, key: str) -> None:
     await there.press(key)
 
 
-async def test_key_in_the_moment_in_which_a_question_appears_decides_nothing(
+async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_can_have_been_read(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
     await ask(here, there)
+    assert there.shows("$ touch ran")
+    assert any(line.rstrip().endswith("asks") for line in there.lines)
+    assert "aria asks" in there.lines[0]
+    assert not has_run(here)
     clock.ms += round(1_000 * READ_SECONDS) - 1
     await there.press("o", "O", "n")
     await until(lambda: there.screen.hint_shown == JUST_APPEARED, "a hint")
@@ -68,6 +72,8 @@ async def test_key_in_the_moment_in_which_a_question_appears_decides_nothing(
     await there.press("o")
     await until(lambda: has_run(here), "it has run")
     await go_on(here)
+    assert not there.shows(ASKED)
+    assert not here.kernel.tool_permissions.rules()
 
 
 async def test_question_says_from_each_place_what_leads_to_its_keys(
@@ -98,21 +104,6 @@ def test_words_below_a_call_name_the_keys_of_the_actions() -> None:
     words = KeyMap().name_keys(permission_question("amy", is_own=True, may_decide=True))
     for name, word in {"allow_once": "once", "allow_always": "always", "deny": "no"}.items():
         assert f"{keys[name]} {word}" in words
-
-
-async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key(
-    here: World, there: Opened, clock: ManualClock
-) -> None:
-    await ask(here, there)
-    assert there.shows("$ touch ran")
-    assert any(line.rstrip().endswith("asks") for line in there.lines)
-    assert "aria asks" in there.lines[0]
-    assert not has_run(here)
-    await decide(there, clock, "o")
-    await until(lambda: has_run(here), "it has run")
-    await go_on(here)
-    assert not there.shows(ASKED)
-    assert not here.kernel.tool_permissions.rules
 
 
 async def test_up_from_the_composer_goes_to_the_call_that_waits(
@@ -159,22 +150,7 @@ async def test_always_is_a_rule(here: World, there: Opened, clock: ManualClock) 
     assert has_run(here)
 
 
-async def test_no_asks_why_and_the_model_is_told(
-    here: World, there: Opened, clock: ManualClock
-) -> None:
-    await ask(here, there)
-    await decide(there, clock, "n")
-    await there.sees(REASON_ASKED)
-    await there.type("Not there.")
-    await there.sees("Enter say no")
-    assert there.shows(REASON_ASKED) and not there.shows("NAVIGATE")
-    await there.press("enter")
-    await there.sees("Not run: amy said no: Not there.")
-    await go_on(here)
-    assert not has_run(here)
-
-
-async def test_no_that_is_escaped_decides_nothing(
+async def test_no_asks_why_and_the_model_is_told_unless_it_is_escaped(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
     await ask(here, there)
@@ -184,6 +160,15 @@ async def test_no_that_is_escaped_decides_nothing(
     await until(lambda: not there.shows(REASON_ASKED), "the question is gone")
     assert there.shows(ASKED)
     assert here.kernel.tool_permissions.undecided
+    await there.press("n")
+    await there.sees(REASON_ASKED)
+    await there.type("Not there.")
+    await there.sees("Enter say no")
+    assert there.shows(REASON_ASKED) and not there.shows("NAVIGATE")
+    await there.press("enter")
+    await there.sees("Not run: amy said no: Not there.")
+    await go_on(here)
+    assert not has_run(here)
 
 
 async def test_people_who_may_not_decide_see_who_may(here: World, there: Opened) -> None:

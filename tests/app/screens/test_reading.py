@@ -21,7 +21,7 @@ async def open_page(there: Opened, text: str) -> None:
     await there.sees("Esc leave")
 
 
-async def test_reading_page_shows_the_stream_with_its_cache_points(
+async def test_reading_page_shows_the_stream_with_its_cache_points_and_follows_it(
     here: World, there: Opened
 ) -> None:
     await say(here, "Which files are here?")
@@ -29,19 +29,14 @@ async def test_reading_page_shows_the_stream_with_its_cache_points(
     await there.sees("[USER MESSAGE]")
     assert there.shows("[TURN turn_") and there.shows("[path: ar:turn_")
     assert there.shows("cached up to here: tail")
-    await there.press("escape")
-    await until(lambda: not there.shows("[USER MESSAGE]"), "closed")
-
-
-async def test_reading_page_follows_what_is_written(here: World, there: Opened) -> None:
-    await say(here, "Which files are here?")
-    await open_page(there, "Which files")
     here.aria.write("Only notes.")
     await there.sees("[AI Agent say]: Only notes.")
     await there.sees("What aria reads")
     here.aria.run("printf 'a\\nb\\n'")
     await there.sees("[react.tool.result] (artifact block)")
     here.aria.end()
+    await there.press("escape")
+    await until(lambda: not there.shows("What aria reads"), "closed")
 
 
 async def test_reading_page_folds_long_items_and_opens_the_chosen_one(
