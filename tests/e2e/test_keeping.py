@@ -28,8 +28,7 @@ from antiphon_kernel.messages import (
 )
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
-from tests.kernel.messages.test_foreign_conversations import ANTHROPIC
-from tests.kernel.messages.test_loom import TREE
+from tests.kernel.messages.test_foreign_conversations import ANTHROPIC, TREE
 
 TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
 FIELDS = [{"name": "count", "field_type": "counter"}, {"name": "notes", "field_type": "text"}]

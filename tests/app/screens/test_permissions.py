@@ -73,7 +73,7 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_ca
     await until(lambda: has_run(here), "it has run")
     await go_on(here)
     assert not there.shows(ASKED)
-    assert not here.kernel.tool_permissions.rules()
+    assert not here.kernel.tool_permissions.rules
 
 
 async def test_question_says_from_each_place_what_leads_to_its_keys(
