@@ -13,8 +13,8 @@ from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
 from antiphon.widgets.block_list import BlockList, CellModel
-from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.local_replica import ReplicaState
+from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.types.enums import BlockKind
 
 FIRST_CELL: Final = "This is the first cell."
