@@ -19,7 +19,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.types.enums import Activity
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.app.opened import Opened, Writer
 from tests.app.rows import terminal_rows
 from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene

@@ -40,7 +40,7 @@ from antiphon.render.text_lines import (
 from antiphon.render.view import CellView, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count, split_lines
-from antiphon_kernel.text.patch import MalformedPatch, parse_patch
+from antiphon_kernel.text.patch import MalformedPatch, PatchParser
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import count_of
@@ -109,7 +109,7 @@ def _patch_lines(patch: object) -> Iterator[DiffLine] | None:
     if not isinstance(patch, str):
         return None
     try:
-        hunks = parse_patch(patch).hunks
+        hunks = PatchParser(patch).parse().hunks
     except MalformedPatch:
         return None
 

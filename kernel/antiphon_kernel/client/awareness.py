@@ -9,8 +9,12 @@ from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
-from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
-from antiphon_kernel.yjs.frames import AwarenessUpdate, encode_frame
+from antiphon_kernel.yjs.frames import (
+    AwarenessEntry,
+    AwarenessUpdate,
+    encode_awareness,
+    encode_frame,
+)
 
 SEND_INTERVAL: Final = 0.05
 """Seconds between two messages about oneself while the cursor keeps moving."""

@@ -12,9 +12,9 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.yjs import frames
-from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
-from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
+from antiphon_kernel.yjs.frames import decode_awareness
+from antiphon_kernel.yjs.id_set import NO_STATE, decode_state_vector
 
 _TIME_SLICE: Final = 0.008
 """Seconds after which a flood of remote changes lets the rest of the program run."""

@@ -20,9 +20,8 @@ from antiphon_kernel.client.local_replica import PendingEdit
 from antiphon_kernel.client.rejected_edits import RejectedEdit
 from antiphon_kernel.yjs import frames
 from antiphon_kernel.yjs.close_codes import CloseCode
-from antiphon_kernel.yjs.id_set import IdRange, normalise
+from antiphon_kernel.yjs.id_set import IdRange, decode_state_vector, normalise
 from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 

@@ -37,7 +37,7 @@ from antiphon_kernel.contexts.undo_stack import (
 from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
-from antiphon_kernel.document.history.update_builder import UpdatePlan
+from antiphon_kernel.document.history.undo_units import UpdatePlan
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
@@ -56,8 +56,8 @@ from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.validation import LazyItemIndex
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _ORDER: Final = frozenset({"order"})
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.content import read_value
-from antiphon_kernel.document.content_writes import Write, plan_delete, plan_insert, plan_push
+from antiphon_kernel.document.content_writes import Write, plan_delete, plan_insert
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -18,8 +18,8 @@ from antiphon_kernel.document.schema import (
     ListSchema,
     MapSchema,
     Section,
+    is_whole,
 )
-from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.layout import PoolSource
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -138,7 +138,7 @@ def add_sources(
     for at in sorted(one for one in changed if one < count):
         writes.append(plan_delete(document, block, _SECTION, at))
         writes.append(plan_insert(document, block, _SECTION, at, _item(sources[at])))
-    writes += [plan_push(document, block, _SECTION, _item(one)) for one in sources[count:]]
+    writes += [plan_insert(document, block, _SECTION, None, _item(one)) for one in sources[count:]]
     if writes:
 
         def write() -> None:

@@ -11,9 +11,9 @@ from antiphon_kernel.document.containers import Container, insert_items, items_o
 from antiphon_kernel.document.document import BLOCKS, Document
 from antiphon_kernel.document.header import CONTENT, encoded_header
 from antiphon_kernel.types.records import BlockHeader, Member
-from antiphon_kernel.yjs.map_writer import MapWriter
-from antiphon_kernel.yjs.state_vector import encode_state_vector
+from antiphon_kernel.yjs.id_set import encode_state_vector
 from antiphon_kernel.yjs.update import decode_update
+from antiphon_kernel.yjs.update_writer import MapWriter
 
 
 class BlockCopier:

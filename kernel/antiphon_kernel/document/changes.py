@@ -11,8 +11,7 @@ from pycrdt._base import event_types
 from pycrdt._pycrdt import MapEvent, TextEvent
 
 from antiphon_kernel.types.records import TextSplice
-from antiphon_kernel.yjs.id_set import IdSet, decode_id_set
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import IdSet, decode_id_set, decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 
 REMOTE: Final = "remote"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pycrdt import Array, Map, Text
@@ -17,20 +17,18 @@ from antiphon_kernel.document.containers import items_of
 from antiphon_kernel.document.counters import as_number, total, unreadable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
+    EXACT_INTEGER,
     FieldType,
     MapSchema,
     Part,
+    Rule,
+    Violation,
     each_part,
     field_type_of,
     inner_parts,
+    joined,
     part_at,
     path_of,
-)
-from antiphon_kernel.document.schema_validation import (
-    EXACT_INTEGER,
-    Rule,
-    Violation,
-    joined,
     violations,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -98,26 +96,30 @@ def _said(broken: Violation) -> dict[str, Any]:
     return found if broken.path is None else {**found, "path": truncate(broken.path)}
 
 
+@dataclass(slots=True)
 class _ContentReader:
-    def __init__(self, document: Document, block: str) -> None:
-        self._document = document
-        self._block = block
-        self.broken: list[Violation] = []
+    document: Document
+    block: str
+    broken: list[Violation] = field(default_factory=list)
 
     def read(self, part: Part, path: str | None) -> Any:
         kind = field_type_of(part)
         above, _, name = (path or "").rpartition("/")
         is_single = kind not in (None, FieldType.TEXT, FieldType.LIST, FieldType.COUNTER)
-        container = self._document.container(self._block, above or None if is_single else path)
+        container = self.document.container(self.block, above or None if is_single else path)
         match kind, container:
             case None, _:
                 if isinstance(part, MapSchema) and isinstance(container, Map):
-                    self._reject_unknown(container, path, {one.name for one in part.fields})
+                    known = {one.name for one in part.fields}
+                    expected = f"one of the fields {', '.join(sorted(known))}"
+                    for name in sorted(set(container.keys()) - known):
+                        at = joined(path, name)
+                        self.broken.append(Violation(at, Rule.UNKNOWN_NAME, expected, quote(name)))
                 return {name: self.read(one, joined(path, name)) for name, one in inner_parts(part)}
             case FieldType.TEXT, _:
                 if not isinstance(container, Text):
                     self._report(path, "a text", "nothing")
-                return self._document.text(self._block, path)
+                return self.document.text(self.block, path)
             case FieldType.LIST, Array():
                 return [self._json(one, path) for one in items_of(container)]
             case FieldType.LIST, _:
@@ -134,12 +136,6 @@ class _ContentReader:
                 return self._json(container.get(name), path)
         self._report(path, "a field of a map", "nothing")
         return None
-
-    def _reject_unknown(self, container: Map[Any], path: str | None, known: set[str]) -> None:
-        expected = f"one of the fields {', '.join(sorted(known))}"
-        for name in sorted(set(container.keys()) - known):
-            at = joined(path, name)
-            self.broken.append(Violation(at, Rule.UNKNOWN_NAME, expected, quote(name)))
 
     def _json(self, stored: Any, path: str | None) -> Any:
         return plain_json(stored, lambda odd: self._report(path, "JSON", quote(odd)))

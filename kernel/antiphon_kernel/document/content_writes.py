@@ -23,21 +23,19 @@ from antiphon_kernel.document.schema import (
     ListSchema,
     LogSchema,
     Part,
+    Rule,
     Schema,
     ValueSchema,
+    Violation,
     each_part,
     field_type_of,
     fill_items,
     inner_parts,
     is_counter,
-    path_of,
-)
-from antiphon_kernel.document.schema_validation import (
-    Rule,
-    Violation,
     item_violations,
     joined,
     lacking,
+    path_of,
     too_many,
     violations,
 )
@@ -90,13 +88,6 @@ def plan_set(
     return writes
 
 
-def plan_push(document: Document, block: str, path: str | None, value: Any) -> Write:
-    """Put an item behind all others of a list; raises the same."""
-    part, array = _list(document, block, path)
-    _check_item(block, part, path, value, len(array), len(array))
-    return Write(path, lambda: array.append(value), len(array) + 1)
-
-
 def plan_append(document: Document, block: str, path: str | None, entry: Any) -> Write:
     """Add an entry to a log; raises the same."""
     part = part_of(document, block, path)
@@ -107,23 +98,27 @@ def plan_append(document: Document, block: str, path: str | None, entry: Any) ->
     return Write(path, lambda: array.append(entry), len(array) + 1)
 
 
-def plan_insert(document: Document, block: str, path: str | None, index: int, value: Any) -> Write:
-    """Put an item before the one at `index`, or at the end; raises the same."""
+def plan_insert(
+    document: Document, block: str, path: str | None, index: int | None, value: Any
+) -> Write:
+    """Put an item before the one at `index`, None for the end of a list; raises the same."""
     part, array = _list(document, block, path)
-    _check_index(block, path, index, len(array))
-    _check_item(block, part, path, value, len(array), index)
-    return Write(path, lambda: array.insert(index, value), len(array) + 1)
+    count = len(array)
+    at = count if index is None else index
+    _check_index(block, path, at, count)
+    if part.max_items is not None and count >= part.max_items:
+        reject_violations(block, [too_many(part.max_items, count + 1, path)])
+    reject_violations(block, item_violations(part.item_schema, value, path, at))
+    if index is None:
+        return Write(path, lambda: array.append(value), count + 1)
+    return Write(path, lambda: array.insert(at, value), count + 1)
 
 
 def plan_delete(document: Document, block: str, path: str | None, index: int) -> Write:
     """Take an item away; raises the same."""
     _, array = _list(document, block, path)
     _check_index(block, path, index, len(array) - 1)
-
-    def delete() -> None:
-        del array[index]
-
-    return Write(path, delete)
+    return Write(path, lambda: array.pop(index))
 
 
 def plan_increment(document: Document, block: str, path: str | None, amount: int | float) -> Write:
@@ -186,23 +181,30 @@ def check_initial(schema: Schema, value: Any, block: str) -> None:
     reject_violations(block, missing)
 
 
+@dataclass(frozen=True, slots=True)
 class _WritePlan:
     """Sets one part; what is set fits the schema."""
 
-    def __init__(self, document: Document, block: str) -> None:
-        self._document = document
-        self._block = block
+    document: Document
+    block: str
 
     def set(self, part: Part, path: str | None, value: Any) -> Iterator[Write]:
+        document, block = self.document, self.block
         match field_type_of(part):
             case FieldType.TEXT:
-                yield from self._text(path, value or "")
+                _container(document, block, path, Text)
+                splices = plan_difference(document.text(block, path), value or "")
+                if splices:
+                    yield Write(path, lambda: document.splice_all(block, splices, path))
             case FieldType.LIST if isinstance(part, LogSchema):
                 yield from self._log(path, value)
             case FieldType.LIST:
                 yield from self._list(path, value or [])
             case FieldType.COUNTER:
-                yield from self._counter(path, value or 0)
+                counter: Map[Any] = _container(document, block, path, Map)
+                amount = EXACT.subtract(as_decimal(value or 0), total(counter))
+                if amount:
+                    yield Write(path, lambda: add(counter, document.client_id, amount))
             case None:
                 for name, one in inner_parts(part):
                     if name in value:
@@ -210,16 +212,9 @@ class _WritePlan:
             case _:
                 yield from self._single(path, value)
 
-    def _text(self, path: str | None, value: str) -> Iterator[Write]:
-        document, block = self._document, self._block
-        _container(document, block, path, Text)
-        splices = plan_difference(document.text(block, path), value)
-        if splices:
-            yield Write(path, lambda: document.splice_all(block, splices, path))
-
     def _list(self, path: str | None, value: list[Any]) -> Iterator[Write]:
-        array: Array[Any] = _container(self._document, self._block, path, Array)
-        before = read_value(self._document, self._block, path)
+        array: Array[Any] = _container(self.document, self.block, path, Array)
+        before = read_value(self.document, self.block, path)
         ranges = changed_ranges([*map(canonical_json, before)], [*map(canonical_json, value)])
 
         def apply() -> None:
@@ -232,23 +227,17 @@ class _WritePlan:
             yield Write(path, apply, len(value))
 
     def _log(self, path: str | None, value: list[Any]) -> Iterator[Write]:
-        before = read_value(self._document, self._block, path)
+        before = read_value(self.document, self.block, path)
         kept = value[: len(before)]
         if [*map(canonical_json, before)] != [*map(canonical_json, kept)]:
             expected = f"a list that begins with the {len(before)} entries that are there"
             found = Violation(path, Rule.APPEND_ONLY, expected, f"{len(value)} others")
-            reject_violations(self._block, [found])
+            reject_violations(self.block, [found])
         yield from self._list(path, value)
-
-    def _counter(self, path: str | None, value: int | float) -> Iterator[Write]:
-        counter: Map[Any] = _container(self._document, self._block, path, Map)
-        amount = EXACT.subtract(as_decimal(value), total(counter))
-        if amount:
-            yield Write(path, lambda: add(counter, self._document.client_id, amount))
 
     def _single(self, path: str | None, value: Any) -> Iterator[Write]:
         above, _, name = (path or "").rpartition("/")
-        fields: Map[Any] = _container(self._document, self._block, above or None, Map)
+        fields: Map[Any] = _container(self.document, self.block, above or None, Map)
 
         def apply() -> None:
             if value is not None:
@@ -256,7 +245,7 @@ class _WritePlan:
             elif name in fields:
                 del fields[name]
 
-        if canonical_json(read_value(self._document, self._block, path)) != canonical_json(value):
+        if canonical_json(read_value(self.document, self.block, path)) != canonical_json(value):
             yield Write(path, apply)
 
 
@@ -280,19 +269,6 @@ def _list(
         reject_violations(block, [Violation(path, Rule.TYPE, "a list", _named(part))])
     assert isinstance(part, ListSchema | FieldSchema)
     return part, _container(document, block, path, Array)
-
-
-def _check_item(
-    block: str,
-    part: ListSchema | FieldSchema,
-    path: str | None,
-    value: Any,
-    count: int,
-    index: int,
-) -> None:
-    if part.max_items is not None and count >= part.max_items:
-        reject_violations(block, [too_many(part.max_items, count + 1, path)])
-    reject_violations(block, item_violations(part.item_schema, value, path, index))
 
 
 def _check_index(block: str, path: str | None, index: int, last: int) -> None:

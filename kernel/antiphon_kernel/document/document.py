@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +24,6 @@ from antiphon_kernel.document.block_text import (
     splice_text_all,
     takes_the_end,
 )
-from antiphon_kernel.document.bulk_reading import read_fields, read_keys, read_texts
 from antiphon_kernel.document.changes import (
     REMOTE,
     ContentChange,
@@ -44,7 +44,10 @@ from antiphon_kernel.document.genesis import genesis_client, genesis_update
 from antiphon_kernel.document.header import (
     CONTENT,
     SCHEMA,
+    read_fields,
     read_header,
+    read_keys,
+    read_texts,
     stored_header,
     stored_value,
     write_keys,
@@ -65,9 +68,8 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.yjs.id_set import IdIntervals, decode_id_set
+from antiphon_kernel.yjs.id_set import IdIntervals, clock_in, decode_id_set
 from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.state_vector import clock_in
 from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 
@@ -366,17 +368,15 @@ class Document:
         Raises KeyError if one of them is not there.
         """
         self._check_known(blocks)
-        return [
-            self._other_text(block) if text is None else text
-            for block, text in zip(blocks, read_texts(self._blocks, blocks), strict=True)
-        ]
-
-    def _other_text(self, block: str) -> str | None:
-        """The text of a block that states a schema, or lacks a text."""
-        content = self._stored(block).get(CONTENT)
-        if isinstance(content, Text):
-            return str(content)
-        return "" if self.schema(block) == TEXT else None
+        texts = read_texts(self._blocks, blocks)
+        for at, block in enumerate(blocks):
+            if texts[at] is None:  # it states a schema, or lacks a text
+                content = self._stored(block).get(CONTENT)
+                if isinstance(content, Text):
+                    texts[at] = str(content)
+                elif self.schema(block) == TEXT:
+                    texts[at] = ""
+        return texts
 
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
@@ -458,8 +458,15 @@ class Document:
     def _end(self, current: Transaction) -> None:
         self._current = None
         self._spliced.clear()
-        if self._appended:
-            self._remember_tail(current)
+        appended, self._appended = self._appended, []
+        if len(appended) == 1 and current.update is not None:
+            # The end of a text is known after a transaction that did nothing but write there.
+            [(place, begin, text)] = appended
+            tail = TextTail.of(decode_update(current.update), self.client_id, begin, text)
+            if tail is not None:
+                if len(self._tails) >= _TEXTS_AT_HAND:
+                    self._tails.pop(next(iter(self._tails)))
+                self._tails[place] = tail
         if current.update is not None:
             self._updates.notify(current.update, current.origin)
             if current.change.touched:
@@ -614,19 +621,13 @@ class Document:
         if self._current is not None:
             raise RuntimeError("an update cannot be applied inside a transaction")
         if origin is REMOTE and len(update) >= _MANY_BYTES and not len(self.order):
-            return self._apply_first(update, origin)
-        if is_text:
-            return self._apply_text(update, origin)
-        with self.transaction(origin) as current:
-            _take_in(self._doc, update)
-        return current
-
-    def _apply_text(self, update: bytes, origin: object) -> Transaction:
-        """Merge an update that inserts new text only.
-
-        The observer of transactions is dropped until one comes that needs it: mostly another such
-        update is the next.
-        """
+            return self._apply_first(update)
+        if not is_text:
+            with self.transaction(origin) as current:
+                _take_in(self._doc, update)
+            return current
+        # The observer of transactions is dropped until one comes that needs it: mostly another such
+        # update is the next.
         self._ignore()
         current = self._current = Transaction(origin, only_adds=True)
         try:
@@ -657,7 +658,7 @@ class Document:
             ValueError: as `apply_update`.
         """
         self.has_parts = True
-        self._apply_first(update, REMOTE, is_part=True)
+        self._apply_first(update, is_part=True)
 
     def finish_parts(self, ids: Iterable[str] = ()) -> Iterator[None]:
         """Read the order of the blocks that came in parts, some at a time, and then tell of all.
@@ -676,20 +677,20 @@ class Document:
         self.has_parts = False
         self._changes.notify(DocumentChange(REMOTE, tuple(block for block, _ in found)))
 
-    def _apply_first(self, update: bytes, origin: object, *, is_part: bool = False) -> Transaction:
+    def _apply_first(self, update: bytes, *, is_part: bool = False) -> Transaction:
         """Merge an update that all blocks come with: no event can say more than which these are.
 
         The CRDT would make an object of each, and write the whole update once more.
         """
         self._followed.drop()
         self._ignore()
-        current = self._current = Transaction(origin)
+        current = self._current = Transaction(REMOTE)
         try:
             with self._doc.transaction():
                 _take_in(self._doc, update)
                 if not is_part:
                     added = self._add_to_order(list(self._blocks.keys()))
-                    current.change = DocumentChange(origin, tuple(added))
+                    current.change = DocumentChange(REMOTE, tuple(added))
             current.update = update
         finally:
             self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
@@ -728,18 +729,6 @@ class Document:
     def watch_updates(self, listener: Callable[[bytes, object], None]) -> Callable[[], None]:
         """Call `listener` with the update and origin of each transaction."""
         return self._updates.listen(listener)
-
-    def _remember_tail(self, current: Transaction) -> None:
-        """Know the end of a text that a transaction has written at, if it did nothing else."""
-        appended, self._appended = self._appended, []
-        if len(appended) != 1 or current.update is None:
-            return
-        [(place, begin, text)] = appended
-        tail = TextTail.of(decode_update(current.update), self.client_id, begin, text)
-        if tail is not None:
-            if len(self._tails) >= _TEXTS_AT_HAND:
-                self._tails.pop(next(iter(self._tails)))
-            self._tails[place] = tail
 
     def _observe_transaction(self, event: Any) -> None:
         current = self._current
@@ -869,37 +858,28 @@ def _place(block: str, section: str | None) -> str:
     return block if section is None else f"{block}/{section}"
 
 
+@dataclass(slots=True)
 class _RunningTransaction:
     """Context manager of a transaction; a generator would take longer than some changes do."""
 
-    __slots__ = ("_begin", "_current", "_end", "_engine")
-
-    def __init__(
-        self,
-        engine: AbstractContextManager[object],
-        begin: Callable[[], Transaction],
-        end: Callable[[Transaction], None],
-    ) -> None:
-        """
-        Args:
-            engine: the engine's own transaction.
-            begin: makes the transaction, once the engine has begun its own.
-            end: called when the engine's has ended, also in an error.
-        """
-        self._engine = engine
-        self._begin = begin
-        self._end = end
+    engine: AbstractContextManager[object]
+    """The engine's own transaction."""
+    begin: Callable[[], Transaction]
+    """Makes the transaction, once the engine has begun its own."""
+    end: Callable[[Transaction], None]
+    """Called when the engine's has ended, also in an error."""
+    current: Transaction = field(init=False)
 
     def __enter__(self) -> Transaction:
-        self._engine.__enter__()
-        self._current = self._begin()
-        return self._current
+        self.engine.__enter__()
+        self.current = self.begin()
+        return self.current
 
     def __exit__(self, *error: Any) -> None:
         try:
-            self._engine.__exit__(*error)
+            self.engine.__exit__(*error)
         finally:
-            self._end(self._current)
+            self.end(self.current)
 
 
 class DocumentLoader:

@@ -3,20 +3,24 @@
 The fields are those of `BlockHeader`; the type of a field says how it is stored. Absent is never
 null: a field that is not set has no key. Times and ids are strings, `input` and `metadata` are JSON
 strings, flags are booleans that are only there when true.
+
+For the fields, or the texts, of many blocks the library enters several transactions for each value
+of a map and makes an object of it. For a short value that takes ten times as long as reading it
+does, so bulk reading asks what lies below.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
-from pycrdt import Map
+from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.document.schema_validation import is_whole
+from antiphon_kernel.document.schema import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import quote
@@ -76,6 +80,10 @@ _AUTHOR_AT: Final = _PLACES["author"][0]
 """The last of the fields that every header has."""
 
 _NOWHERE: Final[tuple[int, Form | None]] = (-1, None)
+
+_RAW_TEXT: Final[type[Any]] = type(Doc[Any]().get("text", type=Text).integrated)
+_RAW_MAP: Final[type[Any]] = type(Doc[Any]().get("map", type=Map).integrated)
+_NO_HEADER: Final = (CONTENT, SCHEMA)
 
 
 def stored_value(name: str, value: object) -> object | None:
@@ -190,3 +198,60 @@ def json_object(stored: str) -> dict[str, Any]:
     except ValueError:
         return {"unreadable": stored}
     return value if isinstance(value, dict) else {"unreadable": stored}
+
+
+def read_fields(
+    blocks: Map[Any], keys: Iterable[str], names: Sequence[str]
+) -> list[tuple[Any, ...] | None]:
+    """Return the stored values of these fields for each key, None of a field that is not there.
+
+    The whole entry is None if what has that key is no block.
+    """
+    with blocks.doc.transaction() as transaction:
+        raw = transaction._txn  # noqa: SLF001  nothing public reads a value without an object
+        found = map(partial(blocks.integrated.get, raw), keys)
+        return [
+            tuple([_value(block, name, raw) for name in names])
+            if isinstance(block, _RAW_MAP)
+            else None
+            for block in found
+        ]
+
+
+def read_keys(blocks: Map[Any], keys: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield all that is stored under the keys of each of some blocks but content and schema.
+
+    Raises KeyError if one of them is no block.
+    """
+    stored = blocks.integrated
+    with blocks.doc.transaction() as transaction:
+        raw = transaction._txn  # noqa: SLF001  as above
+        for key in keys:
+            block = _value(stored, key, raw)
+            if not isinstance(block, _RAW_MAP):
+                raise KeyError(key)
+            get = block.get
+            yield {name: get(raw, name) for name in block.keys(raw) if name not in _NO_HEADER}
+
+
+def _value(block: Any, name: str, raw: object) -> Any:
+    return block.get(raw, name) if block.has(raw, name) else None
+
+
+def read_texts(blocks: Map[Any], keys: Iterable[str]) -> list[str | None]:
+    """Return the text of each block that states no schema and has a text; None of every other.
+
+    Args:
+        keys: of blocks that are there.
+    """
+    with blocks.doc.transaction() as transaction:
+        raw = transaction._txn  # noqa: SLF001  nothing public reads a value without an object
+        stored = blocks.integrated
+        return [_text(stored.get(raw, key), raw) for key in keys]
+
+
+def _text(block: Any, raw: object) -> str | None:
+    if block.has(raw, SCHEMA) or not block.has(raw, CONTENT):
+        return None
+    content = block.get(raw, CONTENT)
+    return str(content.get_string(raw)) if isinstance(content, _RAW_TEXT) else None

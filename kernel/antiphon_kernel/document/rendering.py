@@ -15,10 +15,10 @@ from antiphon_kernel.document.schema import (
     MapSchema,
     Part,
     TextSchema,
+    joined,
     names_of,
     read_only_part,
 )
-from antiphon_kernel.document.schema_validation import joined
 
 _READ_ONLY = " [read-only]"
 

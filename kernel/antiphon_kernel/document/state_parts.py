@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from pycrdt import get_state
 
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.primitives import Reader, write_var_uint
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import decode_first
 
 _NOTHING_REMOVED: Final = b"\x00"
@@ -31,11 +31,6 @@ class _ClientStructs(NamedTuple):
     update: bytes
     start: int
     """Byte of the update at which the structs begin."""
-
-    @property
-    def size(self) -> int:
-        """Return the number of bytes from the first struct on."""
-        return len(self.update) - self.start
 
 
 def state_parts(document: Document, since: bytes | None, size: int) -> Iterator[bytes]:
@@ -110,7 +105,8 @@ def _part(
         )
     for one in sections:
         number = rest.number - one.number
-        content = rest.update[rest.start : len(rest.update) - one.size] + _NOTHING_REMOVED
+        end = len(rest.update) - (len(one.update) - one.start)
+        content = rest.update[rest.start : end] + _NOTHING_REMOVED
         if _end(client, rest.clock, number, content) == {client: one.clock}:
             return _header(client, rest.clock, number) + content, one
     return None

@@ -24,7 +24,7 @@ from antiphon_kernel.layout.paths import (
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, stands_for_earlier
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
-from antiphon_kernel.types.lazy_fields import LazyFields
+from antiphon_kernel.types.memory import LazyFields
 
 _TERMINAL: Final = (Status.DONE, Status.ERROR)
 

@@ -52,8 +52,8 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.lazy_fields import LazyFields
 from antiphon_kernel.types.media_types import is_text_type
+from antiphon_kernel.types.memory import LazyFields
 
 ROUND: Final = "round"
 """Key of `metadata` of a call: in which round of its turn the model made it, with others or not."""

@@ -46,9 +46,8 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.validation import check_field
-from antiphon_kernel.yjs.id_set import IdSet
+from antiphon_kernel.yjs.id_set import IdSet, decode_state_vector
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
-from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, Struct, decode_update
 
 

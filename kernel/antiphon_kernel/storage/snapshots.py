@@ -16,8 +16,8 @@ from typing import Final, Generic, TypeVar
 
 from antiphon_kernel.storage.database import Database, Row, Statement
 from antiphon_kernel.storage.rows import ContextRow, Cut, Page, Snapshot
+from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.primitives import Reader, write_bytes
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Final
@@ -89,20 +89,14 @@ class Patch:
     """Its header says that nothing is left."""
 
 
-def parse_patch(patch: str) -> Patch:
-    r"""Read a patch of one text, with or without file headers.
+class PatchParser:
+    r"""Reader of a patch of one text, with or without file headers.
 
     Text before the first header (a commit message) and mail's signature after the last hunk are
     skipped; anything else that is not understood is an error. ``\r`` before a newline belongs to
     the line.
-
-    Raises:
-        MalformedPatch: with what was expected and what was found.
     """
-    return _Parser(patch).parse()
 
-
-class _Parser:
     def __init__(self, patch: str) -> None:
         self._lines = split_lines(patch)
         self._at = 0
@@ -111,6 +105,7 @@ class _Parser:
         self._deletes = False
 
     def parse(self) -> Patch:
+        """Raises MalformedPatch, with what was expected and what was found."""
         recognised = self._header()
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -204,7 +199,14 @@ class _Parser:
                 self._at += 1
         if self._goes_on(self._at):
             raise self._miscounted(number, first, removed, added)
-        self._check_ends(number, lines)
+        for side in "-+":  # nothing comes after the end of the file, on either side
+            own = [line for line in lines if line.mark in (" ", side)]
+            if any(not line.text.endswith("\n") for line in own[:-1]):
+                raise MalformedPatch(
+                    number,
+                    f"Hunk {number} has {'old' if side == '-' else 'new'} lines behind the one"
+                    " that it says has no newline at the end of the file.",
+                )
         # Without old lines the number is that of the line before, which comes to the same here.
         return Hunk(start - 1 if removed else start, tuple(lines))
 
@@ -234,17 +236,6 @@ class _Parser:
             f" {added} new lines, but it has {old} and {new}: correct the numbers after the"
             " commas, or the lines.",
         )
-
-    def _check_ends(self, number: int, lines: Sequence[HunkLine]) -> None:
-        """Nothing comes after the end of the file, on either side."""
-        for side in "-+":
-            own = [line for line in lines if line.mark in (" ", side)]
-            if any(not line.text.endswith("\n") for line in own[:-1]):
-                raise MalformedPatch(
-                    number,
-                    f"Hunk {number} has {'old' if side == '-' else 'new'} lines behind the one"
-                    " that it says has no newline at the end of the file.",
-                )
 
 
 def _several_files(at: int) -> MalformedPatch:
@@ -276,11 +267,9 @@ class HunkFailure:
     """The first eight lines where it would fit, if that is more than one place."""
 
     def as_json(self) -> dict[str, Any]:
-        fields = ("message", "hunk", "line", "expected", "found", "places")
-        values = {name: getattr(self, name) for name in fields}
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
+            for name, value in asdict(self).items()
             if value is not None
         }
 
@@ -295,7 +284,7 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
             the same as machine fields (see `HunkFailure`) for the first hundred.
     """
     try:
-        parsed = parse_patch(patch)
+        parsed = PatchParser(patch).parse()
     except MalformedPatch as error:
         raise _failed([HunkFailure(error.message, error.hunk)]) from error
     if parsed.creates and text:

@@ -314,27 +314,19 @@ def search_text(
         AntiphonError: regex_timeout.
     """
     matches: list[Match] = []
-    size = 0
-    for line, start, end, column, column_end in _hits(text, query):
-        if len(matches) == max_matches:
-            return Found(tuple(matches), True, size)
-        before, after = _above(text, start, context_lines), _below(text, end, context_lines)
-        match = Match(line, column, column_end, text[start:end], before, after)
-        size += end - start + sum(map(len, before)) + sum(map(len, after))
-        if size > max_size and matches:
-            return Found(tuple(matches), True, size)
-        matches.append(match)
-    return Found(tuple(matches), False, size)
-
-
-def _hits(text: str, query: Query) -> Iterator[tuple[int, int, int, int, int]]:
-    """Line, its start and end, and the columns of each match."""
-    line = counted = 0
+    size = line = counted = 0
     for start, end in query.lines(text):
         for column, column_end in query.matches(text[start:end]):
+            if len(matches) == max_matches:
+                return Found(tuple(matches), True, size)
             line += text.count("\n", counted, start)
             counted = start
-            yield line, start, end, column, column_end
+            before, after = _above(text, start, context_lines), _below(text, end, context_lines)
+            size += end - start + sum(map(len, before)) + sum(map(len, after))
+            if size > max_size and matches:
+                return Found(tuple(matches), True, size)
+            matches.append(Match(line, column, column_end, text[start:end], before, after))
+    return Found(tuple(matches), False, size)
 
 
 def _above(text: str, start: int, count: int) -> tuple[str, ...]:

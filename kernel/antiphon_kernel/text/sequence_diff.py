@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 _CHANGES: Final = 100
@@ -29,27 +30,22 @@ class ChangedRange(NamedTuple):
     new_end: int
 
 
+@dataclass(slots=True)
 class Budget:
     """Number of steps that may still be made; several calls can share one.
 
     All steps take a quarter of a second, whatever is compared: others wait meanwhile.
     """
 
-    def __init__(self) -> None:
-        self.left = 300_000
+    left: int = 300_000
 
 
 def changed_ranges(
     old: Sequence[Hashable], new: Sequence[Hashable], effort: Budget | None = None
 ) -> list[ChangedRange]:
     """Return the changes from `old` to `new`: sorted, disjoint, with equal parts in between."""
-    comparison = _Comparison(old, new, effort or Budget())
-    return _joined(comparison.run())
-
-
-def _joined(found: Iterable[ChangedRange]) -> list[ChangedRange]:
     joined: list[ChangedRange] = []
-    for one in found:
+    for one in _Comparison(old, new, effort or Budget()).run():
         last = joined[-1] if joined else None
         if last is not None and (last.end, last.new_end) == (one.start, one.new_start):
             joined[-1] = ChangedRange(last.start, one.end, last.new_start, one.new_end)
@@ -58,31 +54,31 @@ def _joined(found: Iterable[ChangedRange]) -> list[ChangedRange]:
     return joined
 
 
+@dataclass(slots=True)
 class _Comparison:
-    def __init__(self, old: Sequence[Hashable], new: Sequence[Hashable], effort: Budget) -> None:
-        self._old = old
-        self._new = new
-        self._effort = effort
+    old: Sequence[Hashable]
+    new: Sequence[Hashable]
+    effort: Budget
 
     def run(self) -> Iterable[ChangedRange]:
-        ranges = [ChangedRange(0, len(self._old), 0, len(self._new))]
+        ranges = [ChangedRange(0, len(self.old), 0, len(self.new))]
         while ranges:
             one = self._trimmed(ranges.pop())
             if one.start == one.end or one.new_start == one.new_end:
                 if one.start < one.end or one.new_start < one.new_end:
                     yield one
                 continue
-            kept, reached = self._shortest_way(one) if self._effort.left > 0 else ([], None)
+            kept, reached = self._shortest_way(one) if self.effort.left > 0 else ([], None)
             if reached is not None:
                 ranges.append(ChangedRange(reached[0], one.end, reached[1], one.new_end))
                 yield from _between(kept, one._replace(end=reached[0], new_end=reached[1]))
-            elif self._effort.left > 0 and (fixed := self._fixed_points(one)):
+            elif self.effort.left > 0 and (fixed := self._fixed_points(one)):
                 ranges += reversed(_between(fixed, one))
             else:
                 yield one
 
     def _trimmed(self, one: ChangedRange) -> ChangedRange:
-        old, new = self._old, self._new
+        old, new = self.old, self.new
         start, end, new_start, new_end = one
         while start < end and new_start < new_end and old[start] == new[new_start]:
             start += 1
@@ -96,7 +92,7 @@ class _Comparison:
         self, one: ChangedRange
     ) -> tuple[list[tuple[int, int]], tuple[int, int] | None]:
         """The pairs that stay, and up to where they are known; None if nothing good is found."""
-        old, new = self._old, self._new
+        old, new = self.old, self.new
         start, end, new_start, new_end = one
         length, new_length = end - start, new_end - new_start
         furthest = {1: 0}
@@ -114,11 +110,11 @@ class _Comparison:
                 furthest[diagonal] = x
                 steps += 1 + (x - begun) // _EQUALS_A_STEP
                 if x >= length and y >= new_length:
-                    self._effort.left -= steps
+                    self.effort.left -= steps
                     return _traced(trails, one, x, y), (end, new_end)
-            if steps > self._effort.left:
+            if steps > self.effort.left:
                 break
-        self._effort.left -= steps
+        self.effort.left -= steps
         inside = [
             (x, x - diagonal)
             for diagonal, x in furthest.items()
@@ -134,9 +130,9 @@ class _Comparison:
 
     def _fixed_points(self, one: ChangedRange) -> list[tuple[int, int]]:
         """Elements that occur once on both sides, as many as are in the same order."""
-        old = self._old[one.start : one.end]
-        new = self._new[one.new_start : one.new_end]
-        self._effort.left -= (len(old) + len(new)) // _EQUALS_A_STEP
+        old = self.old[one.start : one.end]
+        new = self.new[one.new_start : one.new_end]
+        self.effort.left -= (len(old) + len(new)) // _EQUALS_A_STEP
         counts, new_counts = Counter(old), Counter(new)
         where = {element: index for index, element in enumerate(new, one.new_start)}
         pairs = [

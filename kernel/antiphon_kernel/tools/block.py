@@ -24,8 +24,7 @@ from antiphon_kernel.contexts import (
 from antiphon_kernel.conversation import NewFile, layout_of
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.document.schema import TEXT, Schema, fill_items
-from antiphon_kernel.document.schema_validation import EXACT_INTEGER
+from antiphon_kernel.document.schema import EXACT_INTEGER, TEXT, Schema, fill_items
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool

@@ -16,7 +16,6 @@ from antiphon_kernel.document.content_writes import (
     plan_delete,
     plan_increment,
     plan_insert,
-    plan_push,
     plan_set,
 )
 from antiphon_kernel.document.document import Document
@@ -27,14 +26,15 @@ from antiphon_kernel.document.schema import (
     FieldSchema,
     ListSchema,
     MapSchema,
+    Violation,
     encode_schema,
     fill_items,
-    inner_part,
+    inner_parts,
+    joined,
     names_of,
     part_at,
     read_only_part,
 )
-from antiphon_kernel.document.schema_validation import Violation, joined
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.tools._common import (
@@ -117,7 +117,7 @@ def _reject_other_read_only(
     part = part_at(schema, path)
     if isinstance(part, MapSchema | CompositeSchema) and isinstance(value, dict):
         for name, one in value.items():
-            if inner_part(part, name) is not None:
+            if name in dict(inner_parts(part)):
                 _reject_other_read_only(call, document, block, joined(path, name), one)
         return
     if read_only_part(schema, names_of(path)) is None:
@@ -340,14 +340,11 @@ class PushItemParams(Params):
 @tool("block.push_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def push_item(call: Call, params: PushItemParams) -> WriteResult:
     """Put an item at the end of a list."""
-    return await _add_item(call, params, "push_item", plan_push)
+    return await _add_item(call, params, "push_item", None)
 
 
 async def _add_item(
-    call: Call,
-    params: PushItemParams,
-    operation: str,
-    plan_item: Callable[[Document, str, str | None, Any], Write],
+    call: Call, params: PushItemParams, operation: str, index: int | None
 ) -> WriteResult:
     path = _path_to(params.section, params.field)
 
@@ -356,7 +353,7 @@ async def _add_item(
         schema = part.item_schema if isinstance(part, ListSchema | FieldSchema) else None
         filled = fill_items(schema, params.value, complete=True)
         check_value_size(context, params.value, filled.added)
-        return [plan_item(context.document, block, path, filled.value)]
+        return [plan_insert(context.document, block, path, index, filled.value)]
 
     return await _write_content(call, params.block_id, operation, path, plan)
 
@@ -371,11 +368,7 @@ class InsertItemParams(PushItemParams):
 @tool("block.insert_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     """Put an item before another one of a list."""
-
-    def plan(document: Document, block: str, path: str | None, value: Any) -> Write:
-        return plan_insert(document, block, path, params.index, value)
-
-    return await _add_item(call, params, "insert_item", plan)
+    return await _add_item(call, params, "insert_item", params.index)
 
 
 class DeleteItemParams(Params):

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.document.history.version_map import StaleError, VersionMap
+from antiphon_kernel.document.history.block_history import StaleError, VersionMap
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit

@@ -11,8 +11,7 @@ from antiphon_kernel.access import check_undo_of
 from antiphon_kernel.contexts import Context, UndoKind
 from antiphon_kernel.document.content import part_of, read_content, reject_violations
 from antiphon_kernel.document.history.block_history import BlockHistory, content_at, plan_content_at
-from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.document.history.update_builder import UpdatePlan
+from antiphon_kernel.document.history.undo_units import UndoDirection, UpdatePlan
 from antiphon_kernel.document.schema import names_of, part_at
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool

@@ -14,8 +14,7 @@ from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
-from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
-from antiphon_kernel.document.schema_validation import Rule
+from antiphon_kernel.document.schema import Rule, decode_schema, each_part, is_text, path_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import moved_metadata, rename_derived
 from antiphon_kernel.storage import (
@@ -48,7 +47,7 @@ from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
 from antiphon_kernel.validation import check_limit, check_value, without_question
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 
 _BLOCKS_HELD: Final = 200
 _CODE_POINTS_HELD: Final = 1_000_000

@@ -78,7 +78,12 @@ def freeze(value: object, *, depth: int = 0) -> FrozenJson:
     if isinstance(value, str):
         return _whole_characters(value)
     if isinstance(value, int | float):
-        return _finite_number(value)
+        try:
+            if math.isfinite(value):
+                return value
+        except OverflowError:
+            raise ValueError("an integer in it has more than 308 digits") from None
+        raise ValueError(f"{quote(value)} is no number in JSON")
     if isinstance(value, JsonObject) and depth == 0:
         return value
     if depth == MAX_NESTING:
@@ -120,15 +125,6 @@ def _key(key: object) -> str:
     if not isinstance(key, str):
         raise ValueError(f"{quote(key)} is no key of a JSON object, which is a string")
     return _whole_characters(key)
-
-
-def _finite_number(value: float) -> float:
-    try:
-        if math.isfinite(value):
-            return value
-    except OverflowError:
-        raise ValueError("an integer in it has more than 308 digits") from None
-    raise ValueError(f"{quote(value)} is no number in JSON")
 
 
 def _whole_characters(text: str) -> str:

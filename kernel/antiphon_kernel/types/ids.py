@@ -110,11 +110,9 @@ class IdSource(Protocol):
 
     def uuid7(self) -> str:
         """A fresh UUIDv7 as 32 hex digits."""
-        ...
 
     def client_id(self) -> int:
         """A fresh CRDT client id: 32 bits, as Yjs draws them (it stands in every item)."""
-        ...
 
 
 class RandomIds:

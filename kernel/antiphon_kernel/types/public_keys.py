@@ -53,15 +53,19 @@ def parse_public_key(line: str) -> PublicKey:
             f" {', '.join(KEY_TYPES)}, found {quote(line[:40])}"
         )
     kind, encoded = words[:2]
+    modulus = end = b""
     try:
         blob = b64decode(encoded, validate=True)
         stated, rest = _string(blob)
+        if stated == b"ssh-rsa" == kind.encode():
+            modulus, end = _string(_string(rest)[1])
     except ValueError as error:
         raise PublicKeyError(f"the key behind {kind} is damaged: {error}") from error
     if stated != kind.encode():
         raise PublicKeyError(f"the key behind {kind} is one of another type")
-    if kind == "ssh-rsa":
-        _check_rsa(rest)
+    bits = int.from_bytes(modulus, "big").bit_length()
+    if kind == "ssh-rsa" and (bits < RSA_BITS or end):
+        raise PublicKeyError(f"an RSA key has at least {RSA_BITS} bits, this one has {bits}")
     digest = b64encode(hashlib.sha256(blob).digest()).decode("ascii").rstrip("=")
     return PublicKey(kind, f"SHA256:{digest}", words[2] if len(words) > 2 else "")
 
@@ -72,13 +76,3 @@ def _string(data: bytes) -> tuple[bytes, bytes]:
     if len(data) < 4 + size:
         raise ValueError("it breaks off")
     return data[4 : 4 + size], data[4 + size :]
-
-
-def _check_rsa(rest: bytes) -> None:
-    try:
-        modulus, end = _string(_string(rest)[1])
-    except ValueError as error:
-        raise PublicKeyError(f"the key behind ssh-rsa is damaged: {error}") from error
-    bits = int.from_bytes(modulus, "big").bit_length()
-    if bits < RSA_BITS or end:
-        raise PublicKeyError(f"an RSA key has at least {RSA_BITS} bits, this one has {bits}")

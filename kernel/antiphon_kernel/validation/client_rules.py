@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from antiphon_kernel.access import check_draft, check_role
@@ -36,7 +37,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.errors import content_by_tools, denied, reject_long_text, tools_only
+from antiphon_kernel.validation.errors import denied, reject_long_text, tools_only
 from antiphon_kernel.validation.header_values import check_field
 from antiphon_kernel.validation.item_index import Container, ItemIndex, ItemLocation, ItemRole
 from antiphon_kernel.yjs.id_set import IdRange
@@ -156,20 +157,22 @@ class ContentRules:
 
     def _for_tools(self, container: Container, *, deletes: bool) -> AntiphonError:
         path = path_of(container.path or ())
+        part = "the content" if path is None else quote(path)
         tools = _tools(part_at(self._schema(container), path), deletes=deletes)
-        return content_by_tools(str(container.block), path, tools)
+        return denied(
+            f"A connected client edits texts and creates its own drafts; {part} of block"
+            f" {container.block} is written by tools: call {tools}."
+        )
 
 
+@dataclass(slots=True)
 class _Growth:
     """How much longer one text becomes, in UTF-16 units."""
 
-    __slots__ = ("added", "removed")
-
-    def __init__(self) -> None:
-        self.added = 0
-        """Units that come and stay."""
-        self.removed: list[IdRange] = []
-        """The ids of units that were there and go."""
+    added: int = 0
+    """Units that come and stay."""
+    removed: list[IdRange] = field(default_factory=list)
+    """The ids of units that were there and go."""
 
 
 def _tools(part: Part | None, *, deletes: bool) -> str:

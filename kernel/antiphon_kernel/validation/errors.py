@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.update import ItemId, Struct
 
 
@@ -18,15 +17,6 @@ def tools_only() -> AntiphonError:
     return denied(
         "A connected client edits texts and creates its own drafts; header fields are"
         " written by tools: call block.status, block.collapse or the like."
-    )
-
-
-def content_by_tools(block: str, path: str | None, tools: str) -> AntiphonError:
-    """Return the error for a part of a content that is no text: only `tools` write it."""
-    part = "the content" if path is None else quote(path)
-    return denied(
-        f"A connected client edits texts and creates its own drafts; {part} of block {block} is"
-        f" written by tools: call {tools}."
     )
 
 

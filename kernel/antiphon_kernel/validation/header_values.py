@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from antiphon_kernel.document.header import ENUMS, FIELDS, Form, field_values
-from antiphon_kernel.document.schema_validation import is_whole
+from antiphon_kernel.document.schema import is_whole
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.clock import is_iso_time
 from antiphon_kernel.types.enums import CallPermission, DriftKind, ToolKind
@@ -179,14 +179,10 @@ def _expected(name: str, stored: object) -> str | None:
         return None if shape[0](stored) else shape[1]
     if _CONTROL.search(stored):
         return "a line of text without control characters"
-    if name == "path" and leaves_project(stored):
-        return "a path inside the project, relative to its root"
+    if name == "path":
+        if posixpath.isabs(stored) or posixpath.normpath(stored).split("/")[0] == "..":
+            return "a path inside the project, relative to its root"
     return None
-
-
-def leaves_project(path: str) -> bool:
-    """Return whether a path is not below the folder that it is relative to."""
-    return posixpath.isabs(path) or posixpath.normpath(path).split("/")[0] == ".."
 
 
 def _is_object(text: str) -> bool:

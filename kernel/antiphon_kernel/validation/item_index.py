@@ -13,6 +13,7 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import Final
@@ -65,14 +66,12 @@ class ItemRole(Enum):
 _IN_TEXTS: Final = (ItemRole.VALUE, ItemRole.MARK)
 
 
+@dataclass(eq=False, slots=True)
 class ItemLocation:
     """Location of items; compared by identity."""
 
-    __slots__ = ("container", "nature")
-
-    def __init__(self, container: Container, nature: ItemRole) -> None:
-        self.container = container
-        self.nature = nature
+    container: Container
+    nature: ItemRole
 
 
 class Container(ItemLocation):
@@ -201,6 +200,7 @@ class ItemIndex:
     def __init__(self, below: ItemIndex | None = None) -> None:
         self._below = below
         self.lines: dict[int, _ClientRuns] = {}
+        """By client what was added here, not in `below`."""
         self._lines_below: dict[int, _ClientRuns] = below.lines if below is not None else {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[Container, tuple[ItemId, ...]] = {}
@@ -389,12 +389,15 @@ class ItemIndex:
         elif place.nature is ItemRole.FRAME and place.container.block is not None:
             self._record_status(item, place.container)
         start = max(item.clock, line.end)
-        if place.nature is ItemRole.VALUE:
-            self._grow(place.container, end - start)
+        container, grows = place.container, place.nature is ItemRole.VALUE
         if self._below is None:
+            container.written += end - start if grows else 0
             self.order.add(item, start)
-        elif place.container.is_text or item.kind is ContentKind.TYPE:
-            self.staged.append((item, start))
+        else:
+            if grows:
+                self.grown[container] = self.grown.get(container, 0) + end - start
+            if container.is_text or item.kind is ContentKind.TYPE:
+                self.staged.append((item, start))
         line.add(end, place)
 
     def add_typed(self, item: Struct) -> bool:
@@ -428,12 +431,6 @@ class ItemIndex:
         self.staged.append((item, item.clock))
         line.add(item.clock + item.length, text)
         return True
-
-    def _grow(self, container: Container, by: int) -> None:
-        if self._below is not None:
-            self.grown[container] = self.grown.get(container, 0) + by
-        else:
-            container.written += by
 
     def _record_status(self, item: Struct, header: Container) -> None:
         statuses = self._statuses.get(header, header.statuses)
@@ -494,10 +491,6 @@ class ItemIndex:
         """The clock after the last item of a client."""
         line = self.lines.get(client) or self._lines_below.get(client)
         return line.end if line is not None else 0
-
-    def clients(self) -> tuple[int, ...]:
-        """Return the clients whose items were added here, not in `below`."""
-        return tuple(self.lines)
 
     def overtaken(self) -> ItemId | None:
         """An item that has come `below` though its number was given to another here."""

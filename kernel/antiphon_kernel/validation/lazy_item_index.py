@@ -12,8 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.memory import without_collection
 from antiphon_kernel.validation.item_index import ItemIndex
-from antiphon_kernel.yjs.id_set import IdSet
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import IdSet, decode_state_vector
 
 _BEHIND: Final = 5_000
 """Updates that are followed behind an index that was kept; more, and the document is read."""
@@ -63,7 +62,8 @@ class LazyItemIndex:
                 if time.perf_counter() >= pause_at:
                     return False
                 self._reading = self._reading or self._steps()
-                next(self._reading, None)
+                if next(self._reading, self) is self:
+                    self._reading = None
         return True
 
     @property

@@ -96,9 +96,6 @@ class _UnsharedTexts:
         rows = zip(self.made, self.starts, self.ends, strict=True)
         return ((made, start, end - start) for made, start, end in rows if start < end)
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
     def add(self, made: int, start: int, end: int) -> bool:
         """Add a text; return False if it does not come after all others."""
         if self.made and (made < self.made[-1] or start < self.starts[-1]):
@@ -143,10 +140,10 @@ class TextOrder:
 
     def write(self, numbers: list[int]) -> None:
         """Append what is in it to columns of numbers."""
-        numbers.append(len(self._texts) + sum(map(len, self._unshared.values())))
-        for client, unshared in self._unshared.items():
-            for made_at, start, length in unshared:
-                numbers += (client, made_at, 1, client, start, length, 0, 0, 0, 0)
+        rows = [(client, *one) for client, texts in self._unshared.items() for one in texts]
+        numbers.append(len(self._texts) + len(rows))
+        for client, made_at, start, length in rows:
+            numbers += (client, made_at, 1, client, start, length, 0, 0, 0, 0)
         for made, text in self._texts.items():
             segments = list(text)
             numbers += (*made, len(segments))

@@ -244,14 +244,14 @@ class UpdateValidator:
         known = staged.end(item.client)
         self._reject_split_surrogates(item, place, known)
         if place.nature is ItemRole.FRAME:
-            self._place_frame(item, place)
+            self._check_frame(item, place)
         elif place.nature is not ItemRole.NOTHING:
             self._content.check_item(item, place, max(item.clock, known))
         self.texts.append(item.kind is ContentKind.STRING and place is place.container)
         staged.add(item, place)
         self.order.append(item)
 
-    def _place_frame(self, item: Struct, place: ItemLocation) -> None:
+    def _check_frame(self, item: Struct, place: ItemLocation) -> None:
         if item.parent == BLOCKS and item.key is not None:
             self._drafts.create(item)
             self.created[item.key] = len(self.order)
@@ -297,7 +297,7 @@ class UpdateValidator:
     def _writing_clients(self) -> tuple[int, ...]:
         document, actor, owners, known, _ = self.scope
         unclaimed: list[int] = []
-        for client in self._staged.clients():
+        for client in self._staged.lines:
             owner = owners.get(client)
             if owner == actor.principal.id:
                 continue

@@ -56,21 +56,17 @@ class CausalQueue:
         while work:
             client = work.pop()
             del self._missing[client]
-            yield from self._drain(client, end)
+            queue = queues[client]
+            while queue:
+                if (missing := _lacking(queue[0], end)) is not None:
+                    self._wait(client, missing)
+                    break
+                item = queue.popleft()
+                if item.clock + item.length > end(client):
+                    yield item
+            else:
+                del queues[client]
             self._wake(client, work, end)
-
-    def _drain(self, client: int, end: Callable[[int], float]) -> Iterator[Struct]:
-        queue = self._queues[client]
-        while queue:
-            item = queue[0]
-            missing = _lacking(item, end)
-            if missing is not None:
-                self._wait(client, missing)
-                return
-            queue.popleft()
-            if item.clock + item.length > end(client):
-                yield item
-        del self._queues[client]
 
     def _wait(self, client: int, missing: ItemId) -> None:
         self._missing[client] = missing

@@ -1,9 +1,13 @@
-"""Sets of CRDT item ids as clock ranges per client; the encoding of a Yjs delete set."""
+"""Sets of CRDT item ids: clock ranges per client, and state vectors, as Yjs encodes them.
+
+A state vector says for each CRDT client id the clock after the last item that is known.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 from antiphon_kernel.yjs.primitives import Reader, write_var_uint
@@ -22,6 +26,9 @@ IdSet = tuple[IdRange, ...]
 
 _NOTHING: Final = b"\x00"
 """The empty set, which most transactions remove."""
+
+NO_STATE: Final = b"\x00"
+"""The state vector of an empty document."""
 
 
 def normalise(ranges: Iterable[IdRange]) -> IdSet:
@@ -116,3 +123,32 @@ class IdIntervals:
             at += 1
         if start < end:
             yield IdRange(client, start, end)
+
+
+def decode_state_vector(data: bytes) -> dict[int, int]:
+    """Client id to next clock.
+
+    Raises:
+        ValueError: if the bytes are not a state vector.
+    """
+    reader = Reader(data)
+    return {reader.uint(): reader.uint() for _ in range(reader.count())}
+
+
+def clock_in(data: bytes, client: int) -> int:
+    """Return one client's next clock in a state vector.
+
+    Raises:
+        ValueError: if the bytes are not a state vector.
+    """
+    reader = Reader(data)
+    for _ in range(reader.count()):
+        one, clock = reader.uint(), reader.uint()
+        if one == client:
+            return clock
+    return 0
+
+
+def encode_state_vector(clocks: Mapping[int, int]) -> bytes:
+    """The inverse of `decode_state_vector`."""
+    return b"".join(map(write_var_uint, (len(clocks), *chain.from_iterable(clocks.items()))))

@@ -112,8 +112,11 @@ class Reader:
         if kind == 125:
             return self._signed()
         if kind in _FIXED:
-            layout = _FIXED[kind]
-            return layout.unpack(self._take(layout.size))[0]
+            layout, start = _FIXED[kind], self.at
+            if layout.size > self.remaining:
+                raise ValueError("the data ends inside a number")
+            self.at = start + layout.size
+            return layout.unpack_from(self._data, start)[0]
         if kind == 116:
             return self.block()
         if depth >= _MAX_NESTING:
@@ -128,13 +131,6 @@ class Reader:
         """Insist that everything has been read."""
         if self.at != self._size:
             raise ValueError(f"{self.remaining} bytes follow after the end")
-
-    def _take(self, length: int) -> bytes:
-        if length > self.remaining:
-            raise ValueError("the data ends inside a number")
-        start = self.at
-        self.at = start + length
-        return self._data[start : self.at]
 
     def _signed(self) -> int:
         first = self.byte()

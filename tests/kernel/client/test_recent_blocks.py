@@ -21,7 +21,7 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.storage import StoredOp
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.yjs.frames import Omitted, Recent, SyncStep1, SyncStep2, SyncUpdate
-from antiphon_kernel.yjs.state_vector import NO_STATE
+from antiphon_kernel.yjs.id_set import NO_STATE
 from tests.kernel.client.typists import through
 from tests.kernel.frame_relay import FrameRelay
 from tests.kernel.recent_replicas import ALL, RECENT, held, matches, texts

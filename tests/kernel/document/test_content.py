@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from antiphon_kernel.document.content_writes import (
     plan_append,
     plan_increment,
     plan_insert,
-    plan_push,
 )
+from antiphon_kernel.document.counters import as_decimal, as_number, partial_sum, written
 from antiphon_kernel.document.schema import (
     CompositeSchema,
     FieldSchema,
@@ -155,7 +156,7 @@ def test_items_pushed_on_two_sides_are_all_there() -> None:
     for document, name in ((one, "a"), (other, "b")):
         with document.transaction("push"):
             plan_append(document, BLOCK, "inner/log", name).apply()
-            plan_push(document, BLOCK, "inner/list", name).apply()
+            plan_insert(document, BLOCK, "inner/list", None, name).apply()
             plan_insert(document, BLOCK, "task/tags", 0, name).apply()
     merge(one, other)
     for path in ("inner/log", "inner/list", "task/tags"):
@@ -169,7 +170,7 @@ def test_list_that_two_sides_filled_is_read_and_told_to_be_too_long() -> None:
     other = replica_of(one)
     for document in (one, other):
         with document.transaction("push"):
-            plan_push(document, BLOCK, "inner/list", document.client_id % 100).apply()
+            plan_insert(document, BLOCK, "inner/list", None, document.client_id % 100).apply()
     merge(one, other)
     content = read_content(one, BLOCK, "inner/list")
     assert len(content.value) == 4
@@ -177,7 +178,7 @@ def test_list_that_two_sides_filled_is_read_and_told_to_be_too_long() -> None:
     assert (broken.path, broken.rule) == ("inner/list", "max_items")
     assert broken in read_content(one, BLOCK).violations
     with pytest.raises(AntiphonError):
-        plan_push(one, BLOCK, "inner/list", 5)
+        plan_insert(one, BLOCK, "inner/list", None, 5)
 
 
 def test_content_with_invalid_raw_values_is_read() -> None:
@@ -309,3 +310,19 @@ def test_long_content_is_set_read_and_changed_in_proportion_to_its_length(
 ) -> None:
     # In proportion it would be 4, with the square of the length 16.
     assert seconds(act, 4 * size) < 9 * seconds(act, size)
+
+
+@pytest.mark.parametrize(
+    "stored", ["٣", "1_000", " 7 ", "7\n", "+7", ".5", "5.", "", "NaN", "Infinity", "0x1", 5, None]
+)
+def test_partial_sum_of_ambiguous_text_is_none(stored: object) -> None:
+    assert partial_sum(stored) is None
+
+
+@pytest.mark.parametrize("amount", [0.1, -5e-324, 1e299, 10**299, -(10**299), 1e-7, 2.5e21, 7])
+def test_partial_sum_of_written_amount_is_equal(amount: int | float) -> None:
+    assert partial_sum(written(as_decimal(amount))) == as_decimal(amount)
+
+
+def test_sum_beyond_floats_is_told_as_a_whole_number() -> None:
+    assert as_number(Decimal("1" + "0" * 400 + ".5")) == 10**400

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import pycrdt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +17,11 @@ from antiphon_kernel.document.block_text import RUN_BYTES
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_client
+from antiphon_kernel.document.header import ENUMS, FIELDS, Form
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.records import Member, TextSplice
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update
 from tests.kernel.document.structured import (
     AMY,
@@ -88,39 +92,37 @@ def test_removed_field_is_absent(document: Document) -> None:
     assert document.header(BLOCK).path is None
 
 
-@pytest.mark.parametrize("offset", [-1, 4])
-def test_splice_outside_the_text_changes_nothing(document: Document, offset: int) -> None:
-    document.create_block(HEADER, "漢字😀")
-    before = document.state_vector()
-    with pytest.raises(ValueError, match="outside"):
-        document.splice(BLOCK, offset, 0, "x")
-    assert document.state_vector() == before
+BEFORE = "漢字😀abc"
 
 
-def test_splice_of_lone_surrogate_is_rejected_and_changes_nothing(document: Document) -> None:
-    document.create_block(HEADER, "abc")
-    before = document.state_vector()
-    with pytest.raises(ValueError, match="surrogate"):
-        document.splice(BLOCK, 1, 1, "\ud83d")
-    with pytest.raises(ValueError, match="surrogate"):
-        document.append(BLOCK, "\ude00")
-    assert document.state_vector() == before
-    assert document.text(BLOCK) == "abc"
-
-
-@given(texts, st.integers(0, 12), st.integers(0, 12), texts)
-def test_splice_at_every_position_of_any_text_is_a_string_splice(
-    text: str, offset: int, deleted: int, inserted: str
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (lambda document: document.splice(BLOCK, -1, 0, "x"), "outside"),
+        (lambda document: document.splice(BLOCK, 7, 0, "x"), "outside"),
+        (lambda document: document.splice(BLOCK, 1, 1, "\ud83d"), "surrogate"),
+        (lambda document: document.append(BLOCK, "\ude00"), "surrogate"),
+        *(
+            (partial(Document.splice_all, block=BLOCK, splices=[TextSplice(2, 1, "y"), last]), why)
+            for last, why in (
+                (TextSplice(1, 0, "x"), "outside"),
+                (TextSplice(3, 9, ""), "outside"),
+                (TextSplice(9, 0, "x"), "outside"),
+                (TextSplice(3, -1, ""), "outside"),
+                (TextSplice(3, 1, "\ud83d"), "surrogate"),
+            )
+        ),
+    ],
+)
+def test_write_outside_the_text_or_of_half_a_character_changes_nothing(
+    document: Document, write: Callable[[Document], None], reason: str
 ) -> None:
-    document = founded()
-    document.create_block(HEADER, text)
-    offset = min(offset, len(text))
-    deleted = min(deleted, len(text) - offset)
-    document.splice(BLOCK, offset, deleted, inserted)
-    expected = text[:offset] + inserted + text[offset + deleted :]
-    assert document.text(BLOCK) == expected
-    fresh = replica_of(document)
-    assert fresh.text(BLOCK) == expected
+    document.create_block(HEADER, BEFORE)
+    before = document.state_vector()
+    with pytest.raises(ValueError, match=reason):
+        write(document)
+    assert document.state_vector() == before
+    assert document.text(BLOCK) == BEFORE
 
 
 @given(texts, texts)
@@ -134,21 +136,6 @@ def test_splices_in_order_are_written_like_one_after_the_other(before: str, afte
     document.splice(BLOCK, half, 0, "漢")
     fresh = replica_of(document)
     assert fresh.text(BLOCK) == document.text(BLOCK) == after[:half] + "漢" + after[half:]
-
-
-@pytest.mark.parametrize(
-    "last",
-    [TextSplice(1, 0, "x"), TextSplice(3, 9, ""), TextSplice(9, 0, "x"), TextSplice(3, -1, "")],
-)
-def test_splices_with_one_invalid_are_rejected_together(
-    document: Document, last: TextSplice
-) -> None:
-    document.create_block(HEADER, "漢字😀abc")
-    before = document.state_vector()
-    with pytest.raises(ValueError, match="outside"):
-        document.splice_all(BLOCK, [TextSplice(2, 1, "y"), last])
-    assert document.state_vector() == before
-    assert document.text(BLOCK) == "漢字😀abc"
 
 
 @settings(max_examples=30, deadline=None)
@@ -190,6 +177,7 @@ def test_changes_carry_texts_forward_on_both_replicas_and_tell_of_the_same(seed:
                     oracle[block] = text[:offset] + piece + text[offset + deleted :]
         for side in sides:
             assert {block: side.text(block) for block in blocks} == oracle
+    assert {block: replica_of(document).text(block) for block in blocks} == oracle
     assert [followed[side] for side in sides] == [oracle, oracle]
     assert told[sides[0]] == told[sides[1]]
 
@@ -274,3 +262,129 @@ def test_appended_text_is_in_items_that_stay_cheap_to_append_to() -> None:
         document.append(BLOCK, "漢")
     structs = decode_update(document.update_since()).structs
     assert max(one.length for one in structs) <= RUN_BYTES + 5_000
+
+
+BLOCKS = ("c.p.1", "c.p.2", "c.p.3")
+TAIL_WORDS = ("a", "bc ", "é", "漢字", "😀", "\n", "a longer word ", "x" * 3_000)
+
+
+def filled(made: Document) -> Document:
+    for block in BLOCKS:
+        made.create_block(HEADER._replace(id=block))
+    return made
+
+
+class Searching(Document):
+    """A document that looks for the end of a text at every append."""
+
+    def append(self, block: str, text: str, section: str | None = None) -> None:
+        self._tails.clear()
+        super().append(block, text, section)
+
+
+def write(chance: random.Random, one: Document, other: Document, remote: Document) -> None:
+    """Do the same to two documents, or take in what a third one writes."""
+    block, action = chance.choice(BLOCKS), chance.random()
+    length = len(one.text(block)) if action > 0.8 else 0
+    word = chance.choice(TAIL_WORDS)
+    if action <= 0.8:
+        for each in (one, other):
+            each.append(block, word)
+    elif action <= 0.9:
+        offset = chance.randrange(length + 1)
+        deleted = min(chance.randrange(3), length - offset)
+        for each in (one, other):
+            each.splice(block, offset, deleted, word)
+    elif action <= 0.94:
+        second, at = chance.choice((word, "", "b")), chance.randrange(length + 1)
+        parts = chance.sample(range(4), 3)
+        for each in (one, other):
+            with each.transaction("several"):
+                for part in parts:
+                    if part == 0:
+                        each.append(block, second)
+                    elif part == 1:
+                        each.append(BLOCKS[0], "!")
+                    elif part == 2:
+                        each.splice(block, len(each.text(block)), 0, word)
+                    else:
+                        each.splice(block, at, min(2, length - at), second)
+    else:
+        remote.apply_update(one.update_since(remote.state_vector()))
+        size = len(remote.text(block))
+        at = chance.choice((0, size, size // 2))
+        remote.splice(block, at, min(chance.randrange(3), size - at), "remote")
+        update = remote.update_since(one.state_vector())
+        for each in (one, other):
+            each.apply_update(update)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_append_behind_known_end_writes_the_same_items(seed: int) -> None:
+    chance = random.Random(seed)
+    one, other, remote = filled(Document(7)), filled(Searching(7)), Document(9)
+    for _ in range(200):
+        write(chance, one, other, remote)
+    assert one.update_since() == other.update_since()
+    for block in BLOCKS:
+        assert one.text(block) == other.text(block) == str(one.container(block))
+
+
+def test_append_to_text_of_many_items_does_not_look_for_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    insert = pycrdt.Text.insert
+
+    def counted(self: pycrdt.Text, index: int, *more: object) -> None:
+        looked.append(index)
+        insert(self, index, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pycrdt.Text, "insert", counted)
+    written = filled(Document(7))
+    for _ in range(500):
+        for block in BLOCKS:
+            written.append(block, "word ")
+    assert len(looked) == len(BLOCKS)
+    assert written.text(BLOCKS[0]) == "word " * 500
+
+
+WORDS = st.text(min_size=1, max_size=6)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.sampled_from((0, -1, 2**53, 10**20, 0.5, -1e300)) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+OF_FORMS: dict[Form, st.SearchStrategy[Any]] = {
+    Form.STRING: WORDS,
+    Form.FLAG: st.booleans(),
+    Form.NUMBER: st.sampled_from((0, 1, -15, 350, 2**31, 2**53 - 1)),
+    Form.OBJECT: st.dictionaries(WORDS, JSON, max_size=3),
+}
+
+
+def values(name: str) -> st.SearchStrategy[Any]:
+    """Values of a field: of a closed set also one that only a later version knows."""
+    if name in ENUMS:
+        return st.sampled_from((*ENUMS[name], "of a later version"))
+    set_values = OF_FORMS[FIELDS[name]]
+    return (
+        set_values | st.none() if BlockHeader._field_defaults.get(name, "") is None else set_values
+    )
+
+
+HEADERS = st.fixed_dictionaries({name: values(name) for name in FIELDS}).map(
+    lambda fields: BlockHeader(BLOCK, **fields)
+)
+
+
+def test_every_field_but_the_id_is_stored() -> None:
+    assert {"id", *FIELDS} == set(BlockHeader._fields)
+
+
+@settings(max_examples=40, deadline=None)
+@given(HEADERS)
+def test_header_of_any_fields_reads_back_on_another_replica(header: BlockHeader) -> None:
+    document = founded()
+    document.create_block(header, "x")
+    assert document.header(BLOCK) == replica_of(document).header(BLOCK) == header

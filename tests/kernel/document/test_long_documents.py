@@ -11,7 +11,7 @@ from pycrdt import Doc, Map
 from antiphon_kernel.document.changes import REMOTE, DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.kernel.document.structured import AMY, CONTEXT, HEADER, IDS, founded, replica_of
 
 COUNT = 300

@@ -11,7 +11,7 @@ from pycrdt import Doc, Map, Text
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.state_parts import state_parts
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 
 CLIENTS: Final = (1, 130, 20_000)
 TEXTS: Final = ("a", "😀", "b😀", "é", "some longer text 😀😀 of a block")

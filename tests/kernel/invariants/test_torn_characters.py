@@ -15,8 +15,7 @@ from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, utf16_length
 from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.invariants.alphabet import Alphabet
 from tests.kernel.invariants.cases import cases
-from tests.kernel.invariants.crdt import Item
-from tests.kernel.invariants.oracle import Violation
+from tests.kernel.invariants.oracle import Item, Violation
 from tests.kernel.invariants.world import World, open_world
 
 CLIENT = 77

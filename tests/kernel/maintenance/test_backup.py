@@ -17,7 +17,7 @@ from antiphon_kernel.storage import back_up
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.errors import raises
 from tests.kernel.kernel.calls import Caller
 

@@ -20,8 +20,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.frames import (
+    AwarenessEntry,
     AwarenessUpdate,
     Frame,
     PermissionDenied,
@@ -29,6 +29,7 @@ from antiphon_kernel.yjs.frames import (
     SyncStep1,
     SyncStep2,
     SyncUpdate,
+    encode_awareness,
     encode_frame,
 )
 from antiphon_kernel.yjs.primitives import write_var_uint

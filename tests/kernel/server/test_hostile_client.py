@@ -21,7 +21,7 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.types.roles import AccessRole
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.hostile import REFUSALS, Target
 from tests.processes import memory_of

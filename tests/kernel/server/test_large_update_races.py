@@ -26,7 +26,7 @@ from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import Ack, SyncStep2, SyncUpdate
 from tests.kernel.served import RawClient, ServedKernel, served_kernel
-from tests.kernel.validation.offline import BetweenParts, Offline, Share, share
+from tests.kernel.validation.peers import BetweenParts, Offline, Share, share
 from tests.processes import watched
 from tests.waiting import until
 

@@ -24,7 +24,7 @@ from antiphon_kernel.server.sync.send_queue import (
 )
 from antiphon_kernel.server.websocket import MessageSplitter
 from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from tests.waiting import PATIENCE
 
 

@@ -17,11 +17,12 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import BatchPause, RateLimiter, TokenBucket
 from antiphon_kernel.server.sync.send_queue import SendQueue, StateRequest
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.frames import (
+    AwarenessEntry,
     AwarenessUpdate,
     PermissionDenied,
     SyncUpdate,
+    encode_awareness,
     encode_frame,
 )
 from tests.kernel.served import ServedKernel, served_kernel

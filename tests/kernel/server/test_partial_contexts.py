@@ -40,7 +40,7 @@ from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.validation import LazyItemIndex
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncUpdate
-from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.id_set import NO_STATE, decode_state_vector, encode_state_vector
 from tests.kernel.recent_replicas import ALL, RECENT, held, matches, texts
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.turns.stage import Replying

@@ -12,13 +12,15 @@ import pytest
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.yjs.awareness import AwarenessEntry, decode_awareness, encode_awareness
 from antiphon_kernel.yjs.frames import (
+    AwarenessEntry,
     AwarenessUpdate,
     QueryAwareness,
     SyncStep1,
     SyncStep2,
     SyncUpdate,
+    decode_awareness,
+    encode_awareness,
 )
 from tests.kernel.served import RawClient, ServedKernel, served_kernel
 from tests.waiting import until

@@ -26,7 +26,7 @@ from antiphon_kernel.yjs.frames import (
     SyncUpdate,
     encode_frame,
 )
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 from tests.kernel.served import RawWriter, ServedKernel, served_kernel
 from tests.waiting import until

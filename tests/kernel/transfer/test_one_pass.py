@@ -23,7 +23,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
-from tests.kernel.validation.offline import Offline
+from tests.kernel.validation.peers import Offline
 
 SEEDS = int(os.environ.get("ANTIPHON_CASES", "300")) // 100
 STEPS = 120

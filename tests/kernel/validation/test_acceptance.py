@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.errors import raises
 from tests.kernel.kernel.calls import Caller
-from tests.kernel.validation.offline import (
+from tests.kernel.validation.peers import (
     BetweenParts,
     Offline,
     Share,
+    nothing,
     share,
     take_in,
 )
@@ -31,23 +33,25 @@ SECOND = 4712
 """The client id that `bo` goes on with."""
 
 
+@dataclass
 class Case:
     """Bo comes back with a large update: text, an old draft submitted, another client id, a draft.
 
     What others can spoil is at its end, so that most of it would be there by then.
     """
 
-    def __init__(self, kernel: Kernel, context: Context, amy: Actor, bo: Actor) -> None:
-        self.kernel = kernel
-        self.context = context
-        self.amy = amy
-        self.bo = bo
-        self.there = ""
-        self.waiting = ""
-        self.draft = ""
-        self.update = b""
-        self.before = b""
-        self.text = ""
+    kernel: Kernel
+    context: Context
+    amy: Actor
+    bo: Actor
+    data: Path
+    is_sound: bool = False
+    there: str = ""
+    waiting: str = ""
+    draft: str = ""
+    update: bytes = b""
+    before: bytes = b""
+    text: str = ""
 
     async def begin(self) -> None:
         context, bo = self.context, self.bo
@@ -70,6 +74,25 @@ class Case:
     def share(self) -> Share:
         return share(self.context, self.update, self.before)
 
+    def arrives(self, actor: Actor, update: bytes) -> Callable[[], None]:
+        """Return what hands in another update, whose outcome is looked at in the document."""
+
+        def arrive() -> None:
+            future = apply_update(self.context, actor, update, "another")
+            future.add_done_callback(lambda done: done.exception())
+
+        return arrive
+
+    async def take_in(self, meanwhile: Callable[[], None] = nothing) -> int:
+        return await take_in(self.context, self.bo, self.update, meanwhile)
+
+    async def taken_while(self, act: Callable[[], Awaitable[object]]) -> None:
+        """All of it comes in, though something happens when its first part has been applied."""
+        between = BetweenParts(self.context, self.bo, act)
+        await self.take_in()
+        await between.happened()
+        assert self.share() is Share.ALL
+
     async def refused(self, meanwhile: Callable[[], None], code: ErrorCode) -> None:
         """`meanwhile` happens when it has been checked; then it is refused whole."""
         seq = 0
@@ -80,20 +103,26 @@ class Case:
             seq = self.context.seq
 
         with raises(code):
-            await take_in(self.context, self.bo, self.update, happens)
+            await self.take_in(happens)
         assert self.context.seq == seq
         assert len(self.context.document.text(self.there)) < 20
 
-    async def sound(self, data: Path) -> None:
-        await self.kernel.close()
-        assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    async def sound(self) -> None:
+        """Check that what is on disk is sound: once, while no kernel is open."""
+        if not self.is_sound:
+            await self.kernel.close()
+            assert [str(finding) for finding in (await run_checks(self.data)).all()] == []
+            self.is_sound = True
 
 
 @pytest.fixture
-async def case(kernel: Kernel, context: Context, amy: Actor, bo: Actor) -> Case:
-    case = Case(kernel, context, amy, bo)
+async def case(
+    kernel: Kernel, context: Context, amy: Actor, bo: Actor, data: Path
+) -> AsyncIterator[Case]:
+    case = Case(kernel, context, amy, bo, data)
     await case.begin()
-    return case
+    yield case
+    await case.sound()
 
 
 def twin_draft(case: Case) -> bytes:
@@ -119,47 +148,30 @@ def set_status(case: Case, block: str, status: Status) -> None:
 # Before it is accepted
 
 
-async def test_large_update_whose_draft_was_created_meanwhile_is_rejected_whole(
-    case: Case, data: Path
-) -> None:
-    twin = twin_draft(case)
-    await case.refused(
-        lambda: void(apply_update(case.context, case.bo, twin, "twin")),
-        ErrorCode.PERMISSION_DENIED,
-    )
+async def test_large_update_whose_draft_was_created_meanwhile_is_rejected_whole(case: Case) -> None:
+    await case.refused(case.arrives(case.bo, twin_draft(case)), ErrorCode.PERMISSION_DENIED)
     assert case.share() is Share.NOTHING
-    await case.sound(data)
 
 
-async def test_large_update_whose_client_id_was_taken_is_rejected_whole(
-    case: Case, data: Path
-) -> None:
+async def test_large_update_whose_client_id_was_taken_is_rejected_whole(case: Case) -> None:
     theirs = text_of(case, SECOND)
-    await case.refused(
-        lambda: void(apply_update(case.context, case.amy, theirs, "amy")),
-        ErrorCode.PERMISSION_DENIED,
-    )
+    await case.refused(case.arrives(case.amy, theirs), ErrorCode.PERMISSION_DENIED)
     assert 4711 not in decode_state_vector(case.context.document.state_vector())
-    await case.sound(data)
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
 async def test_large_update_that_submits_ended_draft_is_rejected_whole(
-    case: Case, data: Path, status: Status
+    case: Case, status: Status
 ) -> None:
     await case.refused(lambda: set_status(case, case.waiting, status), ErrorCode.PERMISSION_DENIED)
     assert case.share() is Share.NOTHING
     assert case.context.document.header(case.waiting).status is status
-    await case.sound(data)
 
 
-async def test_large_update_whose_draft_became_running_is_accepted(case: Case, data: Path) -> None:
-    await take_in(
-        case.context, case.bo, case.update, lambda: set_status(case, case.waiting, Status.RUNNING)
-    )
+async def test_large_update_whose_draft_became_running_is_accepted(case: Case) -> None:
+    await case.take_in(lambda: set_status(case, case.waiting, Status.RUNNING))
     assert case.share() is Share.ALL
     assert case.context.document.header(case.waiting).status is Status.DONE
-    await case.sound(data)
 
 
 async def test_large_update_of_dismissed_writer_is_rejected_whole(case: Case) -> None:
@@ -168,28 +180,22 @@ async def test_large_update_of_dismissed_writer_is_rejected_whole(case: Case) ->
 
     before = case.context.document.state_vector()
     with pytest.raises(AntiphonError, match="a viewer now"):
-        await take_in(case.context, case.bo, case.update, dismissed)
+        await case.take_in(dismissed)
     assert case.context.document.state_vector() == before
 
 
 async def test_large_update_whose_items_came_by_another_connection_is_requested_again(
-    case: Case, data: Path
+    case: Case,
 ) -> None:
     """Whatever it says: the items may be others under the same numbers."""
-    twin = text_of(case, 4711)
-    await case.refused(
-        lambda: void(apply_update(case.context, case.bo, twin, "twin")), ErrorCode.GAP
-    )
+    await case.refused(case.arrives(case.bo, text_of(case, 4711)), ErrorCode.GAP)
     assert SECOND not in decode_state_vector(case.context.document.state_vector())
-    await case.sound(data)
 
 
 # Between its parts
 
 
-async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
-    case: Case, data: Path
-) -> None:
+async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(case: Case) -> None:
     context, twin = case.context, twin_draft(case)
     refused: list[ErrorCode | str] = []
 
@@ -203,16 +209,12 @@ async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
             await apply_update(context, case.bo, twin, "twin")
         refused.append(caught.value.code)
 
-    between = BetweenParts(context, case.bo, make_it_too)
-    await take_in(context, case.bo, case.update)
-    await between.happened()
-    assert case.share() is Share.ALL
+    await case.taken_while(make_it_too)
     assert refused == [ErrorCode.GAP, ErrorCode.PERMISSION_DENIED]
-    await case.sound(data)
 
 
 async def test_large_update_client_ids_belong_to_writer_once_accepted(
-    case: Case, data: Path, open_kernel: Any
+    case: Case, open_kernel: Any
 ) -> None:
     theirs = text_of(case, SECOND)
 
@@ -220,12 +222,9 @@ async def test_large_update_client_ids_belong_to_writer_once_accepted(
         with raises(ErrorCode.PERMISSION_DENIED):
             await apply_update(case.context, case.amy, theirs, "amy")
 
-    between = BetweenParts(case.context, case.bo, write_with_it)
-    await take_in(case.context, case.bo, case.update)
-    await between.happened()
-    assert case.share() is Share.ALL
+    await case.taken_while(write_with_it)
     assert case.context.document.text(case.there) == case.text
-    await case.sound(data)
+    await case.sound()
     case.context = await (await open_kernel()).context()
     with pytest.raises(AntiphonError):
         await apply_update(case.context, case.amy, text_of(case, SECOND), "amy")
@@ -233,7 +232,7 @@ async def test_large_update_client_ids_belong_to_writer_once_accepted(
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
 async def test_draft_that_a_tool_ends_between_the_parts_has_ended(
-    case: Case, data: Path, status: Status
+    case: Case, status: Status
 ) -> None:
     told: list[str] = []
     case.kernel.submissions.listen(lambda submission: told.append(submission.block))
@@ -242,21 +241,14 @@ async def test_draft_that_a_tool_ends_between_the_parts_has_ended(
     async def end() -> None:
         await case.kernel.call(case.bo, "block.status", request)
 
-    between = BetweenParts(case.context, case.bo, end)
-    await take_in(case.context, case.bo, case.update)
-    await between.happened()
+    await case.taken_while(end)
     await asyncio.sleep(0)
-    assert case.share() is Share.ALL
     assert case.context.document.header(case.waiting).status is status
     assert told == ([case.waiting] if status is Status.DONE else [])
-    await case.sound(data)
 
 
-async def test_large_update_without_waiter_is_applied(case: Case, data: Path) -> None:
-    async def take() -> None:
-        await take_in(case.context, case.bo, case.update)
-
-    taking = asyncio.create_task(take())
+async def test_large_update_without_waiter_is_applied(case: Case) -> None:
+    taking = asyncio.create_task(case.take_in())
 
     async def give_up() -> None:
         taking.cancel()
@@ -268,12 +260,9 @@ async def test_large_update_without_waiter_is_applied(case: Case, data: Path) ->
     await case.context.in_flight.wait_applied(case.bo)
     await between.happened()
     assert case.share() is Share.ALL
-    await case.sound(data)
 
 
-async def test_large_update_is_applied_before_kernel_closes(
-    case: Case, data: Path, open_kernel: Any
-) -> None:
+async def test_large_update_is_applied_before_kernel_closes(case: Case, open_kernel: Any) -> None:
     closing = asyncio.Event()
 
     async def close() -> None:
@@ -281,30 +270,22 @@ async def test_large_update_is_applied_before_kernel_closes(
         await case.kernel.close()
 
     between = BetweenParts(case.context, case.bo, close)
-    taking = asyncio.create_task(take_in(case.context, case.bo, case.update))
+    taking = asyncio.create_task(case.take_in())
     await closing.wait()
     await taking
     await between.happened()
-    assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    await case.sound()
     again = await (await open_kernel()).context()
     assert share(again, case.update, case.before) is Share.ALL
     assert again.document.text(case.there) == case.text
 
 
-async def test_large_updates_of_one_principal_come_in_one_after_the_other(
-    case: Case, data: Path
-) -> None:
+async def test_large_updates_of_one_principal_come_in_one_after_the_other(case: Case) -> None:
     """A client that has lost its connection sends the same again through another one."""
-    seqs = await asyncio.gather(*(take_in(case.context, case.bo, case.update) for _ in range(3)))
+    seqs = await asyncio.gather(*(case.take_in() for _ in range(3)))
     assert case.share() is Share.ALL
     assert case.context.document.text(case.there) == case.text
     assert seqs[0] == seqs[1] == seqs[2] == case.context.seq
-    await case.sound(data)
-
-
-def void(future: asyncio.Future[None]) -> None:
-    """Its outcome is looked at in the document."""
-    future.add_done_callback(lambda done: done.exception())
 
 
 async def test_message_sent_within_a_large_update_says_what_its_author_left_in_it(

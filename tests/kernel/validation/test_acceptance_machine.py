@@ -22,7 +22,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import OpenKernel
-from tests.kernel.validation.offline import Offline, take_in
+from tests.kernel.validation.peers import Offline, take_in
 
 LONG = bool(os.environ.get("ANTIPHON_LONG"))
 SEEDS = range(30 if LONG else 2)

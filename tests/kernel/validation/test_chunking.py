@@ -15,7 +15,7 @@ from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make
-from tests.kernel.validation.offline import Offline, take_in
+from tests.kernel.validation.peers import Offline, take_in
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -60,8 +60,8 @@ async def test_draft_of_ones_own_comes_in_and_runs_with_its_first_character(
 async def test_draft_header_with_foreign_author_is_corrected(
     context: Context, bo: Actor, amy: Actor
 ) -> None:
-    client, wrong = Peer(context), {"kind": "tool_result", "status": "done", "order": "no key"}
-    block = client.draft(bo, "hi", author=amy.principal.id, **wrong)
+    client, author = Peer(context), amy.principal.id
+    block = client.draft(bo, "hi", kind="tool_result", status="done", order="no key", author=author)
     await client.send(bo)
     found = context.document.header(block)
     assert (found.kind, found.author) == (BlockKind.TEXT, bo.principal.id)

@@ -323,15 +323,10 @@ class ItemTable:
 
     def add(self, new: Segment, left: Segment | None) -> None:
         """Put a new segment behind `left`, at the beginning of its sequence if that is None."""
-        new.left = left
-        if left is not None:
-            new.right, left.right = left.right, new
-        else:
-            new.right, new.sequence.head = new.sequence.head, new
-        if new.right is not None:
-            new.right.left = new
-        else:
-            new.sequence.tail = new
+        sequence = new.sequence
+        right = left.right if left is not None else sequence.head
+        sequence.link(left, new)
+        sequence.link(new, right)
         clocks = self._clocks.setdefault(new.client, [])
         segments = self._segments.setdefault(new.client, [])
         if not clocks or clocks[-1] < new.clock:

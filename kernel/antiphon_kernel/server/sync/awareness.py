@@ -12,7 +12,7 @@ from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.types.presence import CHECKED_KEYS, PresenceState
 from antiphon_kernel.types.records import Member
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.yjs.awareness import AwarenessEntry
+from antiphon_kernel.yjs.frames import AwarenessEntry
 
 _CLOCK_ZERO: Final = 1_735_689_600
 """2025-01-01: clocks count tenths of seconds from here, so that a restarted kernel is ahead."""

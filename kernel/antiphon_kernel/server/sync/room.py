@@ -28,11 +28,11 @@ from antiphon_kernel.server.sync.writer import RoomWriter, presence_frame
 from antiphon_kernel.storage import Cut
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs import frames
-from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.frames import decode_awareness
+from antiphon_kernel.yjs.id_set import NO_STATE, decode_state_vector
 from antiphon_kernel.yjs.merge import MergedUpdate, merge_insertions
 from antiphon_kernel.yjs.primitives import Reader
-from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 
 _RUN: Final = 100

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from antiphon_kernel.yjs.frames import SyncUpdate, encode_frame
-from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import decode_update
 
 _TEXT: Final = 0x81

@@ -17,9 +17,9 @@ from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection, h
 from antiphon_kernel.server.sync.send_queue import StateRequest, UpdateFrame
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs import frames
-from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
+from antiphon_kernel.yjs.frames import AwarenessEntry, encode_awareness
+from antiphon_kernel.yjs.id_set import NO_STATE, decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.state_vector import NO_STATE, decode_state_vector, encode_state_vector
 
 
 def presence_frame(entries: Iterable[AwarenessEntry]) -> bytes:

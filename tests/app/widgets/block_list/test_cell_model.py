@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from antiphon.widgets.block_list import CellChange, CellModel
-from antiphon_kernel.document.content_writes import plan_push, plan_set
+from antiphon_kernel.document.content_writes import plan_insert, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -90,7 +90,7 @@ def test_cell_shows_the_content_as_it_is_now() -> None:
     document.append(BLOCK, "remember", "notes")
     assert source.view(BLOCK).text == "## notes\nremember\n\n## steps [read-only]\n"
     with document.transaction("push"):
-        plan_push(document, BLOCK, "steps", "go").apply()
+        plan_insert(document, BLOCK, "steps", None, "go").apply()
     assert source.view(BLOCK).text.endswith("## steps [read-only]\n- go\n")
     with document.transaction("set"):
         for write in plan_set(document, BLOCK, "notes", "forget"):
