@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.ownership import write_private
 
 FOLDER: Final = "history"
 

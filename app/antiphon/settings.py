@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from antiphon.keymap import check_keys
-from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.text.toml_lines import ConfigSyntaxError, TomlFile, parse_toml
 from antiphon_kernel.types.quoting import quote
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from antiphon.locations import under_home
 from antiphon.screens.action_scope import Controller
-from antiphon_kernel.client.private_files import make_state_folder, write_private
+from antiphon_kernel.client.ownership import make_state_folder, write_private
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from antiphon.options import AppOptions, kernel_name
 from antiphon.widgets.block_list import Anchor, BlockList
-from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.ownership import write_private
 
 _LIMIT: Final = 200
 """Contexts whose places are kept for one kernel; the oldest go first."""

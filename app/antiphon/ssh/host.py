@@ -26,8 +26,7 @@ from antiphon.ssh.guest_processes import GuestProcesses
 from antiphon.ssh.kernel_link import KernelLink
 from antiphon.ssh.server import SessionContext, listen
 from antiphon_kernel.client.address import last_port, read_address, take_lock
-from antiphon_kernel.client.ownership import check_ownership
-from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.ownership import check_ownership, write_private
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from antiphon_kernel.client.address import KernelAddress, read_address
-from antiphon_kernel.client.private_files import make_state_folder, state_path, write_private
+from antiphon_kernel.client.ownership import make_state_folder, state_path, write_private
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 PROBE_SECONDS: Final = 1.0
@@ -113,8 +113,5 @@ def _is_alive(pid: int) -> bool:
 def newest_kernel(folder: Path) -> RunningKernel | None:
     """The newest kernel whose project is `folder`, else that of the nearest folder above it."""
     running = list(running_kernels())
-    for place in (folder, *folder.parents):
-        for kernel in running:
-            if kernel.project == place:
-                return kernel
-    return None
+    places = (folder, *folder.parents)
+    return next((one for place in places for one in running if one.project == place), None)

@@ -16,8 +16,14 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.client.ownership import check_ownership, known_files, untrusted
-from antiphon_kernel.client.private_files import make_state_folder, state_path, write_private
+from antiphon_kernel.client.ownership import (
+    check_ownership,
+    known_files,
+    make_state_folder,
+    state_path,
+    untrusted,
+    write_private,
+)
 
 ID_FILE: Final = "folder.id"
 """In a data folder: its random id."""

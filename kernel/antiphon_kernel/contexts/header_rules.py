@@ -1,4 +1,4 @@
-"""What the kernel itself writes in response to others' writes: header fields, and who they are."""
+"""Writes of the kernel itself in response to those of others: header fields, and who they are."""
 
 from __future__ import annotations
 
@@ -99,18 +99,15 @@ class MemberRegistry:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._known: set[str] = set()
-
-    def knows(self, actor: Actor) -> bool:
-        """Return whether the document is known to name this principal."""
-        return actor.principal.id in self._known
+        self.known: set[str] = set()
+        """Ids of principals that the document is known to name."""
 
     def ensure_member(self, actor: Actor) -> None:
         """Write a principal into the document, if it is not there yet."""
         principal = actor.principal
-        if principal.id in self._known:
+        if principal.id in self.known:
             return
-        self._known.add(principal.id)
+        self.known.add(principal.id)
         if self._document.member(principal.id) is not None:
             return
         members = self._document.members()
@@ -125,7 +122,7 @@ class MemberRegistry:
 
         Whoever changes nothing is not introduced: that would not be in the journal.
         """
-        if transaction.update is None or self.knows(actor):
+        if transaction.update is None or actor.principal.id in self.known:
             return transaction.update
         with self._document.transaction("join") as introduced:
             self.ensure_member(actor)

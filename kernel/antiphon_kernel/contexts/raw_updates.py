@@ -173,7 +173,7 @@ def _complete(
         for block in validated.submitted
         if block in before or document.header(block).status == Status.DONE
     ]
-    if not due and not drafts and context.members.knows(actor):
+    if not due and not drafts and actor.principal.id in context.members.known:
         return None, ()
     with document.transaction("draft") as completed:
         context.members.ensure_member(actor)

@@ -30,8 +30,7 @@ from antiphon_kernel.client.address import (
     take_lock,
 )
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
-from antiphon_kernel.client.ownership import LOCK_FILE, SOCKET_FILE
-from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.ownership import LOCK_FILE, SOCKET_FILE, write_private
 from antiphon_kernel.client.trust import found, is_trusted_file
 from antiphon_kernel.config import (
     Discovery,

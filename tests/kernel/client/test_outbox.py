@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.client.outbox import Outbox
+from antiphon_kernel.client.local_replica import Outbox
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.waiting import PATIENCE
 

@@ -283,7 +283,7 @@ async def test_every_call_is_answered_whatever_a_model_and_people_do(rng: random
         models = Models(
             {"aria": provider}, configs={"aria": config}, permissions={"aria": ALLOW_EVERYTHING}
         )
-        settings = TurnSettings(sleep=_no_wait, limits=TurnLimits(max_rounds=5))
+        settings = TurnSettings(sleep=_no_wait, max_rounds=5)
         runner = TurnRunner(kernel, models, settings=settings)
         stage = Stage(kernel, await kernel.context(), runner)
 

@@ -122,6 +122,19 @@ async def test_header_values_without_the_check_of_a_door_come_in_by_it(
         await send_everywhere(tmp_path, [case])
 
 
+async def test_raw_draft_is_no_summary_and_no_attached_file(served: ServedKernel) -> None:
+    doors = await HeaderDoors.of(served)
+    before = await served.call("context.layout")
+    for field, text in (
+        ("metadata", '{"type": "conv.range.summary"}'),
+        ("blob", json.dumps("a" * 64)),
+        ("media_type", '"text/plain"'),
+        ("edited_after_done", "true"),
+    ):
+        assert await doors.raw(Case(field, text, sound=False)) is False, field
+    assert await served.call("context.layout") == before
+
+
 def nested(depth: int) -> str:
     return '{"a":' * depth + "1" + "}" * depth
 

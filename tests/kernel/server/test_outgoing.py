@@ -73,9 +73,9 @@ async def test_send_queue_immediate_send_keeps_order(seed: int) -> None:
             outgoing.state(name)
             asked = True
         elif kind < 5:
-            outgoing.frame(name)
+            outgoing.put(name)
         else:
-            outgoing.update(UpdateFrame(name))
+            outgoing.put(UpdateFrame(name))
         due.append(name)
         for _ in range(chance.randrange(4)):
             await asyncio.sleep(0)
@@ -104,7 +104,7 @@ def test_send_queue_resync_brings_dropped_updates(seed: int) -> None:
         for other in others:
             source.apply_update(other.get_update(source.get_state()))
         for update in updates:
-            outgoing.update(UpdateFrame(update))
+            outgoing.put(UpdateFrame(update))
         updates.clear()
         assert outgoing.size <= 600
         if rng.random() < 0.1:

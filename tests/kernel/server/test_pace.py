@@ -111,7 +111,7 @@ async def test_presence_of_silent_client_expires_and_returns_with_message(tmp_pa
 def test_presence_that_nobody_reads_is_dropped() -> None:
     outgoing = SendQueue(1_000, lambda _: False)
     for _ in range(100):
-        outgoing.frame(b"x" * 100)
+        outgoing.put(b"x" * 100)
         outgoing.state(b"\x00")
     assert outgoing.size <= 1_000
     taken = [outgoing.take() for _ in range(3)]

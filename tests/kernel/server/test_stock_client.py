@@ -202,30 +202,6 @@ async def test_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
     await served.call("block.list")
 
 
-SUMMARY = '{"type": "conv.range.summary"}'
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"metadata": SUMMARY, "role": "system", "status": "done"},
-        {"blob": "a" * 64, "blob_bytes": 4, "media_type": "image/png", "kind": "file"},
-    ],
-)
-async def test_draft_of_a_stock_client_is_no_summary_and_no_attached_file(
-    modules: Path, served: ServedKernel, fields: dict[str, Any]
-) -> None:
-    block = await served.block("hello", status="done")
-    context = await served.context()
-    before = await served.call("context.layout")
-    async with stock_client(modules, served, block) as client:
-        draft = f"{context.id}.{served.me.principal.id}.{DRAFT_SEQ_MIN + 7}"
-        client.tell(draft={"id": draft, "fields": fields})
-        await until(lambda: client.last("closed") == 4403, "the connection is closed")
-    assert list(context.document.block_ids()) == [block]
-    assert await served.call("context.layout") == before
-
-
 async def test_example_in_the_docs_does_what_it_says(modules: Path, served: ServedKernel) -> None:
     page = (Path(__file__).parents[3] / "docs" / "document-layout.md").read_text()
     (example,) = re.findall(r"```js\n(.*?)```", page, re.DOTALL)

@@ -13,7 +13,6 @@ from typing import Any
 import pycrdt
 import pytest
 
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.room import coalesce
 from antiphon_kernel.yjs.frames import (
@@ -30,21 +29,6 @@ from antiphon_kernel.yjs.id_set import decode_state_vector
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 from tests.kernel.served import RawWriter, ServedKernel, served_kernel
 from tests.waiting import until
-
-
-async def test_joining_gives_the_kernels_state_vector_the_document_and_presence(
-    served: ServedKernel,
-) -> None:
-    block = await served.block("hello")
-    client = await served.raw()
-    answer = await client.join()
-    await client.next(AwarenessUpdate)
-    first = client.received[0]
-    assert isinstance(first, SyncStep1)
-    document = Document(5)
-    document.apply_update(answer.update)
-    assert document.text(block) == "hello"
-    assert decode_state_vector(first.state_vector) == decode_state_vector(document.state_vector())
 
 
 async def test_sync_server_is_silent_until_client_sends_state(served: ServedKernel) -> None:

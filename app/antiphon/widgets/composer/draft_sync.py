@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.widgets.editor import ORIGIN as TYPED
-from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between

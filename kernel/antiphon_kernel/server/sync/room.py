@@ -426,7 +426,7 @@ class Room:
         self._awareness.receive(client, self.context.ensure_member(client.actor), entries)
         own = self._awareness.echo(client)
         if own is not None:
-            client.outgoing.frame(presence_frame([own]))
+            client.outgoing.put(presence_frame([own]))
 
     def _send_heartbeat(self) -> None:
         """A sign of life for everyone; who has not read anything for long is cut off."""
@@ -444,4 +444,4 @@ class Room:
             elif not client.joined and client.since < silent:
                 client.finish(CloseFrame(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
             elif client.joined and not in_the_kernel:
-                client.outgoing.frame(frame)
+                client.outgoing.put(frame)

@@ -81,35 +81,23 @@ class SendQueue:
         self._changed = asyncio.Event()
         self._ack: int | None = None
 
-    def update(self, update: UpdateFrame) -> None:
-        """Send a change, or queue it."""
-        is_small = self._idle and len(update.frame) <= _SMALL
-        if is_small and self._send_now(update.message):
-            return
-        if self._behind is not None:
-            self._miss(self._behind, update)
-        elif self.size + len(update.frame) > self._limit:
-            self._behind = {}
-            self._drop(self._behind)
-            self._miss(self._behind, update)
+    def put(self, item: bytes | UpdateFrame) -> None:
+        """Send a frame, or queue it; one that is no change of the document may be dropped."""
+        frame = item if isinstance(item, bytes) else item.frame
+        if self._idle and len(frame) <= _SMALL:
+            message = whole_message(frame) if isinstance(item, bytes) else item.message
+            if self._send_now(message):
+                return
+        if self._behind is None and self.size + len(frame) <= self._limit:
+            self._queue.append(item)
+            self.size += len(frame)
         else:
-            self._queue.append(update)
-            self.size += len(update.frame)
-        self.wake()
-
-    def frame(self, frame: bytes) -> None:
-        """Send a frame that is not a change of the document, or queue it; it may be dropped."""
-        is_small = self._idle and len(frame) <= _SMALL
-        if is_small and self._send_now(whole_message(frame)):
-            return
-        if self._behind is None:
-            if self.size + len(frame) > self._limit:
+            if self._behind is None:
                 self._behind = {}
                 self._drop(self._behind)
-            else:
-                self._queue.append(frame)
-                self.size += len(frame)
-            self.wake()
+            if isinstance(item, UpdateFrame):
+                self._miss(self._behind, item)
+        self.wake()
 
     def state(self, state_vector: bytes) -> None:
         """Queue the answer to a sync step 1; one answer does for all that wait for one."""

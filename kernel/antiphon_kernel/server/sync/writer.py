@@ -117,11 +117,11 @@ class RoomWriter:
             if client in sources:
                 others = [commit.update for commit in batch if commit.source is not client]
                 if others:
-                    client.outgoing.update(UpdateFrame(merge(others)))
+                    client.outgoing.put(UpdateFrame(merge(others)))
                 continue
             if shared is None:
                 shared = UpdateFrame(merge([commit.update for commit in batch]))
-            client.outgoing.update(shared)
+            client.outgoing.put(shared)
 
     def _send_presence(self) -> None:
         announced, self._announced = self._announced, {}
@@ -136,22 +136,22 @@ class RoomWriter:
                     if number != client.awareness_client
                 ]
                 if others:
-                    client.outgoing.frame(presence_frame(others))
+                    client.outgoing.put(presence_frame(others))
             else:
-                client.outgoing.frame(shared)
+                client.outgoing.put(shared)
 
     # One client
 
     def ask(self, client: SyncConnection) -> None:
         """Ask a client for what it has and the context lacks."""
-        client.outgoing.frame(
+        client.outgoing.put(
             frames.encode_frame(frames.SyncStep1(self.context.document.state_vector()))
         )
 
     def introduce(self, client: SyncConnection) -> None:
         """Tell a client who else is here."""
         everyone = self.awareness.everyone(but=client.awareness_client)
-        client.outgoing.frame(presence_frame(everyone))
+        client.outgoing.put(presence_frame(everyone))
 
     async def send(self, client: SyncConnection) -> None:
         """Send what is due, one frame at a time, until the client is dismissed or gone."""
