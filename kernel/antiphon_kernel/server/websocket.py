@@ -18,9 +18,6 @@ from websockets.http11 import Request
 
 from antiphon_kernel.server.connections import CONNECTION, TrackedProtocol
 
-Deliver = Callable[[list[bytes]], int]
-"""Takes in messages; how many of them, from the first on, it has taken: the rest has to wait."""
-
 _PIECE: Final = 8 * 2**10
 """Bytes taken up in one turn: a thousand of the shortest frames."""
 
@@ -142,8 +139,9 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     """Bytes that came before the first session began; None from then on."""
     _splitter: MessageSplitter | None = None
     """Finds the messages that come after the handshake."""
-    deliver: Deliver | None = None
-    """Takes messages ahead of the queue while that is empty, without a task, those that it can."""
+    deliver: Callable[[list[bytes]], int] | None = None
+    """Takes messages ahead of the queue while that is empty, without a task, those that it can; how
+    many of them, from the first on, it has taken: the rest has to wait."""
 
     @property
     def is_served(self) -> bool:

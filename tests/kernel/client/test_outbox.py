@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.client.local_replica import Outbox
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.waiting import PATIENCE
 
 steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), max_size=60)
@@ -58,15 +56,3 @@ async def test_outbox_saved_returns_once_earlier_edits_are_saved() -> None:
     outbox.acknowledged(2)
     await asyncio.wait_for(waiting, PATIENCE)
     assert outbox.unsaved == 1
-
-
-async def test_outbox_failure_is_raised_to_waiters() -> None:
-    outbox = Outbox()
-    outbox.add(b"\x00\x00")
-    waiting = asyncio.create_task(outbox.saved())
-    await asyncio.sleep(0)
-    outbox.fail(AntiphonError(ErrorCode.PERMISSION_DENIED, "no"))
-    with pytest.raises(AntiphonError, match="no"):
-        await waiting
-    with pytest.raises(AntiphonError, match="no"):
-        await outbox.saved()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any, Final
 
 from pycrdt.websocket import WebsocketServer
@@ -96,8 +97,7 @@ class SyncEndpoint(WebsocketServer):
         rooms = tuple(self.rooms.values())
         for room in rooms:
             room.dismiss(CloseFrame(CloseCode.RESTART, SHUTTING_DOWN))
-        goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
-        if goodbyes:
-            await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
-            for goodbye in goodbyes:
-                goodbye.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                for room in rooms:
+                    await room.empty.wait()
