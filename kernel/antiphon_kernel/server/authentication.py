@@ -241,10 +241,10 @@ def check_source(scope: Scope) -> None:
                 f"The kernel answers as localhost or 127.0.0.1, not as {_shown(host)}: use one of"
                 " those in the address, and forward the port through SSH from another machine.",
             )
-    for name, origin in scope["headers"]:
+    for origin in [value for name, value in scope["headers"] if name == b"origin"]:
         # In another scheme, as in `tauri://localhost`, the name of an app stands there.
         is_web = origin.lower().startswith((b"http://", b"https://"))
-        if name == b"origin" and not (is_web and _is_loopback(origin)):
+        if not (is_web and _is_loopback(origin)):
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
                 f"Pages from {_shown(origin)} are not answered, only those from this machine:"

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.subscriptions.block_events import attribution
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make
@@ -77,3 +81,21 @@ async def test_a_path_that_leaves_the_project_is_refused(
         assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "metadata.path")
     for fine in ("x", "a/../x", "..x", "a b/c"):
         await call("block.create", **file, metadata={"path": fine})
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (PrincipalKind.HUMAN, "agent:p1:edit"),
+        (PrincipalKind.MODEL, "agent:p1:edit"),
+        (PrincipalKind.SHELL, "agent:p1:edit"),
+        ("something newer", "agent:p1:edit"),
+        (PrincipalKind.SOURCE, "source:p1:update"),
+        (PrincipalKind.SYSTEM, "system:edit"),
+        ("system", "system:edit"),
+    ],
+)
+def test_change_is_attributed_by_the_kind_of_its_author(
+    kind: PrincipalKind | str, expected: str
+) -> None:
+    assert attribution("p1", kind, "edit") == expected
