@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import attribution
+from antiphon_kernel.subscriptions import attribution
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
