@@ -14,6 +14,7 @@ from antiphon.render.wrap import (
     clipped,
     closed,
     compose,
+    expand_tabs,
     graphemes,
     line_ranges,
     wrap,
@@ -119,6 +120,20 @@ def test_clipped_text_fits_and_says_that_it_is_clipped(text: str, width: int) ->
     line = compose(clipped([WrapPiece.shown(text, PLAIN, 0)], width, PLAIN))
     assert line.strip.cell_length <= width
     assert line.text == text or line.text.endswith("…")
+
+
+@given(text=st.text("a\t字", max_size=12), tab=st.integers(1, 9), column=st.integers(0, 9))
+def test_expanded_tabs_reach_their_stops_and_keep_the_places_of_the_text(
+    text: str, tab: int, column: int
+) -> None:
+    told = ""
+    for piece in expand_tabs(text, PLAIN, 5, tab, column):
+        column += cell_len(piece.text)
+        written = text[piece.offset - 5 :][: piece.length]
+        is_tab = written == "\t" and not piece.text.strip() and column % tab == 0
+        assert is_tab or (written == piece.text and "\t" not in written)
+        told += written
+    assert told == text
 
 
 @pytest.mark.parametrize("text", ["क\u200dष", "a\u200d", "\u200d👩", "x\u200dy"])

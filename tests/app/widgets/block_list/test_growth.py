@@ -118,6 +118,7 @@ async def test_long_cell_draws_what_is_seen(name: str) -> None:
         await settle("opening again")
         cells.reveal(block, length // 2)
         await settle("going to a place")
+        assert cells.shown.is_shown(block, length // 2)
         cells.page(-1)
         await settle("paging up")
         if name != "output":
@@ -168,13 +169,3 @@ async def test_view_in_a_long_cell_stays_while_others_write_above_it_in_the_cell
             cells.draw()
         await pilot.pause()
         assert [row[2:] for row in shown(cells)] == [row[2:] for row in before]
-
-
-async def test_place_far_down_a_long_cell_is_revealed() -> None:
-    async with opened("file") as (app, _, block):
-        cells = app.cells
-        text = app.source.text(block)
-        for number in (34_000, 12_345, 20_001):
-            cells.reveal(block, text.index(f"value_{number} "))
-            cells.draw()
-            assert any(f"value_{number} " in row for row in shown(cells))

@@ -11,7 +11,6 @@ from tests.app.widgets.block_list.sample import (
     THEME,
     Sample,
     SampleApp,
-    ben_at,
     on_screen,
 )
 from tests.waiting import until
@@ -41,20 +40,14 @@ async def test_map_shows_nothing_of_what_a_context_is_opened_with_as_unread(samp
         assert UNREAD not in bar_of(app)
 
 
-async def test_map_of_document_that_fits_is_empty(sample: Sample) -> None:
-    block = sample.add("one cell")
-    async with on_screen(sample) as (app, pilot):
-        app.set_present(6, ben_at(block, 1))
-        await pilot.pause()
-        assert not bar_of(app).strip()
-
-
 def test_hits_are_marked_where_they_are_in_a_long_cell(sample: Sample) -> None:
     block = sample.add("x" * 1_000)
     scroll_map = ScrollMap(SampleApp(sample).source, HeightIndex([(block, 100)]))
     hits = [(block, [Hit(0, 1), Hit(500, 510), Hit(999, 1_000)])]
     scroll_map.update(20, THEME, unread=(), start=None, hits=hits, hit_count=3)
     assert [row for row, mark in scroll_map.marks.items() if mark.text == HIT] == [0, 10, 19]
+    assert scroll_map.update(100, THEME, unread=(), start=None, hits=hits, hit_count=3)
+    assert not scroll_map.marks, "all of the document is seen"
 
 
 class CountedHeights(HeightIndex):
