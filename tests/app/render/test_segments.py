@@ -118,13 +118,9 @@ blocks = st.sampled_from(
 )
 
 
-@given(
-    parts=st.lists(blocks, min_size=4, max_size=12),
-    width=st.integers(20, 60),
-    end=st.sampled_from(["\n", "\r\n"]),
-)
-def test_markdown_in_segments_looks_as_in_one_piece(parts: list[str], width: int, end: str) -> None:
-    text = "\n".join(parts).replace("\n", end)
+@given(parts=st.lists(blocks, min_size=4, max_size=12), width=st.integers(20, 60))
+def test_markdown_in_segments_looks_as_in_one_piece(parts: list[str], width: int) -> None:
+    text = "\n".join(parts)
     expected = MarkdownStream(width, THEME).update(text)
     cutter = MarkdownCutter(width, THEME, size=70)
     assert written(cold(cutter, text)) == written(expected)
@@ -144,8 +140,15 @@ def test_markdown_that_changes_looks_as_drawn_afresh(data: st.DataObject, size: 
         assert list(whole(cell).lines) == list(fresh.lines)
 
 
-def test_markdown_that_ends_where_it_could_be_cut_is_drawn() -> None:
-    text = "1. two words\n- https://a.b/x,word\n|a|b|\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. two words\n- https://a.b/x,word\n|a|b|\n",
+        "```\r\n" + "x = 1\r\n" * 40 + "```\r\n\r\n" + "A *b* c.\r\n\r\n" * 40,
+    ],
+    ids=["ends where it could be cut", "lines end with CR and LF"],
+)
+def test_markdown_in_small_segments_looks_as_in_one_piece(text: str) -> None:
     cell = cold(MarkdownCutter(30, THEME, size=10), text)
     assert written(cell) == written(MarkdownStream(30, THEME).update(text))
 

@@ -15,9 +15,8 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader
-from tests.app.widgets.block_list.sample import AMY, Sample
+from tests.app.widgets.block_list.sample import AMY, CONTEXT, Sample
 
 
 def add_summary(sample: Sample, text: str = "So far", **fields: Any) -> str:
@@ -64,7 +63,6 @@ def test_summary_that_is_not_finished_has_no_line(sample: Sample) -> None:
     assert read_from(source) == [block]
 
 
-CONTEXT = ContextId("a" * 32)
 BLOCK = f"{CONTEXT}.{'1' * 32}.1"
 SCHEMA = CompositeSchema(
     sections=(
