@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -87,8 +87,13 @@ class BlameView(Controller):
             if runs is None or not self.shown:
                 return runs is not None
             if block not in self._stale:
-                self._tints[block] = tuple(self._merge(runs))
-        names = {tint.label for tints in self._tints.values() for tint in tints}
+                tints: list[AuthorRange] = []
+                for principal, group in groupby(runs, key=itemgetter("principal")):
+                    merged = list(group)  # neighbouring runs of one are one range
+                    name, colour = self._source.shown_name(principal)
+                    tints.append(AuthorRange(merged[0]["start"], merged[-1]["end"], colour, name))
+                self._tints[block] = tuple(tints)
+        names = {one.label for labelled in self._tints.values() for one in labelled}
         labels = author_labels(names, self._cells.looks.columns)
         if labels != self._labels:
             self._labels, due = labels, [*self._tints]
@@ -111,10 +116,3 @@ class BlameView(Controller):
         self._shown[block] = tuple(
             tint._replace(label=self._labels.get(tint.label, tint.label)) for tint in tints
         )
-
-    def _merge(self, runs: Sequence[Mapping[str, Any]]) -> Iterator[AuthorRange]:
-        """Yield the text of each author; neighbouring runs of one are one range."""
-        for principal, group in groupby(runs, key=itemgetter("principal")):
-            merged = list(group)
-            name, colour = self._source.shown_name(principal)
-            yield AuthorRange(merged[0]["start"], merged[-1]["end"], colour, name)

@@ -231,13 +231,14 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         )
 
     def suggest(self) -> None:
-        notice, name = self.frame.notice, self.following.name
+        notice, name, tour = self.frame.notice, self.following.name, self.controllers.tour
         if name is not None:
             notice.suggest(f"{name} · any key stops", label="FOLLOWING")
         elif legend := self.controllers.blame.legend():
             notice.suggest(legend, label="BLAME")
         else:
-            notice.suggest(self.keymap.name_keys(self.controllers.tour.hint or "") or None)
+            attempt = tour.tour.hint_text if tour.is_shown else None
+            notice.suggest(self.keymap.name_keys(attempt or "") or None)
 
     # Focus and keys
 

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Static
 
 from antiphon.keymap import KeyMap
@@ -92,7 +91,7 @@ class DocumentLayout(Container):
         self._too_small = Static(id="too-small")
         """Covers everything while the terminal is too small."""
         self._main = Vertical(id="main")
-        self._page = Container(id="page")
+        self.page = Container(id="page")
         self._body = Horizontal(id="body")
         self.wants_sidebar = settings.sidebar
         """Whether the sidebar is to be there, whatever the width; that decides if it is None."""
@@ -103,7 +102,7 @@ class DocumentLayout(Container):
             yield self.sidebar
             with self._main:
                 yield self.header
-                with self._page:
+                with self.page:
                     yield self.area
                     yield self.first_page
                     yield self.composer.completions
@@ -120,10 +119,6 @@ class DocumentLayout(Container):
         """Keep what the person has chosen for a setting; a theme is shown from now on."""
         # By the screen: Textual stops a message at the screen if that is at work in this moment.
         self.screen.post_message(self.SettingChosen(name, value))
-
-    def cover_page(self, preview: Widget) -> None:
-        preview.styles.layer = "preview"
-        self._page.mount(preview)
 
     @property
     def has_sidebar(self) -> bool:

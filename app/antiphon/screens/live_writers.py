@@ -94,7 +94,11 @@ class LiveWriters:
         live = None
         last = self._last
         if last is not None and (away or self._lingers(last)):
-            live = self._around(last, max(0, len(away) - 1))
+            cursor, others = last.cursor, max(0, len(away) - 1)
+            text, unread = self._source.text(last.block), self._cells.unread_lines
+            is_markdown = self._source.header(last.block).kind == BlockKind.TEXT
+            around = surroundings(text, cursor.offset, is_markdown=is_markdown)
+            live = LiveText(cursor.username, cursor.colour, *around, others, unread, is_markdown)
         before = self.shown_name
         self._strip.show(live)
         if self.shown_name != before:
@@ -113,10 +117,3 @@ class LiveWriters:
             return False
         self._frames.request(left)
         return True
-
-    def _around(self, writer: Writer, others: int) -> LiveText:
-        cursor = writer.cursor
-        text, unread = self._source.text(writer.block), self._cells.unread_lines
-        is_markdown = self._source.header(writer.block).kind == BlockKind.TEXT
-        around = surroundings(text, cursor.offset, is_markdown=is_markdown)
-        return LiveText(cursor.username, cursor.colour, *around, others, unread, is_markdown)

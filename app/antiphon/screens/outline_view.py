@@ -114,7 +114,9 @@ class OutlineView:
                 self._prompt(reading.block),
             )
         )
-        self._forget(seen)
+        if len(self._headings) > _MOST_KEPT:
+            kept = self._headings.keys() & seen
+            self._headings = {block: self._headings[block] for block in kept}
 
     def _offset(self, block: str, line: int) -> int:
         """Return the code point of the text that a line shows or that stands before it."""
@@ -164,9 +166,3 @@ class OutlineView:
                 return Prompt(name, colour, first_line(words))
             at = header.parent
         return None
-
-    def _forget(self, seen: Sequence[str]) -> None:
-        if len(self._headings) > _MOST_KEPT:
-            self._headings = {
-                block: self._headings[block] for block in seen if block in self._headings
-            }

@@ -121,10 +121,6 @@ class TourView(Controller):
         self.is_shown = scope.session.options.demo
         self.tour = Tour()
 
-    @property
-    def hint(self) -> str | None:
-        return self.tour.hint_text if self.is_shown else None
-
     def presence_changed(self) -> None:
         others = self._session.presence().values()
         if self._session.is_live:

@@ -64,7 +64,8 @@ class ViewRestorer(Controller):
         source.gutter = self._cells.source.gutter
         view = self._preview = PreviewView(source)
         self._cells.preview = view.cells
-        self._scope.frame.cover_page(view)
+        view.styles.layer = "preview"
+        self._scope.frame.page.mount(view)
         self._cells.call_after_refresh(self._place_preview, view, preview.context)
 
     def _place_preview(self, view: PreviewView, context: str) -> None:

@@ -48,10 +48,10 @@ async def replaced(there: Opened, before: object) -> None:
     await until(lambda: there.screen is not before, "another screen")
 
 
-async def read_earlier(there: Opened, blocks: int = 2 * ALL) -> None:
-    """Read so many cells, all of them if it is not said, and wait for the screen with them."""
+async def read_all(there: Opened) -> None:
+    """Read all cells, and wait for the screen that shows them."""
     screen = there.screen
-    await there.app.session.replica.read_earlier(blocks)
+    await there.app.session.replica.read_earlier(2 * ALL)
     await replaced(there, screen)
 
 
@@ -75,8 +75,9 @@ async def test_scrolling_up_reads_earlier_cells_until_the_first(recent: Opened) 
 async def test_page_stays_when_earlier_cells_come(recent: Opened) -> None:
     await recent.press("escape")
     await recent.press("pageup")
-    before = page(recent)
-    await read_earlier(recent)
+    before, screen = page(recent), recent.screen
+    await recent.app.session.replica.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
     await until(lambda: page(recent) == before, lambda: f"{before} {page(recent)}")
     await recent.mode(Mode.NAVIGATE)
 
@@ -110,20 +111,20 @@ async def test_replaced_screen_bears_a_person_in_a_cell_that_only_the_next_one_h
         await until(lambda: there.screen is not screen, "another screen")
 
 
+@pytest.mark.parametrize("keys", [("f1",), ("ctrl+p",), ("f4", "n")])
 async def test_page_over_the_document_stays_with_its_text_when_earlier_cells_come(
-    recent: Opened,
+    recent: Opened, keys: tuple[str, ...]
 ) -> None:
-    await recent.press("escape")
-    for blocks, keys in ((40, ("f1",)), (60, ("ctrl+p",)), (ALL, ("f4", "n"))):
-        await recent.press(*keys)
-        await recent.type("th")
-        covers = recent.app.screen_stack[1:]
-        await read_earlier(recent, blocks)
-        await recent.type("eme")
-        assert covers and recent.app.screen_stack[1:] == covers
-        assert all(one.value == "theme" for one in recent.app.screen.query(Input))
-        await recent.press(*("escape" for _ in covers))
-        await until(lambda: recent.app.screen is recent.screen, "the document")
+    await recent.press("escape", *keys)
+    await recent.type("th")
+    covers, screen = recent.app.screen_stack[1:], recent.screen
+    await recent.app.session.replica.read_earlier(ALL)
+    await until(lambda: recent.screen is not screen, "another screen")
+    await recent.type("eme")
+    assert covers and recent.app.screen_stack[1:] == covers
+    assert all(one.value == "theme" for one in recent.app.screen.query(Input))
+    await recent.press(*("escape" for _ in covers))
+    await until(lambda: recent.app.screen is recent.screen, "the document")
 
 
 async def test_question_is_answered_after_earlier_cells_have_come(
@@ -131,7 +132,7 @@ async def test_question_is_answered_after_earlier_cells_have_come(
 ) -> None:
     await recent.press("escape", "U")
     await recent.sees("Take back")
-    await read_earlier(recent)
+    await read_all(recent)
     assert recent.shows("Take back")
     await recent.press("y")
     document = (await here.context()).document
@@ -139,36 +140,28 @@ async def test_question_is_answered_after_earlier_cells_have_come(
     await recent.hint("Took back")
 
 
-async def test_what_was_begun_goes_on_when_earlier_cells_come(
-    recent: Opened, cells: list[str], here: World
+async def test_message_and_folds_stay_when_earlier_cells_come(
+    recent: Opened, cells: list[str]
 ) -> None:
-    document = (await here.context()).document
     await recent.type("half a message")
-    recent.screen.source.set_folded([cells[-2]], True)
-    await read_earlier(recent, 40)
+    recent.screen.source.set_folded([cells[-1]], True)
+    await read_all(recent)
     await until(lambda: recent.message == "half a message", "the message is there")
     await recent.type("!")
     await until(lambda: recent.message == "half a message!", "it can be written on")
-    assert recent.screen.source.is_folded(cells[-2])
+    assert recent.screen.source.is_folded(cells[-1])
+
+
+async def test_cell_that_is_edited_stays_so_when_earlier_cells_come(
+    recent: Opened, cells: list[str], here: World
+) -> None:
     await recent.edit()
     await recent.type("one ")
-    await read_earlier(recent, 50)
+    await read_all(recent)
     await until(lambda: recent.screen.mode is Mode.EDIT, "it is edited")
     await recent.type("two ")
+    document = (await here.context()).document
     await until(lambda: document.text(cells[-1]) == f"one two cell {ALL - 1}")
-    await recent.press("escape", "m", "k", "k", "k")
-    await read_earlier(recent, 60)
-    await until(lambda: recent.screen.situation.moving, "it is moved")
-    await recent.press("enter")
-    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
-    await recent.press("i", "enter")
-    await was_sent(here, "half a message!")
-    await recent.press("up")
-    await until(lambda: recent.screen.situation.own_message, "the message is chosen")
-    recent.screen.call_action("send_again")
-    await read_earlier(recent)
-    await until(lambda: recent.screen.situation.revising, "it is edited")
-    assert recent.message == "half a message!"
 
 
 async def test_find_searches_the_cells_that_come_for_it(recent: Opened) -> None:
@@ -185,13 +178,19 @@ async def test_find_from_the_message_goes_back_to_it_when_cells_have_come(recent
     await recent.type("half")
     screen = recent.screen
     await recent.press("ctrl+f")
-    await replaced(recent, screen)
+    await until(lambda: recent.screen is not screen, "another screen")
     await recent.mode(Mode.FIND)
     await recent.type("cell 2")
     await recent.sees("of 11")
     await recent.press("escape")
     await recent.type(" a word")
     await until(lambda: recent.message == "half a word")
+
+
+async def test_cells_are_counted_from_the_first_of_the_context(recent: Opened) -> None:
+    await recent.press("escape")
+    await recent.press("f2")
+    await recent.sees(f"¶{ALL}")
 
 
 async def test_context_that_was_left_at_an_earlier_cell_opens_there(
@@ -208,9 +207,7 @@ async def test_context_that_was_left_at_an_earlier_cell_opens_there(
 
 
 async def test_offline_first_cell_says_when_it_comes(here: World, recent: Opened) -> None:
-    await recent.press("escape", "f2")
-    await recent.sees(f"¶{ALL}")  # counted from the first of the context
-    await recent.press("f2", mode=Mode.NAVIGATE)
+    await recent.press("escape")
     await here.close_doors()
     await until(lambda: not recent.app.session.is_live)
     await recent.press("g")
@@ -323,6 +320,30 @@ async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
         await recent.mode(Mode.WRITE)
 
 
+async def test_cell_is_moved_on_when_earlier_cells_have_come(
+    recent: Opened, here: World, cells: list[str]
+) -> None:
+    await recent.press("up", "m", "k", "k", "k")
+    await read_all(recent)
+    await until(lambda: recent.screen.situation.moving, "it is moved")
+    await recent.press("enter")
+    document = (await here.context()).document
+    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
+
+
+async def test_message_is_edited_on_when_earlier_cells_have_come(
+    recent: Opened, here: World
+) -> None:
+    await recent.send("my message")
+    await was_sent(here, "my message")
+    await recent.press("up")
+    await until(lambda: recent.screen.situation.own_message, "the message is chosen")
+    recent.screen.call_action("send_again")
+    await read_all(recent)
+    await until(lambda: recent.screen.situation.revising, "it is edited")
+    assert recent.message == "my message"
+
+
 async def test_follow_goes_to_cells_that_were_not_here(recent: Opened, here: World) -> None:
     async with opened(here, as_name="bela") as guest:
         await guest.sees(f"cell {ALL - 1}")
@@ -376,7 +397,9 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
         async with opened(here) as there:
             await there.sees("aria asks")
             assert there.app.session.replica.omitted
-            await read_earlier(there)
+            screen = there.screen
+            await there.app.session.replica.read_earlier(2 * ALL)
+            await replaced(there, screen)
             await there.sees("aria asks")
             assert there.screen.situation.waiting
 
