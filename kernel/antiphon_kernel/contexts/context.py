@@ -24,10 +24,12 @@ from antiphon_kernel.contexts.commit_types import (
     PendingCommit,
 )
 from antiphon_kernel.contexts.context_journal import BlockIds, BlockRows, ContextJournal
-from antiphon_kernel.contexts.context_users import ContextUsers, Presence
-from antiphon_kernel.contexts.header_rules import MemberRegistry, follow_change
+from antiphon_kernel.contexts.context_users import ContextUsers
+from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
+from antiphon_kernel.contexts.member_registry import MemberRegistry
+from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.undo_stack import (
     NOTHING_RECORDED,
     StackChange,

@@ -1,17 +1,13 @@
-"""Users of open contexts: as long as there is one, a context stays open; what they show of
-themselves.
-"""
+"""Users of open contexts: as long as there is one, a context stays open."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any, Final
 
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.types.signal import Signal
 
 
 class ContextUsers:
@@ -91,26 +87,3 @@ def _current_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:  # no event loop runs
         return None
-
-
-class Presence:
-    """Awareness states by awareness client id."""
-
-    def __init__(self) -> None:
-        self._states: dict[int, PresenceState] = {}
-        self.changed = Signal[int, PresenceState | None]()
-        """Each change of a state; None means gone."""
-
-    def put(self, client: int, state: PresenceState) -> None:
-        """Add or replace what one session shows of itself."""
-        if self._states.get(client) != state:
-            self._states[client] = state
-            self.changed.notify(client, state)
-
-    def remove(self, client: int) -> None:
-        """This session has gone."""
-        if self._states.pop(client, None) is not None:
-            self.changed.notify(client, None)
-
-    def states(self) -> Mapping[int, PresenceState]:
-        return self._states

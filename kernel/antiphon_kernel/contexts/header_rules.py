@@ -1,16 +1,15 @@
-"""Writes of the kernel itself in response to those of others: header fields, and who they are."""
+"""Rules for header fields that the kernel itself writes in response to others' writes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from antiphon_kernel.contexts.ordering import order_at_end
-from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import is_order_key
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
-from antiphon_kernel.yjs.merge import merge
+from antiphon_kernel.types.records import Actor
 
 
 def follow_change(
@@ -92,40 +91,3 @@ def submit_draft(document: Document, draft: str, before: Status) -> bool:
     if fields:
         document.set_fields(draft, **fields)
     return True
-
-
-class MemberRegistry:
-    """Registry of the members of one document."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self.known: set[str] = set()
-        """Ids of principals that the document is known to name."""
-
-    def ensure_member(self, actor: Actor) -> None:
-        """Write a principal into the document, if it is not there yet."""
-        principal = actor.principal
-        if principal.id in self.known:
-            return
-        self.known.add(principal.id)
-        if self._document.member(principal.id) is not None:
-            return
-        members = self._document.members()
-        taken = {member.colour for member in members}
-        free = [slot for slot in range(COLOUR_SLOTS) if slot not in taken]
-        colour = free[0] if free else len(members) % COLOUR_SLOTS
-        member = Member(principal.id, principal.username, principal.kind, colour)
-        self._document.set_member(member)
-
-    def with_member(self, actor: Actor, transaction: Transaction) -> bytes | None:
-        """The update of a transaction, and with it who made it.
-
-        Whoever changes nothing is not introduced: that would not be in the journal.
-        """
-        if transaction.update is None or actor.principal.id in self.known:
-            return transaction.update
-        with self._document.transaction("join") as introduced:
-            self.ensure_member(actor)
-        if introduced.update is None:
-            return transaction.update
-        return merge((transaction.update, introduced.update))

@@ -29,7 +29,7 @@ from antiphon_kernel.client.trust import (
 )
 from antiphon_kernel.client.usage import CommandGroup, data_option
 from antiphon_kernel.config import read_untrusted
-from antiphon_kernel.daemon.process import IDLE_SECONDS, IdlePolicy
+from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
 from antiphon_kernel.daemon.run import DaemonSettings, DataFolderInUse, hold_folder, run_kernel
 from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
 from antiphon_kernel.maintenance.audit_log import audit_log

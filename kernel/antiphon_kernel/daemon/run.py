@@ -38,13 +38,8 @@ from antiphon_kernel.config import (
     hide_variables,
     load_config,
 )
-from antiphon_kernel.daemon.process import (
-    IdlePolicy,
-    IdleShutdown,
-    log_to,
-    report_task_failure,
-    run,
-)
+from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
+from antiphon_kernel.daemon.process import log_to, report_task_failure, run
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry

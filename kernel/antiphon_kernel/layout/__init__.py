@@ -8,15 +8,7 @@ from antiphon_kernel.layout.arrange import (
     LayoutItem,
     arrange,
 )
-from antiphon_kernel.layout.compaction import (
-    WHOLE_TURNS,
-    CompactionError,
-    NewSummary,
-    compact,
-    moved_metadata,
-    read_record,
-    weigh,
-)
+from antiphon_kernel.layout.compaction import WHOLE_TURNS, CompactionError
 from antiphon_kernel.layout.paths import (
     BlockPath,
     LayoutPath,
@@ -39,6 +31,7 @@ from antiphon_kernel.layout.reading import (
     valid_signature,
     why_not_hidden,
 )
+from antiphon_kernel.layout.summary import NewSummary, compact, moved_metadata, read_record, weigh
 from antiphon_kernel.layout.text_forms import (
     Announcement,
     LayoutTail,

@@ -7,6 +7,7 @@ from typing import Final
 from antiphon_kernel.registry import Tool, tools_of
 from antiphon_kernel.tools import (
     block,
+    compaction,
     content,
     context,
     edit,
@@ -17,17 +18,24 @@ from antiphon_kernel.tools import (
     message,
     message_import,
     read,
+    search,
     sources,
+    subscribe,
+    usage,
 )
 
 KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     block,
     edit,
     read,
+    search,
     content,
     history,
+    subscribe,
     context,
+    compaction,
     layout,
+    usage,
     sources,
     message,
     message_import,

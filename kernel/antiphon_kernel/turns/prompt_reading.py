@@ -29,7 +29,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.providers.model_config import ModelConfig
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
-from antiphon_kernel.tools.layout import write_summary
+from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId

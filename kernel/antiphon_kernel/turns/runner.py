@@ -19,10 +19,11 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.mentions import mentions
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
-from antiphon_kernel.turns.permission import Asker, AskerDismissed, PermissionDesk
+from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
 from antiphon_kernel.turns.turn import (
     MAX_ROUNDS,

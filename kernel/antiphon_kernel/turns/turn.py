@@ -34,6 +34,7 @@ from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import (
     OUTPUT_LIMIT,
     SHELL,
@@ -44,12 +45,7 @@ from antiphon_kernel.turns.block_writer import (
     open_result,
 )
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text, tools_of
-from antiphon_kernel.turns.permission import (
-    Asker,
-    AskerDismissed,
-    PermissionDesk,
-    PermissionRequest,
-)
+from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, CAN_RETRY, ERROR_KIND, RETRY, USAGE
 from antiphon_kernel.types.clock import iso_time

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.daemon import process
-from antiphon_kernel.daemon.process import IdlePolicy, IdleShutdown, report_task_failure
+from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
+from antiphon_kernel.daemon.process import report_task_failure
 from tests.clocks import ManualClock
 from tests.waiting import PATIENCE
 

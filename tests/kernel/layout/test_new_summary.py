@@ -20,9 +20,10 @@ from antiphon_kernel.layout import (
     visible,
     weigh,
 )
-from antiphon_kernel.layout.compaction import MAX_SUMMARY, SummaryRecord, extract, plan_last_turns
+from antiphon_kernel.layout.compaction import MAX_SUMMARY, plan_last_turns
 from antiphon_kernel.layout.paths import SummaryPath
 from antiphon_kernel.layout.reading import model_view
+from antiphon_kernel.layout.summary import SummaryRecord, extract
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE

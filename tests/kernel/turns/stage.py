@@ -34,9 +34,10 @@ from antiphon_kernel.providers.recording import RecordedStep, Recording, Scripte
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
+from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.permission import Asker, PermissionRequest
+from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.frozen_json import JsonObject

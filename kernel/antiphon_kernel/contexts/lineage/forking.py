@@ -12,7 +12,8 @@ from typing import Final
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.context_journal import BlockIds
-from antiphon_kernel.contexts.header_rules import MemberRegistry, follow_change
+from antiphon_kernel.contexts.header_rules import follow_change
+from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader

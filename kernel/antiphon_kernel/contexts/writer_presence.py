@@ -1,0 +1,73 @@
+"""Models and programs show where they write, as people do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.types.enums import Activity
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import Actor
+
+CURSOR_SECONDS = 0.1
+"""The cursor of a program is shown anew no more often than this."""
+
+
+class WriterPresence:
+    """The presence of a turn, or of a program that writes a block: its cursor follows the end."""
+
+    def __init__(self, context: Context, actor: Actor, client: int) -> None:
+        self._context = context
+        self._client = client
+        self._timer: asyncio.TimerHandle | None = None
+        self._shown_at = float("-inf")
+        member = context.ensure_member(actor)
+        self.username = member.username
+        self._state = PresenceState(
+            principal=member.principal,
+            username=member.username,
+            kind=member.kind,
+            colour=member.colour,
+            session=actor.session,
+            role=actor.role,
+        )
+        self._unwatch = context.document.watch(self._changed)
+
+    def wait_at(self, block: str | None) -> None:
+        """The turn is queued; `block` is what it will answer."""
+        self._state = replace(self._state, block=block, activity=Activity.WAITING)
+        self._show()
+
+    def write_in(self, block: str | None) -> None:
+        """It is at work, from now on in `block`; None: it has not begun to write."""
+        self._state = replace(self._state, block=block, cursor=None, activity=Activity.STREAMING)
+        self._show()
+
+    def leave(self) -> None:
+        """It has nothing more to write."""
+        self._unwatch()
+        self._stop_timer()
+        self._context.presence.remove(self._client)
+
+    def _changed(self, change: DocumentChange) -> None:
+        here = self._state.block
+        if self._timer is None and any(text.block == here for text in change.texts):
+            loop = asyncio.get_running_loop()
+            wait = self._shown_at + CURSOR_SECONDS - loop.time()
+            self._timer = loop.call_later(max(wait, 0), self._show)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _show(self) -> None:
+        self._stop_timer()
+        self._shown_at = asyncio.get_running_loop().time()
+        block = self._state.block
+        if block is not None and self._state.activity is Activity.STREAMING:
+            end = len(self._context.document.text(block))
+            self._state = replace(self._state, cursor=end)
+        self._context.presence.put(self._client, self._state)

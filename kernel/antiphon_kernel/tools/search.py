@@ -1,0 +1,203 @@
+"""Search in blocks: `block.search` and `kernel.search`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.storage import Candidate, SearchFilter
+from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
+from antiphon_kernel.tools._common import check_text
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_limit
+
+_ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorCode.TOO_LARGE)
+
+
+class BlockSearchParams(Params):
+    """Search query for one block. A match lies within one line."""
+
+    block_id: str
+    section: str | None = None
+    query: str
+    """Exactly these characters, or a regular expression."""
+    regex: bool = False
+    """Take `query` for a regular expression in Python's syntax; `(?i)` in front ignores case.
+
+    `^` and `$` are the ends of a line, and nothing matches a newline.
+    """
+    context_lines: int = Field(default=2, ge=0, le=100)
+    """Lines to give above and below each match."""
+    max_matches: int = Field(default=20, ge=1, le=1_000)
+    """Stop after so many matches."""
+
+
+class KernelSearchParams(Params):
+    """Search query for all blocks of all contexts. A match lies within one line."""
+
+    query: str
+    """Exactly these characters, or a regular expression."""
+    regex: bool = False
+    """Take `query` for a regular expression, as in block.search."""
+    kinds: list[BlockKind] = Field(default=[BlockKind.FILE], min_length=1)
+    """Only blocks of these kinds."""
+    path_prefix: str | None = None
+    """Only blocks whose path begins so."""
+    context_lines: int = Field(default=2, ge=0, le=100)
+    """Lines to give above and below each match."""
+    max_matches_per_block: int = Field(default=5, ge=1, le=1_000)
+    """Give no more matches of one block."""
+    max_blocks: int = Field(default=20, ge=1, le=1_000)
+    """Stop after so many blocks with matches."""
+    after_block: str | None = None
+
+
+class BlockSearchResult(Result):
+    """Matches in the order of the text."""
+
+    matches: list[Match]
+    """In the order of the text."""
+    truncated: bool
+    version: int
+    """The version of the block that was searched."""
+
+
+class BlockMatches(Result):
+    """The matches in one block."""
+
+    block_id: str
+    name: str
+    kind: str
+    path: str | None = None
+    """The file it is about."""
+    version: int
+    """The version of the block that was searched."""
+    matches: list[Match]
+    """In the order of the text."""
+    truncated: bool
+    """Whether the block has more matches than these."""
+
+
+class KernelSearchResult(Result):
+    """Blocks with matches, in the order in which they were created, context by context."""
+
+    results: list[BlockMatches]
+    """One entry a block."""
+    truncated: bool
+    """Whether more blocks have matches."""
+    next: str | None = None
+    """Value of `after_block` for the rest."""
+    next_name: str | None = None
+    unsearched: list[str] | None = None
+    """Labels of contexts that are damaged, and so were searched as last indexed, if at all."""
+
+
+@tool("block.search", needs=Permission.READ, errors=_ERRORS)
+async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResult:
+    """Find text in a block: for each match its line, its columns and the lines around it."""
+    query = _query(params.query, params.regex, call.kernel.limits)
+    context, block = await call.block(params.block_id)
+    check_text(context.document, block, params.section)
+    text, version = context.document.text(block, params.section), context.blocks.version(block)
+    found = await asyncio.to_thread(
+        search_text,
+        text,
+        query,
+        max_matches=params.max_matches,
+        context_lines=params.context_lines,
+        max_size=context.limits.search_code_points,
+    )
+    await context.wait_persisted()
+    return BlockSearchResult(
+        matches=list(found.matches), truncated=found.truncated, version=version
+    )
+
+
+@tool("kernel.search", needs=Permission.READ, errors=_ERRORS)
+async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchResult:
+    """Find text in the blocks of every context, open or not; only in files unless told otherwise.
+
+    What was written before the call is found. A block with a schema is searched as `block.render`
+    shows it.
+    """
+    kernel = call.kernel
+    query = _query(params.query, params.regex, kernel.limits)
+    await kernel.open_contexts.flush()
+    changes = await kernel.search.changes()
+    after = 0
+    if params.after_block is not None:
+        row = await kernel.search.table.row_of((await call.block(params.after_block))[1])
+        assert row is not None, "what is in a document and flushed is in the journal"
+        after = row
+    kinds = [str(kind) for kind in params.kinds]
+    wanted = SearchFilter(tuple(query.literals), kinds, params.path_prefix)
+    results: list[BlockMatches] = []
+    left = kernel.limits.search_code_points
+    truncated = False
+    async for batch in kernel.search.texts(wanted, after, changes):
+        room = params.max_blocks - len(results)
+        hits = await asyncio.to_thread(_search_batch, batch, query, params, room + 1, left)
+        results += [
+            BlockMatches(
+                block_id=one.block,
+                name=kernel.block_name(one.block),
+                kind=one.kind,
+                path=one.path,
+                version=one.version,
+                matches=list(found.matches),
+                truncated=found.truncated,
+            )
+            for one, found in hits[:room]
+        ]
+        left -= sum(found.size for _, found in hits)
+        truncated = len(hits) > room or left <= 0
+        if truncated:
+            break
+    return KernelSearchResult(
+        results=results,
+        truncated=truncated,
+        next=results[-1].block_id if truncated else None,
+        next_name=results[-1].name if truncated else None,
+        unsearched=list(changes.unreadable) or None,
+    )
+
+
+def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:
+    size = len(wanted)
+    what = f"The query has {size} code points"
+    check_limit(size, limits, "query_code_points", what, "look for a part of it")
+    if not is_regex:
+        return LiteralQuery(wanted)
+    return RegexQuery(wanted, seconds=limits.regex_seconds, line_seconds=limits.regex_line_seconds)
+
+
+def _search_batch(
+    batch: Sequence[tuple[Candidate, str]],
+    query: Query,
+    params: KernelSearchParams,
+    blocks: int,
+    size: int,
+) -> list[tuple[Candidate, Found]]:
+    """The first `blocks` that match; fewer if their lines have more than `size` code points."""
+    hits: list[tuple[Candidate, Found]] = []
+    for candidate, text in batch:
+        found = search_text(
+            text,
+            query,
+            max_matches=params.max_matches_per_block,
+            context_lines=params.context_lines,
+            max_size=max(size, 0),
+        )
+        if found.matches:
+            hits.append((candidate, found))
+            size -= found.size
+        if len(hits) == blocks or size <= 0:
+            break
+    return hits
