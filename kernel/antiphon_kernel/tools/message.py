@@ -14,7 +14,7 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
-from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now
+from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now, split_calls
 from antiphon_kernel.contexts.ordering import order_after
 from antiphon_kernel.conversation import (
     MESSAGE,
@@ -329,6 +329,9 @@ async def fork_branch(
         is_open = context.document.header(block).status in (Status.PENDING, Status.RUNNING)
         if (index is not None and index < depth) or (index is None and not is_open):
             blocks.append(block)
+    # A call that is still written is left out; its result is, too.
+    torn = {result for _, result in split_calls(context.document, blocks)}
+    blocks = [block for block in blocks if block not in torn]
     at = context.seq
     document = await read_now(context, call.kernel.ids.client_id())
     try:

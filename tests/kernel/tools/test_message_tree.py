@@ -197,6 +197,22 @@ async def test_append_behind_a_block_that_is_being_written_forks(
     assert await talk.texts(context=more["label"]) == ["a", "b"]
 
 
+async def test_branch_has_no_result_of_a_call_that_is_still_open_and_hidden(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("a"), use(), result(), answer("b"), user("c"))
+    context = await talk.kernel.context()
+    call = context.document.block_ids()[1]
+
+    def reopen() -> None:
+        context.document.set_fields(call, status=Status.PENDING, excluded=True)
+
+    await context.write(talk.kernel.system, "status", reopen, blocks=[call], undo=None).saved()
+    await talk.append("default.amy.4", user("d"))
+    branch = (await talk.kernel.context("default-branch")).document
+    assert [branch.header(one).kind for one in branch.block_ids()] == ["text"] * 3
+
+
 async def test_append_of_a_result_without_its_call_changes_nothing(talk: Conversation) -> None:
     await talk.append(None, user("a"), use("c1"), result("c1"))
     context = await talk.kernel.context()
