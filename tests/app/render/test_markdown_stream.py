@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +13,7 @@ from antiphon.render.markdown_blocks import draw_unit, units_of
 from antiphon.render.markdown_tokens import parse
 from antiphon.render.wrap import WrapPiece, compose
 from tests.app.render.notation import THEME, markdown_texts, picture, snippets
+from tests.kernel.growth.work import counted_calls
 
 WIDTH = 24
 
@@ -60,19 +58,9 @@ def test_edited_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> No
 
 def calls_made(stream: MarkdownStream, text: str) -> int:
     """How many Python calls an update takes: a cost that does not depend on the machine."""
-    count = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
+    with counted_calls() as count:
         stream.update(text)
-    finally:
-        sys.setprofile(before)
-    return count
+    return count()
 
 
 def costs_of_growing(text: str, step: int = 50) -> list[int]:

@@ -32,8 +32,10 @@ async def edited(here: World) -> str:
     return block
 
 
-async def test_history_of_a_cell_goes_through_its_versions(here: World, there: Opened) -> None:
-    await edited(here)
+async def test_history_of_a_cell_plays_its_versions_and_restores_one_by_an_edit(
+    here: World, there: Opened
+) -> None:
+    block = await edited(here)
     await open_history(there, "rye bread")
     await there.sees("3 of 3")
     await there.sees("milk")
@@ -50,8 +52,13 @@ async def test_history_of_a_cell_goes_through_its_versions(here: World, there: O
     await there.press("space")  # plays all
     await there.sees("3 of 3")
     await there.sees("play")
-    await there.press("escape")
-    await until(lambda: not there.shows("History of"), "closed")
+    await there.press("home")
+    await there.sees("1 of 3")
+    await there.press("r")
+    await there.sees("as in its version 1")
+    assert (await here.call("block.read", block_id=block))["content"] == "milk\nbread"
+    await there.press("u")
+    await until(lambda: text_of(there, block) == "rye bread", "the restoring is taken back")
 
 
 async def test_history_counts_cells_that_are_cut_out_and_says_of_what_kind_one_is(
@@ -62,19 +69,6 @@ async def test_history_counts_cells_that_are_cut_out_and_says_of_what_kind_one_i
     await here.call("block.exclude", block_id=first, excluded=True, cut_out=True)
     await open_history(there, "ls bread")
     await there.sees("bela ¶2 tool call")
-
-
-async def test_restored_version_is_an_edit_that_can_be_undone(here: World, there: Opened) -> None:
-    block = await edited(here)
-    await open_history(there, "rye bread")
-    await there.sees("3 of 3")
-    await there.press("home")
-    await there.sees("1 of 3")
-    await there.press("r")
-    await there.sees("as in its version 1")
-    assert (await here.call("block.read", block_id=block))["content"] == "milk\nbread"
-    await there.press("u")
-    await until(lambda: text_of(there, block) == "rye bread", "the restoring is taken back")
 
 
 async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Opened) -> None:

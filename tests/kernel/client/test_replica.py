@@ -8,9 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antiphon_kernel.client.awareness import SEND_INTERVAL
-from antiphon_kernel.client.local_replica import ReplicaState
+from antiphon_kernel.client.local_replica import Outbox, ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.content import read_content
@@ -297,3 +299,51 @@ async def test_renamed_context_is_known_by_its_new_label_and_found_again(
     await served.start()
     await until(lambda: replica.state is ReplicaState.LIVE, "the replica is live again")
     assert replica.document.label == "ideas"
+
+
+steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), max_size=60)
+
+
+@given(steps)
+def test_outbox_counts_edit_as_saved_once_its_frame_is_acknowledged(steps: list[str]) -> None:
+    outbox = Outbox()
+    written = 0
+    frames: list[int] = []
+    acknowledged = saved = 0
+    connected = False
+    for step in steps:
+        if step == "write":
+            outbox.add(b"\x00\x00")
+            written += 1
+        elif step == "connect" and not connected:
+            outbox.start_connection()
+            outbox.everything_sent()
+            connected, frames, acknowledged = True, [written], 0
+        elif step == "drop":
+            outbox.start_connection()
+            connected, frames = False, []
+        elif step == "send" and outbox.take() is not None:
+            frames.append(written)
+        elif step == "ack" and acknowledged < len(frames):
+            acknowledged += 1
+            outbox.acknowledged(acknowledged)
+            saved = max(saved, frames[acknowledged - 1])
+        assert outbox.unsaved == written - saved
+
+
+async def test_outbox_saved_returns_once_earlier_edits_are_saved() -> None:
+    outbox = Outbox()
+    outbox.start_connection()
+    outbox.everything_sent()
+    outbox.add(b"\x00\x00")
+    outbox.take()
+    waiting = asyncio.create_task(outbox.saved())
+    await asyncio.sleep(0)
+    outbox.add(b"\x00\x00")
+    outbox.take()
+    outbox.acknowledged(1)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    outbox.acknowledged(2)
+    await asyncio.wait_for(waiting, PATIENCE)
+    assert outbox.unsaved == 1

@@ -21,7 +21,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.crash.faults import STEPS, Fault, in_a_process, inject, open_kernel
-from tests.kernel.crash.words import numbers, pair, word
+from tests.kernel.crash.writer import numbers, pair, word
 
 
 class Work:

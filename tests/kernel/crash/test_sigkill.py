@@ -28,7 +28,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import Journal, copy_pages
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.kernel.crash.faults import STEPS, Fault, open_kernel
-from tests.kernel.crash.words import numbers, pair
+from tests.kernel.crash.writer import numbers, pair
 from tests.waiting import until
 
 CRASHES = int(os.environ.get("ANTIPHON_CRASHES", "20"))

@@ -17,8 +17,31 @@ from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
-from tests.kernel.crash.words import pair, word
 from tests.waiting import PATIENCE
+
+MARK = " 漢😀 "
+
+
+def word(number: int) -> str:
+    return f"{number}{MARK}"
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of a text made of whole words only.
+
+    Raises:
+        ValueError: if there is half a word in it.
+    """
+    if not text:
+        return []
+    if not text.endswith(MARK):
+        raise ValueError(f"half a word: ...{text[-40:]!r}")
+    return [int(one) for one in text.removesuffix(MARK).split(MARK)]
+
+
+def pair(number: int) -> str:
+    return f"{number} first 😀\n{number} second 漢\n"
+
 
 Locate = Callable[[], KernelAddress]
 

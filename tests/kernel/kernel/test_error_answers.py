@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry, Tool
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.kernel.calls import Caller, Make, check_error, refused
 from tests.kernel.tools.files import TASK
 
@@ -108,3 +111,119 @@ async def test_an_imported_header_that_is_too_long_names_its_limit(
         await call("context.import", text=long, label="copy")
     assert caught.value.details["limit_name"] == "header_code_points"
     check_error(kernel, "context.import", caught.value)
+
+
+MADE = {"role": "user", "kind": "text"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "said"),
+    [
+        ("block.create", {"role": "user"}, "block.create needs kind, which is missing."),
+        (
+            "block.create",
+            MADE | {"contents": "x"},
+            "block.create does not know contents. Did you mean content?",
+        ),
+        (
+            "block.create",
+            MADE | {"role": "usr"},
+            """cannot take role = "usr": expected 'user', 'model', 'system' or 'tool'.""",
+        ),
+        ("block.create", MADE | {"schema": {"type": "map"}}, "needs schema.fields, which is"),
+        ("block.create", MADE | {"schema": {"type": "x"}}, "expected 'text', 'map', 'list', 'log'"),
+        ("block.read", {"block_id": 5}, "cannot take block_id = 5: expected a string."),
+        ("block.list", {"limit": 0}, "cannot take limit = 0: expected at least 1."),
+        ("block.list", {"limit": 1.5}, "expected a whole number."),
+        ("kernel.tools", {"all": True}, "does not know all. It takes no parameters."),
+        (
+            "block.edit",
+            {"block_id": "default.amy.1", "operations": [{"type": "insert"}]},
+            "expected an object with 'op'.",
+        ),
+    ],
+)
+def test_wrong_parameter_is_named_with_what_is_expected(
+    tool: str, params: dict[str, object], said: str
+) -> None:
+    with raises(ErrorCode.INVALID_PARAMS) as caught:
+        Registry(KERNEL_TOOLS)[tool].parse(params)
+    assert said in caught.value.message
+    assert set(caught.value.details["errors"][0]) - {"allowed"} == {"field", "expected", "found"}
+
+
+def test_parameters_are_listed_by_the_names_that_callers_use() -> None:
+    with pytest.raises(AntiphonError, match="content, schema, after"):
+        Registry(KERNEL_TOOLS)["block.create"].parse({})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("block.raed", "block.read"), ("block.reads", "block.read"), ("blocklist", "block.list")],
+)
+def test_unknown_tool_is_answered_with_the_likeliest_one(name: str, meant: str) -> None:
+    with pytest.raises(AntiphonError, match=rf"Did you mean {meant}\?") as caught:
+        Registry(KERNEL_TOOLS)[name]
+    assert caught.value.code is ErrorCode.UNKNOWN_TOOL
+
+
+@pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
+def test_parameter_error_of_any_tool_hides_validator_wording(tool: Tool) -> None:
+    """Whatever a parameter is given as: nobody is told of inputs, extras and valid strings."""
+    said = []
+    for name, field in tool.params.model_fields.items():
+        for wrong in (None, 5.5, "?", [], [[]], {}, {"a": 1}):
+            try:
+                tool.parse({field.alias or name: wrong})
+            except AntiphonError as error:
+                said += [f"{error.message} {one['expected']}" for one in error.details["errors"]]
+    assert not [one for one in said if "nput" in one or "valid" in one or "iscrimi" in one]
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "field", "expected"),
+    [
+        ("block.sync", {"versions": {"default.amy.1": -1}}, "versions.default.amy.1", "at least 0"),
+        ("block.sync", {"versions": [["default.amy.1", "x"]]}, "versions.0.1", "a whole number"),
+        ("block.sync", {"versions": 5}, "versions", "a list or an object"),
+        ("block.create", MADE | {"content": 5}, "content", "a string or an object or a list"),
+        ("block.create", MADE | {"unheard": None}, "unheard", "nothing of this name"),
+        (
+            "block.create",
+            MADE | {"schema": {"type": "composite", "sections": [{"name": 3}]}},
+            "schema.sections.0.name",
+            "a string",
+        ),
+        (
+            "block.edit",
+            {"block_id": "b", "operations": [{"op": "insert", "line": "x", "content": ""}]},
+            "operations.0.line",
+            "a whole number",
+        ),
+        (
+            "block.edit",
+            {"block_id": "b", "operations": [{"op": "insert", "insert": "x", "line": 0}]},
+            "operations.0.content",
+            "a value",
+        ),
+        ("block.increment", {"block_id": "b", "field": "n", "by": "x"}, "by", "a whole number or"),
+    ],
+)
+def test_parameter_error_names_path_in_request(
+    tool: str, params: dict[str, object], field: str, expected: str
+) -> None:
+    with pytest.raises(AntiphonError) as caught:
+        Registry(KERNEL_TOOLS)[tool].parse(params)
+    first = caught.value.details["errors"][0]
+    assert first["field"] == field
+    assert first["expected"].startswith(expected)
+    assert field in caught.value.message
+
+
+def test_parameter_error_lists_first_twenty_values() -> None:
+    operations = [{"op": "insert", "line": "x", "content": ""} for _ in range(5_000)]
+    with pytest.raises(AntiphonError) as caught:
+        Registry(KERNEL_TOOLS)["block.edit"].parse({"block_id": "b", "operations": operations})
+    fields = [one["field"] for one in caught.value.details["errors"]]
+    assert fields == [f"operations.{number}.line" for number in range(len(fields))]
+    assert len(fields) == 20

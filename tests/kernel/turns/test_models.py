@@ -25,7 +25,7 @@ from antiphon_kernel.providers import (
     TurnEvent,
 )
 from antiphon_kernel.turns.models import Models
-from tests.kernel.config.test_local_servers import listed, server
+from tests.kernel.config.test_model_discovery import listed, server
 from tests.kernel.turns.stage import OpenStage
 from tests.waiting import PATIENCE
 
