@@ -205,7 +205,7 @@ async def test_context_compact_while_others_write_is_of_the_context_as_it_is(
         plans.append(done)
         return done
 
-    monkeypatch.setattr("antiphon_kernel.tools.layout.asyncio.to_thread", slowly)
+    monkeypatch.setattr("antiphon_kernel.tools.compaction.asyncio.to_thread", slowly)
     await talk.call("context.compact")
     monkeypatch.undo()
     assert len(plans) == 2
