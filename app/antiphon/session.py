@@ -245,9 +245,8 @@ class Session:
             preview = read_preview(page, caller)
             if around is not None:
                 await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
-        # The replica hears the reason.
         except (AntiphonError, AttributeError, LookupError, TypeError, ValueError):
-            return
+            return  # the replica hears the reason
         if preview is not None and not self._was_live:
             self.preview = preview
             self.previewed.notify()

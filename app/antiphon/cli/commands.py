@@ -1,4 +1,4 @@
-"""The commands. Each says what it needs and leaves the work to a room of its own.
+"""The commands and their options; what each does is in a module of its own.
 
 Heavy imports happen inside the commands that need them: `antiphon call` must not wait for Textual.
 """

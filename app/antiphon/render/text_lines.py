@@ -1,4 +1,4 @@
-"""Text line by line: as it is, as a terminal shows it, or as coloured code; files.
+"""Text and files drawn line by line: as they are, as a terminal shows them, or as code.
 
 Code stands on its own background and is cut at the width, not at words. Pygments is imported when
 there is code to colour.

@@ -154,8 +154,7 @@ class MessageSubmitter(Controller):
         addressed = asyncio.create_task(self._unknown_names(mentions(text)))
 
         loop = asyncio.get_running_loop()
-        told = lambda: self._hint(self._session.status.reason or SLOW)  # noqa: E731
-        slow = loop.call_later(SLOW_AFTER, told)
+        slow = loop.call_later(SLOW_AFTER, lambda: self._hint(self._session.status.reason or SLOW))
         try:
             await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})

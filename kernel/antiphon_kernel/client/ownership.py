@@ -1,6 +1,4 @@
-"""Files of this user's own, readable by nobody else and replaced in one step; whether another user
-could have written in a data folder.
-"""
+"""Ownership of files: private ones are written, and folders that others can write in are found."""
 
 from __future__ import annotations
 

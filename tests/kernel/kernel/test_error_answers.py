@@ -169,7 +169,7 @@ def test_unknown_tool_is_answered_with_the_likeliest_one(name: str, meant: str) 
 
 @pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
 def test_parameter_error_of_any_tool_hides_validator_wording(tool: Tool) -> None:
-    """Whatever a parameter is given as: nobody is told of inputs, extras and valid strings."""
+    """No message speaks of inputs, extras or valid strings, as the validation library does."""
     said = []
     for name, field in tool.params.model_fields.items():
         for wrong in (None, 5.5, "?", [], [[]], {}, {"a": 1}):
