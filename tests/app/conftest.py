@@ -13,13 +13,14 @@ from textual.pilot import Pilot
 
 from antiphon.screens import conversation_controllers
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
+from antiphon.widgets.status import live_strip
 from tests.app.opened import Opened, World, opened, world
-from tests.waiting import screen_updated
+from tests.waiting import PATIENCE, screen_updated
 
 
 @pytest.fixture(autouse=True)
 def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a pilot wait for what the app does.
+    """Let a pilot wait for what the app does, and a hint stay until the test has read it.
 
     Textual takes a process that uses no processor for idle: on a busy machine it may just have to
     wait for one.
@@ -33,6 +34,7 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", screen_updated)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", screen_updated)
     monkeypatch.setattr(Pilot, "pause", patient)
+    monkeypatch.setattr(live_strip, "HINT_SECONDS", 10 * PATIENCE)
 
 
 @pytest.fixture(autouse=True)
