@@ -15,8 +15,11 @@ from typing import Final
 from antiphon_kernel.text.sequence_diff import Budget, changed_ranges
 from antiphon_kernel.types.records import TextSplice
 
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-_WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u1fff]+|[ \t]+|.", re.DOTALL)
+LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+"""A line with its newline; the last line of a text may have none."""
+
+WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u1fff]+|[ \t]+|.", re.DOTALL)
+"""A word, blanks, or one other code point: what changes as a whole inside a line."""
 
 
 def common_prefix(first: str, second: str) -> int:
@@ -98,8 +101,8 @@ def plan_difference(before: str, after: str) -> list[TextSplice]:
         return []
     effort = Budget()
     pieces: list[Replacement] = []
-    for lines in _differences(_LINE, Replacement(0, len(before), after), before, effort):
-        pieces += _differences(_WORD, lines, before, effort)
+    for lines in _differences(LINE, Replacement(0, len(before), after), before, effort):
+        pieces += _differences(WORD, lines, before, effort)
     return as_splices(before, pieces)
 
 
