@@ -1,0 +1,1 @@
+"""Files of the project: their bytes on disk, and the text in them."""
