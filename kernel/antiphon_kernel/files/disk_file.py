@@ -44,8 +44,10 @@ Digest = NewType("Digest", str)
 """By this, contents are told apart."""
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_PAUSES: Final = (0.01, 0.03, 0.1, 0.3)
+_PAUSES: Final = (0.02, 0.05, 0.1, 0.3)
 """Seconds between readings of a file that changes while it is read."""
+_TICK_NS: Final = 10_000_000
+"""So long the clock of a disk may stand still."""
 _ABSENT: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Why a folder on the way cannot be opened if it is gone, or something else has its name."""
 _NO_RENAME: Final = {errno.EACCES, errno.EPERM, errno.EBUSY}
@@ -168,10 +170,13 @@ def write(
             )
         if state.links == 1:
             try:
-                return _replace(folder, path, data, expected, state, limit)
+                state = _replace(folder, path, data, expected, state, limit)
             except OSError as error:
                 if error.errno not in _NO_RENAME:
                     raise
+            else:
+                os.fsync(folder)
+                return state
         return _overwrite(folder, path, data, expected, copies, limit)
 
 
@@ -288,8 +293,12 @@ def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]
         with opened_file(folder, path.name) as file:
             before = os.fstat(file)
             data = read_bytes(file, limit)
-            is_whole = len(data) == before.st_size or len(data) > limit
-            if is_whole and _is_still(folder, path.name, before):
+            if len(data) > limit:
+                return _state(before), data
+            # One more change within this tick would leave no trace.
+            is_fresh = 0 <= time.time_ns() - before.st_mtime_ns < _TICK_NS
+            is_whole = len(data) == before.st_size
+            if is_whole and not is_fresh and _is_still(folder, path.name, before):
                 return _state(before), data
         if pause is not None:
             time.sleep(pause)
@@ -348,7 +357,6 @@ def _replace(
     with _temporary_file(folder, path.name, data, like) as (file, temporary):
         _compare(folder, path, expected, limit)
         os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
         return _state(os.fstat(file))
 
 
@@ -402,7 +410,7 @@ def _overwrite(
             _compare(folder, path, expected, limit)
             if not _is_still(folder, path.name, os.fstat(file)):
                 raise _restless(path)
-        except AntiphonError:
+        except (AntiphonError, OSError):
             copy.unlink()
             raise
         try:

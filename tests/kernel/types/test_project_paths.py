@@ -188,9 +188,9 @@ def test_folder_that_becomes_a_link_after_the_check_is_not_followed(project: Pat
     found = find_path(project, "src/a.py")
     (project / "src").rename(project / "old")
     (project / "src").symlink_to(project.parent / "outside")
-    with pytest.raises(OSError, match="directory|links"), found.folder():
+    with pytest.raises(OSError, match=r"directory|links"), found.folder():
         pass
-    with pytest.raises(OSError, match="directory|links"), found.folder(make=True):
+    with pytest.raises(OSError, match=r"directory|links"), found.folder(make=True):
         pass
 
 
