@@ -176,6 +176,7 @@ def write(
                     raise
             else:
                 os.fsync(folder)
+                _place_of_copy(path, copies).unlink(missing_ok=True)
                 return state
         return _overwrite(folder, path, data, expected, copies, limit)
 
@@ -420,15 +421,21 @@ def _overwrite(
             copy.unlink()
             raise
         copy.unlink()
+        _sync(copies)
         return _state(os.fstat(file))
+
+
+def _place_of_copy(path: ProjectPath, copies: Path) -> Path:
+    """Return the one place of a file's copy: what an earlier write has left there is outdated."""
+    return copies / f"{digest_of('/'.join(path.names).encode())}.copy"
 
 
 def _keep_copy(path: ProjectPath, old: bytes, new: bytes, copies: Path) -> Path:
     """Put on disk how a file was and what it becomes."""
     facts = {"path": "/".join(path.names), "old": len(old), "digest": digest_of(old + new)}
     copies.mkdir(mode=0o700, parents=True, exist_ok=True)
-    copy = copies / f"{secrets.token_hex(8)}.copy"
-    file = os.open(copy, _NEW, 0o600)
+    copy = _place_of_copy(path, copies)
+    file = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write(file, json.dumps(facts).encode() + b"\n" + old + new)
         os.fsync(file)

@@ -20,13 +20,13 @@ PIECE = 16
 
 
 @contextmanager
-def before_each_call(act: Callable[[int, str], None]) -> Iterator[None]:
-    """Call `act` with the number and the name of every system call that is about to be made."""
+def before_each_call(act: Callable[[int, str, object], None]) -> Iterator[None]:
+    """Call `act` before every system call, with its number, name and first argument."""
     numbers = count()
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
-            act(next(numbers), name)
+            act(next(numbers), name, args[0])
             if name == "write":
                 return real(args[0], args[1][:PIECE])
             if name == "fsync":
@@ -79,7 +79,7 @@ def killed_before(last: int | str, work: Callable[[], object]) -> bool:
 
 
 def _work_in_child(last: int | str, work: Callable[[], object]) -> None:
-    def die(number: int, name: str) -> None:
+    def die(number: int, name: str, _: object) -> None:
         if last in (number, name):
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -78,7 +78,7 @@ def test_file_that_may_not_be_read_is_seen(
     state = look(file.path)
     assert (state.kind, state.size) == (DiskKind.NO_PERMISSION, len(OLD))
 
-    def closed(_: int, name: str) -> None:
+    def closed(_: int, name: str, __: object) -> None:
         if name == "open":
             raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -106,7 +106,7 @@ def test_file_that_changes_while_it_is_read_is_read_again_or_refused(
 ) -> None:
     texts = iter([b"text %d" % number for number in range(changes)])
 
-    def change(_: int, name: str) -> None:
+    def change(_: int, name: str, __: object) -> None:
         if name == "read" and (text := next(texts, None)) is not None:
             file.place.write_bytes(text)
 
@@ -235,7 +235,7 @@ def test_folder_that_is_swapped_during_a_write_leads_nowhere_else(
 
     swaps = iter([True])
 
-    def swap(_: int, name: str) -> None:
+    def swap(_: int, name: str, __: object) -> None:
         if name == moment and next(swaps, False):
             folder.rename(moved)
             folder.symlink_to(outside)
@@ -253,7 +253,7 @@ def test_folder_that_is_swapped_during_a_write_leads_nowhere_else(
 def test_temporary_file_of_a_write_that_goes_on_is_left_alone(file: FileOnDisk) -> None:
     seen: list[str] = []
 
-    def look_on(_: int, name: str) -> None:
+    def look_on(_: int, name: str, __: object) -> None:
         if name == "fchmod":
             seen.extend(file.left())
 
@@ -332,7 +332,7 @@ def test_copy_in_the_bin_is_removed_if_the_file_changes_meanwhile(
         file.place.write_bytes(b"theirs")
         raise OSError(errno.EXDEV, "another disk")
 
-    def changed_later(_: int, name: str) -> None:
+    def changed_later(_: int, name: str, __: object) -> None:
         if name == "fchmod":
             file.place.write_bytes(b"theirs")
 

@@ -6,7 +6,8 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -103,6 +104,16 @@ def test_restoring_leaves_a_file_that_somebody_has_written_since(
     assert (file.place.read_bytes(), file.left()) == (since, [])
 
 
+@pytest.mark.parametrize("make", [FileOnDisk.put, FileOnDisk.put_linked])
+def test_copy_of_a_write_that_was_killed_is_outdated_by_the_next_write(
+    file: FileOnDisk, make: Callable[[FileOnDisk], None]
+) -> None:
+    _killed_half_way(file)
+    make(file)
+    file.write(SHORTER[:4] + OLD[4:])
+    assert file.left() == []
+
+
 def test_restoring_takes_zeros_and_parts_in_any_order_for_half_written(file: FileOnDisk) -> None:
     _killed_half_way(file, LONGER)
     zeros = bytes(len(LONGER) - len(OLD) - 3)
@@ -188,7 +199,7 @@ def test_write_that_fails_at_any_call_is_a_clear_error_and_leaves_nothing_behind
             file.place.unlink()
         made = 0
 
-        def fail(_: int, name: str, at: int = at) -> None:
+        def fail(_: int, name: str, __: object, at: int = at) -> None:
             nonlocal made
             made += name in FAILING
             if name in FAILING and made == at + 1:
@@ -223,7 +234,7 @@ def test_change_before_the_last_look_is_found_and_nothing_is_written(
     elif moment == "link":
         file.place.unlink()
 
-    def change(_: int, name: str) -> None:
+    def change(_: int, name: str, __: object) -> None:
         if name == ("link" if moment == "link" else "fsync"):
             file.place.write_bytes(b"theirs")
 
@@ -232,3 +243,39 @@ def test_change_before_the_last_look_is_found_and_nothing_is_written(
     assert caught.value.data == b"theirs"
     assert file.place.read_bytes() == b"theirs"
     assert file.left() == []
+
+
+@pytest.mark.parametrize(
+    ("way", "order"),
+    [
+        ("replaced", "write fchmod sync-file read rename sync-folder"),
+        ("new", "mkdir sync-folder write sync-file link unlink sync-folder unlink"),
+        (
+            "in-place",
+            "read write sync-file sync-folder read lseek write ftruncate sync-file"
+            " unlink sync-folder",
+        ),
+    ],
+)
+def test_what_a_kill_must_not_lose_is_on_disk_before_the_next_step(
+    file: FileOnDisk, way: str, order: str
+) -> None:
+    if way == "new":
+        shutil.rmtree(file.place.parent)
+    elif way == "in-place":
+        file.put_linked()
+        file.copies.mkdir(parents=True)
+    made: list[str] = []
+    status_of = os.fstat
+
+    def note(_: int, name: str, descriptor: object) -> None:
+        if name == "fsync":
+            assert isinstance(descriptor, int)
+            is_folder = stat.S_ISDIR(status_of(descriptor).st_mode)
+            name = "sync-folder" if is_folder else "sync-file"
+        if name in order.split() and made[-1:] != [name]:
+            made.append(name)
+
+    with before_each_call(note):
+        file.write(LONGER, None if way == "new" else OLD)
+    assert made == order.split()
