@@ -245,16 +245,15 @@ def test_change_before_the_last_look_is_found_and_nothing_is_written(
     assert file.left() == []
 
 
+COPIED = "write sync-file sync-folder"
+
+
 @pytest.mark.parametrize(
     ("way", "order"),
     [
         ("replaced", "write fchmod sync-file read rename sync-folder"),
         ("new", "mkdir sync-folder write sync-file link unlink sync-folder unlink"),
-        (
-            "in-place",
-            "read write sync-file sync-folder read lseek write ftruncate sync-file"
-            " unlink sync-folder",
-        ),
+        ("in-place", f"read {COPIED} read lseek write ftruncate sync-file unlink sync-folder"),
     ],
 )
 def test_what_a_kill_must_not_lose_is_on_disk_before_the_next_step(
