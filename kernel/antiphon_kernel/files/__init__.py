@@ -1,1 +1,1 @@
-"""Files of the project: what their bytes are as the text of a block."""
+"""Files of the project: their bytes, their texts, and what stands on disk."""

@@ -1,26 +1,40 @@
-"""Reading files of a project by their paths, without leaving it."""
+"""Reading files of a project, and what errors of its disk mean."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.project_paths import OUTSIDE, find_path, unusable
 from antiphon_kernel.types.quoting import quote, truncate
 
 _PIECE: Final = 1_000_000
 
+_MEANINGS: Final = {
+    errno.EACCES: "this user may not: change its permissions or those of its folders",
+    errno.EPERM: "this user may not: change its permissions or those of its folders",
+    errno.ENAMETOOLONG: "a name in it is too long: choose a shorter one",
+    errno.ENOTDIR: "one of its folders is none, or was replaced by a link: look at it again",
+    errno.ELOOP: "it was replaced by a link: look at it again",
+    errno.EISDIR: "it is not a file: name a file",
+}
+_FAILURES: Final = {
+    errno.ENOSPC: "the disk is full: make room",
+    errno.EDQUOT: "this user's share of the disk is full: make room",
+    errno.EFBIG: "it would be larger than a file may be here",
+    errno.EROFS: "its disk can only be read",
+    errno.EIO: "its disk is broken: look at the disk",
+}
+
 
 def read_project_file(project: Path, path: str, limit: int, limit_name: str) -> bytes:
     """Read a file of a project.
-
-    Symbolic links are followed as long as they stay inside the project; the kernel's data folder is
-    none of its files. A link that is put in the way meanwhile is not followed.
 
     Args:
         path: relative to the project's root.
@@ -30,63 +44,65 @@ def read_project_file(project: Path, path: str, limit: int, limit_name: str) -> 
     Raises:
         AntiphonError: invalid_params, too_large.
     """
-    try:
-        root = os.path.realpath(project)
-        resolved = Path(os.path.relpath(os.path.realpath(Path(root, path)), root))
-    except (OSError, ValueError) as error:  # a null character, or too many links
-        raise _refusal(path, "it cannot be a path") from error
-    parts = resolved.parts
-    if not parts:
-        raise _refusal(path, "it is the project's folder")
-    if Path(path).is_absolute() or os.pardir in parts:
-        raise _refusal(path, "it leads out of the project")
-    if DATA_FOLDER in parts:
-        raise _refusal(path, "it is one of the kernel's own files")
-    try:
-        with ExitStack() as opened:
-            data, size = _read(opened, root, parts, limit)
-    except OSError as error:
-        raise _refusal(path, error.strerror or str(error)) from error
-    if size > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The file {quote(path)} has {size} bytes, {limit} are allowed: attach a part of it.",
-            limit=limit,
-            limit_name=limit_name,
-            found=size,
-        )
+    if path.startswith("/"):
+        raise unusable(path, OUTSIDE)
+    found = find_path(project, path)
+    with (
+        disk_errors(found.shown, "read"),
+        found.folder() as folder,
+        opened_file(folder, found.name) as file,
+    ):
+        data = read_bytes(file, limit)
+        if len(data) > limit:
+            raise too_large(path, os.fstat(file).st_size, limit, limit_name)
     return data
 
 
-def _read(opened: ExitStack, root: str, parts: Sequence[str], limit: int) -> tuple[bytes, int]:
-    """Open each folder of the path, which has no links, from the one above it, and read.
+@contextmanager
+def opened_file(folder: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Open a file of a folder; neither a link nor anything else than a file.
 
-    Return the bytes, and how many there are: more than the limit of a file that is too large.
+    Raises:
+        OSError: if that is not possible.
     """
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    opened.callback(os.close, folder)
-    for name in parts[:-1]:
-        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-        opened.callback(os.close, folder)
     # A pipe or a device must not keep the reader waiting.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.open(parts[-1], flags, dir_fd=folder)
-    opened.callback(os.close, file)
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError("it is not a file")
-    if status.st_size > limit:
-        return b"", status.st_size
+    file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EISDIR, "it is not a file")
+        yield file
+    finally:
+        os.close(file)
+
+
+def read_bytes(file: int, limit: int) -> bytes:
+    """Read a file to its end; more than `limit` bytes of it if it has more."""
     data = bytearray()
-    while len(data) <= limit and (piece := os.read(file, _PIECE)):
+    while len(data) <= limit and (piece := os.read(file, min(_PIECE, limit + 1 - len(data)))):
         data += piece
-    return bytes(data), len(data)
+    return bytes(data)
 
 
-def _refusal(path: str, why: str) -> AntiphonError:
-    return invalid_params(
-        f"The file {quote(path)} of the project cannot be read: {why}. Name a file inside the"
-        " project, relative to its root.",
-        field="path",
-        found=truncate(path),
+def too_large(path: str, size: int, limit: int, limit_name: str) -> AntiphonError:
+    """Return the error for a file that has more bytes than it may have."""
+    return AntiphonError(
+        ErrorCode.TOO_LARGE,
+        f"The file {quote(path)} has {size} bytes, {limit} are allowed: attach a part of it.",
+        limit=limit,
+        limit_name=limit_name,
+        found=size,
     )
+
+
+@contextmanager
+def disk_errors(path: str, done: str) -> Iterator[None]:
+    """Turn errors of the disk into errors that say what cannot be done (`read`, `written`)."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or 0
+        meaning = _FAILURES.get(number) or _MEANINGS.get(number) or error.strerror or str(error)
+        message = f"The file {quote(path)} of the project cannot be {done}: {meaning}."
+        if number in _FAILURES:
+            raise AntiphonError(ErrorCode.STORAGE_FAILED, message) from error
+        raise invalid_params(message, field="path", found=truncate(path)) from error
