@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from antiphon_kernel.contexts.opening import (
     SearchIndex,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
+from antiphon_kernel.files.file_contexts import FileContexts, FileSettings
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
@@ -34,8 +36,10 @@ from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, Journal, SessionRow
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
+    DISK_NAME,
     SYSTEM_NAME,
     BlockId,
     IdSource,
@@ -56,6 +60,7 @@ class Kernel:
         self,
         journal: Journal,
         members: Members,
+        data: Path,
         project: Path,
         registry: Registry,
         clock: Clock,
@@ -97,6 +102,11 @@ class Kernel:
         )
         self.opened, self.closed = self.open_contexts.opened, self.open_contexts.closed
         self.submissions = self.open_contexts.submissions
+        folders = FileSettings(project, data)
+        self.files = FileContexts(
+            self.contexts, self.open_contexts, folders, limits, self._disk_actor
+        )
+        self._disk: Actor | None = None
         self.closed.listen(self.trees.forget)
         self._closed = False
 
@@ -129,7 +139,7 @@ class Kernel:
             await journal.close()
             raise
         journal.depend_on(members.auth.database)
-        kernel = cls(journal, members, project, registry, clock, ids, limits)
+        kernel = cls(journal, members, data, project, registry, clock, ids, limits)
         try:
             await kernel._start(owner)
         except BaseException:
@@ -156,6 +166,7 @@ class Kernel:
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers.system = self.system
         await self.contexts.load()
+        await self.files.load()
         if not self.contexts.rows():
             with UseScope():  # not as long as the task that opens the kernel
                 await self.create_context(DEFAULT_CONTEXT)
@@ -256,6 +267,15 @@ class Kernel:
         self.access.on_session_closed(actor)
         leaves_leases = not actor.lasts and self.sessions.dismissal(actor) is None
         await self.open_contexts.end_session(actor.session, leaves_leases=leaves_leases)
+
+    async def _disk_actor(self) -> Actor:
+        """Who makes the edits that come from disk."""
+        names = chain([DISK_NAME], (f"{DISK_NAME}-{number}" for number in count(2)))
+        while self._disk is None:
+            principal = await self.principal(next(names), PrincipalKind.SOURCE)
+            if principal.kind is PrincipalKind.SOURCE:  # else somebody else is called so
+                self._disk = self.open_session(principal, "kernel")
+        return self._disk
 
     # Contexts
 

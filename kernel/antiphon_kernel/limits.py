@@ -14,6 +14,8 @@ class Limits(BaseModel):
 
     block_code_points: int = 8_000_000
     """Text of one block."""
+    file_bytes: int = 8_000_000
+    """A file of the project that is opened as text."""
     value_code_points: int = 1_000_000
     """JSON of one item of a list, one entry of a log or one field that is no text; `metadata` and
     `input` of a header too."""

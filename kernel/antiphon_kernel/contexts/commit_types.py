@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
-from antiphon_kernel.storage import Blob
+from antiphon_kernel.storage import Blob, FileRow
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 
@@ -34,6 +34,8 @@ class PendingCommit(NamedTuple):
     """Whether the journal's row of the context changes with it."""
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name."""
+    file: FileRow | None = None
+    """What is known of the file from now on, in a context that is one."""
     source: object = None
     """The client's connection that handed it in: its own update does not go back to it."""
     clients: tuple[int, ...] = ()

@@ -47,6 +47,7 @@ from antiphon_kernel.storage import (
     Blob,
     Commit,
     ContextRow,
+    FileRow,
     Journal,
     SessionRow,
     StoredContext,
@@ -304,6 +305,7 @@ class Context:
         blocks: Sequence[str],
         undo: UndoKind | None = UndoKind.CALL,
         blobs: Sequence[Blob] = (),
+        file: FileRow | None = None,
     ) -> CommitHandle:
         """Apply a change that is known to be valid and send it on its way to disk.
 
@@ -312,6 +314,7 @@ class Context:
             blocks: every block that it changes, apart from those that it creates.
             undo: how its text counts for the actor's undo; None if not at all.
             blobs: bytes that its blocks name; stored with it, or neither is.
+            file: what is known of the file from now on, in a context that is one.
 
         Raises:
             AntiphonError: permission_denied, if the actor may not write any more or one of the
@@ -319,7 +322,7 @@ class Context:
                 an earlier failure.
         """
         self._check_writer(actor, blocks)
-        return self._write(actor, operation, change, blocks, undo, blobs)
+        return self._write(actor, operation, change, blocks, undo, blobs, file)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""
@@ -405,13 +408,16 @@ class Context:
         blocks: Sequence[str],
         undo: UndoKind | None,
         blobs: Sequence[Blob] = (),
+        file: FileRow | None = None,
     ) -> CommitHandle:
         with self.failing():
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
             update = self.members.with_member(actor, transaction)
-        pending = PendingCommit(actor, operation, transaction, update, undo, blobs=tuple(blobs))
+        pending = PendingCommit(
+            actor, operation, transaction, update, undo, blobs=tuple(blobs), file=file
+        )
         return self.commit(pending)
 
     def _append(
@@ -510,6 +516,7 @@ class Context:
             revivals=change.revivals,
             restated=change.restated,
             blobs=change.blobs,
+            file=change.file,
             generation=self._generation,
         )
 

@@ -73,7 +73,8 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded | Binary:
         AntiphonError: invalid_params if the chosen encoding is none.
     """
     if encoding is not None:
-        return _read(data, encoding)
+        marks = (mark for mark, name in _MARKS if name == encoding and data.startswith(mark))
+        return _read(data, encoding, next(marks, b""))
     for mark, name in _MARKS:
         if data.startswith(mark):
             return _read(data, name, mark)

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import BlockRow, Commit, SessionRow
+from antiphon_kernel.storage.rows import BlockRow, Commit, FileRow, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
 from antiphon_kernel.yjs.restored_ids import encode_restored
@@ -88,6 +88,13 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     yield from _rare_rows(group, principals)
 
 
+def file_rows(files: Iterable[FileRow]) -> Statement:
+    """Return the statement that puts rows of files in the place of those before."""
+    return "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
+        astuple(one) for one in files
+    ]
+
+
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     yield (
         "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
@@ -123,6 +130,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
             for text in one.inherited
         ],
     )
+    yield file_rows(one.file for one in group if one.file is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)
 
@@ -132,14 +140,14 @@ def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterato
     restated = [one.context for one in group if one.restated]
     insert = (
         "INSERT INTO contexts"
-        " (number, id, label, epoch, created, creator, source, source_seq, copied)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " (number, id, label, epoch, created, kind, creator, source, source_seq, copied)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     )
     yield (
         insert,
         [
             (
-                *(row.number, row.id, row.label, row.epoch, row.created),
+                *(row.number, row.id, row.label, row.epoch, row.created, row.kind),
                 principals[row.creator] if row.creator is not None else None,
                 *(astuple(row.origin) if row.origin is not None else (None, None, None)),
             )

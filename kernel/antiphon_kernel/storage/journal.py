@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.storage.commit_rows import commit_rows, session_rows
+from antiphon_kernel.storage.commit_rows import commit_rows, file_rows, session_rows
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
@@ -20,12 +20,14 @@ from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
     ContextRow,
+    FileRow,
     SessionRow,
     StoredContext,
 )
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.signal import Signal
@@ -131,13 +133,19 @@ class Journal(JournalReader):
         self._idle.clear()
         self._wake.set()
 
-    def add_context(self, context: ContextId, label: str, epoch: str, created: int) -> ContextRow:
+    def add_context(
+        self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
+    ) -> ContextRow:
         """Name a new context; it begins to exist with its first commit.
 
         No two may have one label at a time.
         """
         self._last_context += 1
-        return ContextRow(self._last_context, context, label, epoch, created)
+        return ContextRow(self._last_context, context, label, epoch, created, kind=kind)
+
+    async def write_file(self, file: FileRow) -> None:
+        """Store what is known of a file, when its block does not change with it."""
+        await self._database.write([file_rows([file])])
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""

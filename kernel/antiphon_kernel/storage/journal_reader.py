@@ -12,6 +12,7 @@ from antiphon_kernel.storage.rows import (
     Blob,
     ChangeRow,
     ContextRow,
+    FileRow,
     ForkOrigin,
     InheritedRun,
     SessionRow,
@@ -19,7 +20,7 @@ from antiphon_kernel.storage.rows import (
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ContextKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
@@ -83,19 +84,21 @@ class JournalReader:
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
         sql = (
-            "SELECT c.number, c.id, label, epoch, c.created, archived, p.id, source, source_seq,"
-            " copied FROM contexts c LEFT JOIN principals p ON p.number = c.creator"
+            "SELECT c.number, c.id, label, epoch, c.created, archived, c.kind, p.id, source,"
+            " source_seq, copied FROM contexts c LEFT JOIN principals p ON p.number = c.creator"
             " ORDER BY c.number"
         )
         found: list[ContextRow] = []
         for row in await self._database.select(sql):
-            number, context, label, epoch, created, archived, creator, source, seq, copied = row
-            origin = ForkOrigin(source, seq, copied) if source is not None else None
-            known = ContextId(context)
-            found.append(
-                ContextRow(number, known, label, epoch, created, archived, origin, creator)
-            )
+            number, context, label, epoch, created, archived, kind, creator, *fork = row
+            origin = ForkOrigin(*fork) if fork[0] is not None else None
+            about = ContextId(context), label, epoch, created, archived, origin, creator
+            found.append(ContextRow(number, *about, ContextKind(kind)))
         return found
+
+    async def files(self) -> list[FileRow]:
+        """Return the files of the project that are contexts."""
+        return [FileRow(*row) for row in await self._database.select("SELECT * FROM files", ())]
 
     async def source(self, origin: ForkOrigin) -> ContextRow:
         """The context that a fork was made of."""

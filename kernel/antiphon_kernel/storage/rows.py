@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.yjs.restored_ids import RestoredRange
@@ -39,6 +40,33 @@ class ContextRow:
     """None if it is no fork, or one that states the authors of its texts itself."""
     creator: str | None = None
     """Id of the principal who wanted it; None if an older antiphon made it."""
+    kind: ContextKind = ContextKind.CONVERSATION
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A file of the project that is a context: what its block and the disk last had in common."""
+
+    context: int
+    """The number of the context."""
+    path: str
+    """Relative to the project, with `/`."""
+    format: str
+    """In which way the file holds its text, as JSON."""
+    digest: str
+    """SHA-256 of the bytes that stood on disk; empty if none have."""
+    version: int
+    """Version of the block whose text they held; 0 if it is `base`."""
+    base: bytes = b""
+    """The text that they held, compressed, if no version of the block has it."""
+    next_digest: str = ""
+    """Digest of the bytes of a write that may have happened, or not."""
+    next_version: int = 0
+    """Version of the block that this write holds."""
+    state: str = ""
+    """Why the file is not written by itself; empty if it is."""
+    theirs: bytes = b""
+    """Of a conflict: the text on disk, compressed."""
 
 
 class SessionRow(NamedTuple):
@@ -192,6 +220,8 @@ class Commit(NamedTuple):
     """Authors of what it copies."""
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name; those that are there already are not written again."""
+    file: FileRow | None = None
+    """What is known of the file from now on, in a context that is one."""
     snapshot: Snapshot | None = None
     """The context as this transaction leaves it."""
     generation: int = 0

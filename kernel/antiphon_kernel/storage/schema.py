@@ -202,4 +202,22 @@ class Schema:
         return list(later)
 
 
-JOURNAL_SCHEMA: Final = Schema(6, _TABLES)
+_FILES: Final = """
+ALTER TABLE contexts ADD COLUMN kind TEXT NOT NULL DEFAULT 'conversation';
+
+CREATE TABLE files (
+    context INTEGER PRIMARY KEY REFERENCES contexts (number),
+    path TEXT NOT NULL UNIQUE,
+    format TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    base BLOB NOT NULL,
+    next_digest TEXT NOT NULL,
+    next_version INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    theirs BLOB NOT NULL
+);
+"""
+
+
+JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES,))

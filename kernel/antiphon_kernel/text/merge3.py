@@ -132,6 +132,14 @@ def resolve(merged: Merged, resolutions: Mapping[int, Resolution | str]) -> Merg
     return Merged("".join(result), tuple(left))
 
 
+def settled_base(theirs: str, conflicts: Sequence[Conflict]) -> str:
+    """Return the base against which only these conflicts are left of a merge with `theirs`."""
+    lines = LINE.findall(theirs)
+    for conflict in reversed(conflicts):
+        lines[conflict.theirs.start : conflict.theirs.end] = [conflict.base.text]
+    return "".join(lines)
+
+
 def _append(lines: list[str], text: str) -> None:
     """Append the lines of a text, on lines of their own."""
     if text and lines and not lines[-1].endswith("\n"):

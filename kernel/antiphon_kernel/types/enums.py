@@ -9,6 +9,14 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+class ContextKind(StrEnum):
+    """Kind of a context: of what its document is."""
+
+    CONVERSATION = "conversation"
+    FILE = "file"
+    """One file of the project, in one block."""
+
+
 class BlockKind(StrEnum):
     """Kind of a block."""
 

@@ -83,6 +83,9 @@ SYSTEM = PrincipalId(uuid.uuid5(_NAMESPACE, "system").hex)
 SYSTEM_NAME: Final = "system"
 """Its username."""
 
+DISK_NAME: Final = "disk"
+"""The username of what other programs write into files."""
+
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """The form of a label or a username."""
 

@@ -9,4 +9,5 @@ from antiphon_kernel.contexts.lineage.forking import (
     read_version,
     split_calls,
     start_fork,
+    start_with,
 )

@@ -12,6 +12,7 @@ from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal, SessionRow
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name, resolve
 from antiphon_kernel.types.quoting import join_names, quote, truncate
@@ -100,6 +101,7 @@ class ContextRegistry:
         first: First | None = None,
         *,
         asker: Actor,
+        kind: ContextKind = ContextKind.CONVERSATION,
     ) -> ContextRow:
         """A new context; empty, unless something is to be in it from the start.
 
@@ -115,7 +117,7 @@ class ContextRegistry:
         async def alone(rows: Sequence[ContextRow]) -> list[InitialContent]:
             return [await first(rows[0]) if first is not None else InitialContent()]
 
-        (row,) = await self.create_all((label,), founder, alone, asker=asker)
+        (row,) = await self.create_all((label,), founder, alone, asker=asker, kind=kind)
         return row
 
     async def create_all(
@@ -125,6 +127,7 @@ class ContextRegistry:
         first: Callable[[Sequence[ContextRow]], Awaitable[Sequence[InitialContent]]],
         *,
         asker: Actor,
+        kind: ContextKind = ContextKind.CONVERSATION,
     ) -> list[ContextRow]:
         """New contexts: all of them are there at once, or none is.
 
@@ -142,7 +145,9 @@ class ContextRegistry:
                 reserved.append(label)
             time = self.clock.now_ms()
             rows = [
-                self.journal.add_context(ContextId(self.ids.uuid7()), label, self.ids.uuid7(), time)
+                self.journal.add_context(
+                    ContextId(self.ids.uuid7()), label, self.ids.uuid7(), time, kind
+                )
                 for label in labels
             ]
             beginnings = await first(rows)

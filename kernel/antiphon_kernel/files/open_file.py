@@ -1,0 +1,405 @@
+"""One file of the project that is open: the text of its block, the disk, what both had in common.
+
+The *base* is the text that block and disk last had in common. What differs from it in the block was
+written here and is not saved; what differs from it on disk was written by another program, and is
+brought into the block as few small edits, so that cursors, authors and typing stay. Where both have
+changed the same words there is a conflict: the block keeps its text, the disk keeps its file, and
+nothing is written until somebody has decided.
+
+The base is a version of the block, by its number, or a text of its own. It is stored together with
+the edit that brings it in. A write that may have happened is stored before it is made: after a kill
+the disk has either the base or what the write holds, and both are known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.files.disk_file import (
+    ChangedOnDisk,
+    Digest,
+    DiskKind,
+    DiskState,
+    digest_of,
+    look,
+    read,
+    write,
+)
+from antiphon_kernel.files.text_format import Binary, Decoded, TextFormat, decode, encode
+from antiphon_kernel.storage import FileRow, Journal
+from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve, settled_base
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.project_paths import ProjectPath
+from antiphon_kernel.types.quoting import count_of, quote
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.uninterruptible import run_uninterrupted
+
+FROM_DISK: Final = "disk"
+"""The operation of an edit that another program has made on disk."""
+
+_TRIES: Final = 8
+"""How often a write, or a merge, is begun again because somebody else was faster."""
+
+
+class FileState(StrEnum):
+    """Why an open file is not written; empty if it is."""
+
+    USUAL = ""
+    CONFLICT = "conflict"
+    """Block and disk have changed the same words."""
+    DELETED = "deleted"
+    """Nothing has its name any more."""
+    REPLACED = "replaced"
+    """Its name is that of something else than a text."""
+
+
+class BlockText(NamedTuple):
+    """The text of a block, and the version of the block that has it."""
+
+    text: str
+    version: int
+
+
+class OpenFile:
+    """A file of the project, as long as its context is open. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        context: Context,
+        path: ProjectPath,
+        row: FileRow,
+        journal: Journal,
+        disk: Actor,
+        *,
+        copies: Path,
+        limit: int,
+    ) -> None:
+        """
+        Args:
+            disk: who makes the edits that come from disk.
+            copies: a folder of the kernel, for writes that cannot be made by renaming.
+            limit: bytes that a file may have.
+        """
+        self.context, self.path = context, path
+        self.row = row
+        """As it is stored, or is on its way to be."""
+        self.disk_state = DiskState(DiskKind.MISSING)
+        """The file as it was looked at last."""
+        self.problem = ""
+        """Why it is in its state, as a sentence; empty where the state says it."""
+        self.changed = Signal[()]()
+        """The base or the state may be another one."""
+        (self.block,) = context.document.block_ids()
+        self._journal = journal
+        self._disk = disk
+        self._copies, self._limit = copies, limit
+        self._lock = asyncio.Lock()
+        self._base: str | None = None
+
+    @property
+    def state(self) -> FileState:
+        return FileState(self.row.state)
+
+    @property
+    def format(self) -> TextFormat:
+        """The way in which the file holds its text."""
+        return TextFormat(**json.loads(self.row.format))
+
+    def now(self) -> BlockText:
+        """Return the text as it is, with every streamed append in it."""
+        self.context.appends.flush(self.block)
+        text = self.context.document.text(self.block)
+        return BlockText(text, self.context.blocks.version(self.block))
+
+    async def base(self) -> str:
+        """Return the text that block and disk last had in common."""
+        if self._base is None:
+            row, now = self.row, self.now()
+            if not row.version:
+                self._base = zlib.decompress(row.base).decode()
+            elif row.version == now.version:
+                self._base = now.text
+            else:
+                history = await self.context.history(self.block)
+                self._base = history.text(None, row.version)
+        return self._base
+
+    async def is_dirty(self) -> bool:
+        """Return whether the block has text that is not on disk."""
+        return self.state is not FileState.USUAL or self.now().text != await self.base()
+
+    # What other programs write
+
+    async def look(self) -> None:
+        """Bring what other programs have written into the block.
+
+        Raises:
+            AntiphonError: storage_failed, if the disk cannot be read.
+        """
+        async with self._lock:
+            await run_uninterrupted(self._look())
+
+    async def _look(self) -> None:
+        self.disk_state = await asyncio.to_thread(look, self.path)
+        if self.disk_state.kind is not DiskKind.FILE:
+            is_gone = self.disk_state.kind is DiskKind.MISSING
+            await self._mark(FileState.DELETED if is_gone else FileState.REPLACED)
+            return
+        try:
+            self.disk_state, data = await asyncio.to_thread(
+                read, self.path, self._limit, "file_bytes"
+            )
+        except AntiphonError as error:
+            if error.code is not ErrorCode.TOO_LARGE:
+                raise
+            await self._mark(FileState.REPLACED, error.message)
+            return
+        await self._take(data)
+
+    async def _take(self, data: bytes) -> None:
+        """Bring the bytes that are on disk into the block, if they are not those it knows."""
+        digest, row = digest_of(data), self.row
+        if digest == row.digest:
+            await self._mark(FileState.USUAL)
+            return
+        if digest == row.next_digest and self.state is FileState.CONFLICT:
+            return
+        if digest == row.next_digest:
+            await self._store(
+                replace(row, digest=digest, version=row.next_version, base=b"", **_SETTLED)
+            )
+            return
+        decoded = await asyncio.to_thread(self._decode, data)
+        if isinstance(decoded, Binary):
+            await self._mark(FileState.REPLACED, decoded.reason)
+            return
+        await self._merge(digest, decoded)
+
+    def _decode(self, data: bytes) -> Decoded | Binary:
+        decoded = decode(data)
+        return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
+
+    async def _merge(self, digest: Digest, disk: Decoded) -> None:
+        row = replace(self.row, format=as_json(disk.format))
+        for attempt in range(_TRIES):
+            now, base = self.now(), await self.base()
+            if now.text in (base, disk.text):
+                merged = Merged(disk.text)
+            elif attempt < _TRIES - 1:
+                merged = await asyncio.to_thread(merge_texts, base, now.text, disk.text)
+            else:
+                merged = merge_texts(base, now.text, disk.text)
+            if self.now() != now:
+                continue
+            if merged.conflicts:
+                theirs = _compressed(disk.text)
+                await self._store(
+                    replace(
+                        row,
+                        state=FileState.CONFLICT,
+                        theirs=theirs,
+                        next_digest=digest,
+                        next_version=0,
+                    )
+                )
+            else:
+                row = replace(row, digest=digest, **_SETTLED)
+                await self._apply(self._disk, FROM_DISK, now, merged.text, disk.text, row)
+            return
+
+    async def _apply(
+        self, actor: Actor, operation: str, now: BlockText, text: str, base: str, row: FileRow
+    ) -> None:
+        """Give the block a text by small edits, and the file its new base, both or neither."""
+        splices = plan_difference(now.text, text)
+        if text == base:
+            row = replace(row, version=now.version + bool(splices), base=b"")
+        else:
+            row = replace(row, version=0, base=_compressed(base))
+        if not splices:
+            await self._store(row, base)
+            return
+        context, block = self.context, self.block
+        written = context.write(
+            actor,
+            operation,
+            lambda: context.document.splice_all(block, splices),
+            blocks=[block],
+            file=row,
+        )
+        self.row, self._base = row, base
+        self.changed.notify()
+        await written.saved()
+
+    async def _mark(self, state: FileState, problem: str = "") -> None:
+        self.problem = problem
+        if state is not self.state:
+            await self._store(replace(self.row, state=state, theirs=b""), self._base)
+
+    async def _store(self, row: FileRow, base: str | None = None) -> None:
+        await self.context.wait_persisted()  # the version of the block that it names
+        await self._journal.write_file(row)
+        self.row, self._base = row, base if base is not None else None
+        self.changed.notify()
+
+    # What is written to disk
+
+    async def save(self, *, anew: bool = False) -> bool:
+        """Write the text to disk; return whether there was something to write.
+
+        Args:
+            anew: whether a file that is not there any more is made again.
+
+        Raises:
+            AntiphonError: invalid_params, if there is a conflict, the file is gone, or its encoding
+                lacks a character; permission_denied, storage_failed.
+        """
+        async with self._lock:
+            return await run_uninterrupted(self._save(anew))
+
+    async def _save(self, anew: bool) -> bool:
+        for _ in range(_TRIES):
+            await self._look()
+            is_new = self.state is FileState.DELETED and anew
+            if self.state is not FileState.USUAL and not is_new:
+                raise self._not_written()
+            now, base = self.now(), await self.base()
+            if now.text == base and not is_new:
+                return False
+            data = encode(now.text, self.format, base)
+            if digest_of(data) == self.row.digest and not is_new:
+                return False  # other line ends in the block only
+            written = replace(self.row, next_digest=digest_of(data), next_version=now.version)
+            await self._store(written, base)
+            try:
+                self.disk_state = await asyncio.to_thread(
+                    write,
+                    self.path,
+                    data,
+                    None if is_new else Digest(self.row.digest),
+                    copies=self._copies,
+                    limit=self._limit,
+                )
+            except ChangedOnDisk:
+                continue
+            await self._written(now, data)
+            return True
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The file {quote(self.path.shown)} was not written: another program changes it again"
+            " and again. Save it once more when that is done.",
+        )
+
+    async def _written(self, now: BlockText, data: bytes) -> None:
+        """Take what has just been written for the base."""
+        read_back = decode(data, self.format.encoding)
+        assert isinstance(read_back, Decoded), "what was encoded can be decoded"
+        row = replace(
+            self.row,
+            format=as_json(read_back.format),
+            digest=digest_of(data),
+            version=now.version,
+            base=b"",
+            **_SETTLED,
+        )
+        if read_back.text != now.text:
+            row = replace(row, version=0, base=_compressed(read_back.text))
+        await self._store(row, read_back.text)
+
+    def _not_written(self) -> AntiphonError:
+        why, advice = {
+            FileState.CONFLICT: (
+                "it was changed here and on disk in the same place",
+                "file.diff shows both, file.resolve decides",
+            ),
+            FileState.DELETED: (
+                "it was deleted on disk",
+                "save it with anew to bring it back",
+            ),
+        }.get(self.state, (self.problem or "something else has its name", "look at what it is"))
+        return invalid_params(
+            f"The file {quote(self.path.shown)} is not written: {why}. {advice[:1].upper()}"
+            f"{advice[1:]}.",
+            found=self.path.shown,
+            state=self.state,
+        )
+
+    async def revert(self, actor: Actor) -> None:
+        """Give the block the text that is on disk; an edit like any other, to be undone.
+
+        Raises:
+            AntiphonError: invalid_params if no text is on disk; permission_denied, storage_failed.
+        """
+        async with self._lock:
+            await run_uninterrupted(self._revert(actor))
+
+    async def _revert(self, actor: Actor) -> None:
+        await self._look()
+        if self.state in (FileState.DELETED, FileState.REPLACED):
+            raise self._not_written()
+        is_conflict = self.state is FileState.CONFLICT
+        text = self._theirs() if is_conflict else await self.base()
+        await self._apply(actor, "revert", self.now(), text, text, self._with_theirs())
+
+    # Conflicts
+
+    async def conflicts(self) -> Merged:
+        """Return the merge with the disk as it stands; without conflicts if there are none."""
+        if self.state is not FileState.CONFLICT:
+            return Merged(self.now().text)
+        return merge_texts(await self.base(), self.now().text, self._theirs())
+
+    async def resolve(self, actor: Actor, resolutions: Mapping[int, Resolution | str]) -> Merged:
+        """Decide about conflicts, by their index; return what is left.
+
+        Raises:
+            AntiphonError: invalid_params if there is no such conflict; permission_denied.
+        """
+        async with self._lock:
+            return await run_uninterrupted(self._resolve(actor, resolutions))
+
+    async def _resolve(self, actor: Actor, resolutions: Mapping[int, Resolution | str]) -> Merged:
+        found = await self.conflicts()
+        left = resolve(found, resolutions)
+        if self.state is FileState.CONFLICT:
+            row = replace(self.row, digest="") if left.conflicts else self._with_theirs()
+            base = settled_base(self._theirs(), left.conflicts)
+            await self._apply(actor, "resolve", self.now(), left.text, base, row)
+        return left
+
+    def _theirs(self) -> str:
+        return zlib.decompress(self.row.theirs).decode()
+
+    def _with_theirs(self) -> FileRow:
+        """The row for a base that is the text on disk."""
+        if self.state is not FileState.CONFLICT:
+            return self.row
+        return replace(self.row, digest=self.row.next_digest, **_SETTLED)
+
+
+_SETTLED: Final[Mapping[str, object]] = {
+    "next_digest": "",
+    "next_version": 0,
+    "state": FileState.USUAL,
+    "theirs": b"",
+}
+"""The fields of a row that say that nothing is open."""
+
+
+def as_json(format: TextFormat) -> str:
+    """Return a format as it is stored."""
+    return json.dumps(asdict(format))
+
+
+def _compressed(text: str) -> bytes:
+    return zlib.compress(text.encode(), 1)

@@ -1,0 +1,152 @@
+"""A file that people, other programs and the kernel write at the same time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.files.open_file import FileState, OpenFile
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.text.merge3 import Resolution
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import OpenKernel
+
+TEXT = "one\ntwo\nthree\nfour\nfive\n"
+
+
+@dataclass
+class Project:
+    """A kernel on a project with one file."""
+
+    kernel: Kernel
+    me: Actor
+    place: Path
+
+    async def open(self) -> OpenFile:
+        return await self.kernel.files.open("a.txt")
+
+    def put(self, text: str) -> None:
+        """Write the file as another program does."""
+        self.place.write_bytes(text.encode())
+        os.utime(self.place, (1_700_000_000, 1_700_000_000))
+
+    async def type(self, file: OpenFile, at: str, text: str) -> None:
+        """Insert a text behind another one."""
+        now = file.now().text
+        offset = now.index(at) + len(at)
+        splice = {"block_id": file.block, "offset": offset, "delete_count": 0, "insert": text}
+        await self.kernel.call(self.me, "block.splice", splice)
+
+
+@pytest.fixture
+async def project(open_kernel: OpenKernel, data: Path) -> Project:
+    kernel = await open_kernel()
+    project = Project(kernel, kernel.open_session(kernel.owner, "test"), data.parent / "a.txt")
+    project.put(TEXT)
+    return project
+
+
+async def test_open_twice_gives_the_same_context_with_the_text_of_the_disk(
+    project: Project,
+) -> None:
+    first, second = await project.open(), await project.kernel.files.open("./a.txt")
+    assert first is second
+    assert first.now().text == TEXT
+    assert not await first.is_dirty()
+
+
+async def test_save_writes_what_was_typed(project: Project) -> None:
+    file = await project.open()
+    await project.type(file, "two", " and more")
+    assert await file.is_dirty()
+    assert await file.save()
+    assert project.place.read_text() == TEXT.replace("two", "two and more")
+    assert not await file.is_dirty()
+    assert not await file.save()
+
+
+async def test_outside_change_of_a_clean_file_is_an_edit_by_the_disk(project: Project) -> None:
+    file = await project.open()
+    project.put(TEXT.replace("four", "4"))
+    await file.look()
+    assert file.now().text == TEXT.replace("four", "4")
+    assert not await file.is_dirty()
+    blame = await project.kernel.call(project.me, "block.blame", {"block_id": file.block})
+    assert "disk" in str(blame)
+
+
+async def test_outside_change_beside_what_was_typed_is_merged(project: Project) -> None:
+    file = await project.open()
+    await project.type(file, "two", "!")
+    project.put(TEXT.replace("four", "4"))
+    await file.look()
+    assert file.now().text == "one\ntwo!\nthree\n4\nfive\n"
+    assert await file.save()
+    assert project.place.read_text() == "one\ntwo!\nthree\n4\nfive\n"
+
+
+@pytest.mark.parametrize(
+    ("resolution", "expected"),
+    [
+        (Resolution.OURS, "two, ours"),
+        (Resolution.THEIRS, "zwei"),
+        (Resolution.BOTH, "two, ours\nzwei"),
+        ("neither\n", "neither"),
+    ],
+)
+async def test_conflict_keeps_both_until_somebody_decides(
+    project: Project, resolution: Resolution | str, expected: str
+) -> None:
+    file = await project.open()
+    await project.type(file, "two", ", ours")
+    project.put(TEXT.replace("two", "zwei").replace("five", "5"))
+    await file.look()
+    assert file.state is FileState.CONFLICT
+    assert file.now().text == TEXT.replace("two", "two, ours")
+    with pytest.raises(AntiphonError, match="in the same place"):
+        await file.save()
+    assert not (await file.resolve(project.me, {0: resolution})).conflicts
+    wanted = TEXT.replace("two", expected).replace("five", "5")
+    assert file.now().text == wanted
+    await file.save()
+    assert project.place.read_text() == wanted
+
+
+async def test_deleted_file_is_made_again_only_if_that_is_asked_for(project: Project) -> None:
+    file = await project.open()
+    await project.type(file, "two", "!")
+    project.place.unlink()
+    with pytest.raises(AntiphonError, match="deleted on disk"):
+        await file.save()
+    assert file.state is FileState.DELETED
+    assert await file.save(anew=True)
+    assert project.place.read_text() == TEXT.replace("two", "two!")
+    assert file.state is FileState.USUAL
+
+
+async def test_unsaved_text_is_there_after_a_restart_and_merged_with_the_disk(
+    project: Project, open_kernel: OpenKernel
+) -> None:
+    file = await project.open()
+    await project.type(file, "one", "!")
+    await file.save()
+    await project.type(file, "two", "!")
+    await project.kernel.close()
+    project.put(TEXT.replace("one", "one!").replace("four", "4"))
+    again = Project(await open_kernel(), project.me, project.place)
+    file = await again.open()
+    assert file.now().text == "one!\ntwo!\nthree\n4\nfive\n"
+    assert await file.is_dirty()
+
+
+async def test_revert_takes_the_text_of_the_disk_and_can_be_undone(project: Project) -> None:
+    file = await project.open()
+    await project.type(file, "two", "!")
+    await file.revert(project.me)
+    assert file.now().text == TEXT
+    await project.kernel.call(project.me, "block.undo", {"block_id": file.block})
+    assert file.now().text == TEXT.replace("two", "two!")
