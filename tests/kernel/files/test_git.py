@@ -1,0 +1,65 @@
+"""What git says of the files of a project."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.files.git import Git
+from antiphon_kernel.types.project_paths import find_path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder below the root of a repository, with a tracked, a changed and an ignored file."""
+    run(tmp_path, "init", "-q")
+    project = tmp_path / "pro ject"
+    project.mkdir()
+    for name in ("kept", "änd", "gone"):
+        (project / name).write_text(name)
+    (project / ".gitignore").write_text("*.log\n")
+    run(project, "add", ".")
+    run(project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    (project / "änd").write_text("other")
+    (project / "new").write_text("new")
+    (project / "x.log").write_text("x")
+    (project / "gone").unlink()
+    return project
+
+
+def run(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
+async def test_git_lists_marks_and_reads_the_files_of_a_folder(project: Path) -> None:
+    git = Git(project)
+    assert sorted(await git.listed() or []) == [".gitignore", "gone", "kept", "new", "änd"]
+    assert await git.head(find_path(project, "änd")) == "änd".encode()
+    assert await git.head(find_path(project, "new")) is None
+    assert await git.is_ignored(find_path(project, "x.log"))
+    assert not await git.is_ignored(find_path(project, "kept"))
+
+
+async def test_marks_are_relative_to_the_project(project: Path) -> None:
+    marks = {"änd": " M", "new": "??", "gone": " D"}
+    assert await Git(project).marks() == marks
+    assert await Git(project).marks(["new", "kept"]) == {"new": "??"}
+
+
+async def test_operation_of_git_is_seen_while_it_is_under_way(project: Path) -> None:
+    git = Git(project)
+    assert await git.operation() is None
+    lock = project.parent / ".git" / "index.lock"
+    lock.touch()
+    assert await git.operation() == "index.lock"
+    lock.unlink()
+    assert await git.operation() is None
+
+
+async def test_folder_without_a_repository_has_no_list_and_no_marks(tmp_path: Path) -> None:
+    git = Git(tmp_path)
+    assert await git.listed() is None
+    assert await git.marks() == {}
+    assert await git.operation() is None
