@@ -190,6 +190,7 @@ class Kernel:
         try:
             await self.quarantine.close()
             await self.search.stop()
+            await self.files.close()
             await self.open_contexts.interrupt_all()
             self.start_closing()
             self.access.close()

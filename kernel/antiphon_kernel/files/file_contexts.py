@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.lineage import InitialChange, start_with
 from antiphon_kernel.contexts.opening import ContextRegistry, InitialContent, OpenContexts
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.files.disk_file import digest_of, read, restore_interrupted
-from antiphon_kernel.files.open_file import FROM_DISK, OpenFile, as_json
+from antiphon_kernel.files.git import Git
+from antiphon_kernel.files.open_file import FROM_DISK, FileState, OpenFile, as_json
 from antiphon_kernel.files.text_format import Binary, decode
+from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow
 from antiphon_kernel.types.clock import iso_time
@@ -31,6 +35,9 @@ from antiphon_kernel.types.records import Actor, BlockHeader
 _COPIES: Final = "copies"
 """Folder in the kernel's data folder with what is written in place just now."""
 
+_GIT_SECONDS: Final = 0.5
+"""How often is looked whether an operation of git has ended."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +48,8 @@ class FileSettings:
     project: Path
     data: Path
     """The kernel's own folder."""
+    autosave_seconds: float = 1.0
+    """How long nobody has written into a file when it is saved."""
 
 
 class FileContexts:
@@ -64,6 +73,10 @@ class FileContexts:
         self._open: dict[ContextId, OpenFile] = {}
         self._opening = WeakValueDictionary[str, asyncio.Lock]()
         """Held by those who open a file."""
+        self._watcher = FolderWatcher(self._changed_on_disk)
+        self._saves: dict[ContextId, asyncio.TimerHandle] = {}
+        self._works: set[asyncio.Task[object]] = set()
+        self.git = Git(settings.project)
         open_contexts.closed.listen(self._closed)
 
     async def load(self) -> None:
@@ -80,10 +93,70 @@ class FileContexts:
         self._rows[context] = row
         self._paths[row.path] = context
 
+    async def close(self) -> None:
+        """Look at no file any more, and save none unasked; what is under way is finished."""
+        for timer in self._saves.values():
+            timer.cancel()
+        self._saves.clear()
+        await self._watcher.close()
+        for work in self._works:
+            work.cancel()  # what has begun to be written is finished
+        if self._works:
+            await asyncio.wait(self._works)
+
     def _closed(self, context: Context) -> None:
         file = self._open.pop(context.id, None)
         if file is not None:
             self._store(context.id, file.row)
+            self._watch()
+
+    def _watch(self) -> None:
+        self._watcher.watch({_place(file.path).parent for file in self._open.values()})
+
+    def _changed_on_disk(self, paths: Collection[str]) -> None:
+        for file in self._open.values():
+            if str(_place(file.path)) in paths:
+                self._start(file.look(), f"looking at {file.path.shown}")
+
+    def _start(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._works.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        self._works.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            is_stated = isinstance(error, AntiphonError)
+            _log.error("%s failed: %s", task.get_name(), error, exc_info=not is_stated and error)
+
+    # Saving by itself
+
+    def _applied(self, file: OpenFile, change: Applied) -> None:
+        if change.operation == FROM_DISK:
+            return
+        context = file.context.id
+        if (timer := self._saves.pop(context, None)) is not None:
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._saves[context] = loop.call_later(
+            self._settings.autosave_seconds, self._start_saving, file
+        )
+
+    def _start_saving(self, file: OpenFile) -> None:
+        del self._saves[file.context.id]
+        if self._open.get(file.context.id) is file and file.state is FileState.USUAL:
+            self._start(self._save(file), f"saving {file.path.shown}")
+
+    async def _save(self, file: OpenFile) -> None:
+        stop = file.context.users.add()
+        try:
+            while await self.git.operation() is not None:
+                await asyncio.sleep(_GIT_SECONDS)
+            await file.look()
+            if file.state is FileState.USUAL:
+                await file.save()
+        finally:
+            stop()
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -127,6 +200,8 @@ class FileContexts:
                 copies=self._copies,
                 limit=self._limits.file_bytes,
             )
+            found.applied.listen(partial(self._applied, file))
+            self._watch()
         await file.look()
         return file
 
@@ -168,3 +243,7 @@ class FileContexts:
         row = await self._contexts.create(label, disk, first, asker=disk, kind=ContextKind.FILE)
         self._store(row.id, made[0])
         return row.id
+
+
+def _place(path: ProjectPath) -> Path:
+    return Path(path.project, *path.names)

@@ -47,6 +47,9 @@ from antiphon_kernel.uninterruptible import run_uninterrupted
 FROM_DISK: Final = "disk"
 """The operation of an edit that another program has made on disk."""
 
+_EMPTY_SECONDS: Final = 0.25
+"""How long a file may be empty while another program writes it."""
+
 _TRIES: Final = 8
 """How often a write, or a merge, is begun again because somebody else was faster."""
 
@@ -151,6 +154,10 @@ class OpenFile:
 
     async def _look(self) -> None:
         self.disk_state = await asyncio.to_thread(look, self.path)
+        if self.disk_state.kind is DiskKind.FILE and not self.disk_state.size and await self.base():
+            # Whoever writes a file anew empties it first.
+            await asyncio.sleep(_EMPTY_SECONDS)
+            self.disk_state = await asyncio.to_thread(look, self.path)
         if self.disk_state.kind is not DiskKind.FILE:
             is_gone = self.disk_state.kind is DiskKind.MISSING
             await self._mark(FileState.DELETED if is_gone else FileState.REPLACED)

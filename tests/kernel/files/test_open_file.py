@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from antiphon_kernel.text.merge3 import Resolution
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import OpenKernel
+from tests.waiting import until
 
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
 
@@ -150,3 +153,34 @@ async def test_revert_takes_the_text_of_the_disk_and_can_be_undone(project: Proj
     assert file.now().text == TEXT
     await project.kernel.call(project.me, "block.undo", {"block_id": file.block})
     assert file.now().text == TEXT.replace("two", "two!")
+
+
+async def test_what_another_program_writes_comes_by_itself_however_it_writes(
+    project: Project,
+) -> None:
+    file = await project.open()
+    with project.place.open("a") as appended:
+        appended.write("six\n")
+    await until(lambda: file.now().text == f"{TEXT}six\n", "what was appended")
+    other = project.place.with_name("other")
+    other.write_text("one\n")
+    other.rename(project.place)
+    await until(lambda: file.now().text == "one\n", "the file that was renamed to it")
+    project.place.unlink()
+    await until(lambda: file.state is FileState.DELETED, "that it is gone")
+    assert file.now().text == "one\n"
+
+
+async def test_typed_text_is_saved_after_a_pause_but_not_while_git_works(
+    project: Project,
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=project.place.parent, check=True)
+    lock = project.place.parent / ".git" / "index.lock"
+    lock.touch()
+    file = await project.open()
+    await project.type(file, "two", "!")
+    await asyncio.sleep(1.5)
+    assert project.place.read_text() == TEXT
+    lock.unlink()
+    await until(lambda: project.place.read_text() != TEXT, "the save")
+    assert project.place.read_text() == TEXT.replace("two", "two!")

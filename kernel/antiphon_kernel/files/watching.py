@@ -1,0 +1,77 @@
+"""Watching the folders of open files for what other programs write."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+_STEP_MS: Final = 20
+"""Changes that come within this time are told together."""
+
+_LONGEST_MS: Final = 200
+"""The same where they do not end."""
+
+_POLL_MS: Final = 500
+"""How often is looked where the system does not tell of changes."""
+
+_log = logging.getLogger(__name__)
+
+
+class FolderWatcher:
+    """Tells of changed files in a set of folders, but not in folders inside them."""
+
+    def __init__(self, changed: Callable[[Collection[str]], None]) -> None:
+        """`changed` gets the paths of files that may have changed."""
+        self._changed = changed
+        self._folders: frozenset[Path] = frozenset()
+        self._watching: asyncio.Task[None] | None = None
+
+    def watch(self, folders: Collection[Path]) -> None:
+        """Watch these folders from now on, and no others."""
+        if self._folders == frozenset(folders):
+            return
+        self._folders = frozenset(folders)
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watching = None
+        if self._folders:
+            self._watching = asyncio.create_task(
+                self._watch(sorted(self._folders)), name="watching folders"
+            )
+            self._watching.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def _watch(self, folders: list[Path]) -> None:
+        from watchfiles import awatch
+
+        for is_polling in (False, True):
+            try:
+                changes = awatch(
+                    *folders,
+                    watch_filter=None,
+                    step=_STEP_MS,
+                    debounce=_LONGEST_MS,
+                    recursive=False,
+                    force_polling=is_polling,
+                    poll_delay_ms=_POLL_MS,
+                    ignore_permission_denied=True,
+                )
+                async for found in changes:
+                    self._changed({path for _, path in found})
+            except OSError as error:  # too many watches, or a disk that has none
+                _log.warning("files are looked at every %d ms: %s", _POLL_MS, error)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._watching is task:
+            self._folders, self._watching = frozenset(), None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("watching files has failed", exc_info=error)
