@@ -17,6 +17,7 @@ from antiphon_kernel.access import (
     SshSessions,
     ToolPermissions,
     WriteGuard,
+    check_project_files,
     check_tool,
 )
 from antiphon_kernel.contexts import BlockOwners, Context, UseScope
@@ -28,7 +29,8 @@ from antiphon_kernel.contexts.opening import (
     SearchIndex,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
-from antiphon_kernel.files.file_contexts import FileContexts, FileSettings
+from antiphon_kernel.files.file_contexts import FILE_PREFIX, FileContexts, FileSettings
+from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
@@ -327,11 +329,14 @@ class Kernel:
         """A block by any printable form of its id, or by a path that `context.layout` shows.
 
         A path is looked up in the context that stands before it, `LABEL/ar:…`; without one in the
-        default context and then in those that are open.
+        default context and then in those that are open. `file:PATH` is the block of a file.
 
         Raises:
             AntiphonError: block_not_found, context_not_found, ambiguous_id.
         """
+        if reference.startswith(FILE_PREFIX):
+            file = await self.files.open(reference.removeprefix(FILE_PREFIX))
+            return file.context, file.block
         if is_path(reference):
             return await self._find_path(reference, None)
         in_context, _, path = reference.partition("/")
@@ -445,8 +450,22 @@ class Call:
         self.check()
         return context
 
+    def check_files(self, path: str) -> None:
+        """Raises AntiphonError permission_denied if the caller names no files by their paths."""
+        if not self.kernel.files.is_known(path):
+            check_project_files(self.actor.principal, self.role)
+
+    async def file(self, path: str) -> OpenFile:
+        """The file of the project that a request names, opened."""
+        self.check_files(path)
+        file = await self.kernel.files.open(path)
+        self.check()
+        return file
+
     async def block(self, reference: str) -> tuple[Context, str]:
         """The block that a request names, with every streamed append in its text."""
+        if reference.startswith(FILE_PREFIX):
+            self.check_files(reference.removeprefix(FILE_PREFIX))
         context, block = await self.kernel.find_block(reference)
         self.check()
         context.appends.flush(block)

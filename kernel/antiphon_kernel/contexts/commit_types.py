@@ -35,7 +35,7 @@ class PendingCommit(NamedTuple):
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name."""
     file: FileRow | None = None
-    """What is known of the file from now on, in a context that is one."""
+    """Facts about the file from now on, in a context that is one."""
     source: object = None
     """The client's connection that handed it in: its own update does not go back to it."""
     clients: tuple[int, ...] = ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -17,20 +19,30 @@ from antiphon_kernel.contexts.lineage import InitialChange, start_with
 from antiphon_kernel.contexts.opening import ContextRegistry, InitialContent, OpenContexts
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.files.disk_file import digest_of, read, restore_interrupted
+from antiphon_kernel.files.disk_file import (
+    ChangedOnDisk,
+    digest_of,
+    read,
+    restore_interrupted,
+    write,
+)
 from antiphon_kernel.files.git import Git
 from antiphon_kernel.files.open_file import FROM_DISK, FileState, OpenFile, as_json
-from antiphon_kernel.files.text_format import Binary, decode
+from antiphon_kernel.files.text_format import Binary, TextFormat, decode, encode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
+
+FILE_PREFIX: Final = "file:"
+"""How a reference to the block of a file begins; its path follows."""
 
 _COPIES: Final = "copies"
 """Folder in the kernel's data folder with what is written in place just now."""
@@ -43,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """Where the files of a kernel are."""
+    """Folders of a kernel, and when its files are saved."""
 
     project: Path
     data: Path
@@ -150,13 +162,45 @@ class FileContexts:
     async def _save(self, file: OpenFile) -> None:
         stop = file.context.users.add()
         try:
-            while await self.git.operation() is not None:
+            while await self.git.operation() is not None:  # noqa: ASYNC110  another process
                 await asyncio.sleep(_GIT_SECONDS)
             await file.look()
             if file.state is FileState.USUAL:
                 await file.save()
         finally:
             stop()
+
+    def is_known(self, path: str) -> bool:
+        """Return whether a file of this path, as it is shown, has been opened once."""
+        return path in self._paths
+
+    async def listed(self, glob: str | None = None) -> list[str]:
+        """Return the paths of the files that git does not ignore, sorted; all without git."""
+        found = await self.git.listed()
+        if found is None:
+            found = await asyncio.to_thread(_every_file, self._settings.project)
+        if glob is not None:
+            pattern = re.compile(_as_regex(glob))
+            found = [one for one in found if pattern.fullmatch(one)]
+        return sorted(found)
+
+    async def create(self, path: str, text: str) -> OpenFile:
+        """Make a file that is not there, and open it.
+
+        Raises:
+            AntiphonError: invalid_params, if there is one; storage_failed.
+        """
+        found = await asyncio.to_thread(find_path, self._settings.project, path)
+        data, limit = encode(text, TextFormat()), self._limits.file_bytes
+        try:
+            await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
+        except ChangedOnDisk as error:
+            raise invalid_params(
+                f"There is a file {quote(found.shown)} already: open it, or give another path.",
+                field="path",
+                found=found.shown,
+            ) from error
+        return await self.open(path)
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -247,3 +291,20 @@ class FileContexts:
 
 def _place(path: ProjectPath) -> Path:
     return Path(path.project, *path.names)
+
+
+def _every_file(project: Path) -> list[str]:
+    """Return the paths of all files of a project, but for those of the kernel and of git."""
+    found: list[str] = []
+    for folder, folders, names in os.walk(project):
+        folders[:] = [one for one in folders if one not in (DATA_FOLDER, ".git")]
+        above = Path(folder).relative_to(project)
+        found += [(above / name).as_posix() for name in names]
+    return found
+
+
+def _as_regex(glob: str) -> str:
+    """Return the pattern of paths that a glob means."""
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
+    return "".join(parts.get(one) or re.escape(one) for one in pieces)

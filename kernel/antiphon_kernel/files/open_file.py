@@ -39,7 +39,7 @@ from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.project_paths import ProjectPath
-from antiphon_kernel.types.quoting import count_of, quote
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.uninterruptible import run_uninterrupted
@@ -137,6 +137,12 @@ class OpenFile:
                 self._base = history.text(None, row.version)
         return self._base
 
+    async def disk_text(self) -> str:
+        """Return the text on disk as it was looked at last; empty if there is none."""
+        if self.state is FileState.CONFLICT:
+            return self._theirs()
+        return await self.base() if self.state is FileState.USUAL else ""
+
     async def is_dirty(self) -> bool:
         """Return whether the block has text that is not on disk."""
         return self.state is not FileState.USUAL or self.now().text != await self.base()
@@ -182,9 +188,7 @@ class OpenFile:
         if digest == row.next_digest and self.state is FileState.CONFLICT:
             return
         if digest == row.next_digest:
-            await self._store(
-                replace(row, digest=digest, version=row.next_version, base=b"", **_SETTLED)
-            )
+            await self._store(replace(_settled(row, digest), version=row.next_version, base=b""))
             return
         decoded = await asyncio.to_thread(self._decode, data)
         if isinstance(decoded, Binary):
@@ -220,7 +224,7 @@ class OpenFile:
                     )
                 )
             else:
-                row = replace(row, digest=digest, **_SETTLED)
+                row = _settled(row, digest)
                 await self._apply(self._disk, FROM_DISK, now, merged.text, disk.text, row)
             return
 
@@ -312,12 +316,10 @@ class OpenFile:
         read_back = decode(data, self.format.encoding)
         assert isinstance(read_back, Decoded), "what was encoded can be decoded"
         row = replace(
-            self.row,
+            _settled(self.row, digest_of(data)),
             format=as_json(read_back.format),
-            digest=digest_of(data),
             version=now.version,
             base=b"",
-            **_SETTLED,
         )
         if read_back.text != now.text:
             row = replace(row, version=0, base=_compressed(read_back.text))
@@ -327,7 +329,7 @@ class OpenFile:
         why, advice = {
             FileState.CONFLICT: (
                 "it was changed here and on disk in the same place",
-                "file.diff shows both, file.resolve decides",
+                "look at both with file.diff, decide with file.resolve",
             ),
             FileState.DELETED: (
                 "it was deleted on disk",
@@ -338,7 +340,7 @@ class OpenFile:
             f"The file {quote(self.path.shown)} is not written: {why}. {advice[:1].upper()}"
             f"{advice[1:]}.",
             found=self.path.shown,
-            state=self.state,
+            problem=self.state,
         )
 
     async def revert(self, actor: Actor) -> None:
@@ -391,16 +393,12 @@ class OpenFile:
         """The row for a base that is the text on disk."""
         if self.state is not FileState.CONFLICT:
             return self.row
-        return replace(self.row, digest=self.row.next_digest, **_SETTLED)
+        return _settled(self.row, self.row.next_digest)
 
 
-_SETTLED: Final[Mapping[str, object]] = {
-    "next_digest": "",
-    "next_version": 0,
-    "state": FileState.USUAL,
-    "theirs": b"",
-}
-"""The fields of a row that say that nothing is open."""
+def _settled(row: FileRow, digest: str) -> FileRow:
+    """Return a row for bytes that are on disk, and with which nothing is open."""
+    return replace(row, digest=digest, next_digest="", next_version=0, state="", theirs=b"")
 
 
 def as_json(format: TextFormat) -> str:

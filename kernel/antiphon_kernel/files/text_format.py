@@ -130,8 +130,8 @@ def encode(text: str, format: TextFormat, base: str | None = None) -> bytes:
     raise invalid_params(
         f"The file is written as {format.encoding}, which has no {quote(written[wrong])}, found"
         f" in line {line}: take the character out, or write the file as UTF-8.",
-        encoding=format.encoding,
-        character=quote(written[wrong]),
+        expected=format.encoding,
+        found=quote(written[wrong]),
         line=line,
     )
 
@@ -171,7 +171,7 @@ def _read(data: bytes, encoding: str, mark: bytes = b"") -> Decoded | Binary:
         raise invalid_params(
             f"{quote(encoding)} is no encoding of texts: give one that Python knows, such as"
             " 'utf-8' or 'cp1252'.",
-            encoding=truncate(encoding),
+            found=truncate(encoding),
         ) from error
     if "\0" in read:
         return Binary(f"Character {read.index(chr(0))} is NUL, which is in no text.")

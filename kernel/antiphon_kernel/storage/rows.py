@@ -221,7 +221,7 @@ class Commit(NamedTuple):
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name; those that are there already are not written again."""
     file: FileRow | None = None
-    """What is known of the file from now on, in a context that is one."""
+    """Facts about the file from now on, in a context that is one."""
     snapshot: Snapshot | None = None
     """The context as this transaction leaves it."""
     generation: int = 0

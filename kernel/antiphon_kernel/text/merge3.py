@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 from itertools import pairwise
 from os.path import commonprefix
 from typing import Final
@@ -36,7 +36,7 @@ class Excerpt:
     text: str
 
 
-class Resolution(Enum):
+class Resolution(StrEnum):
     """A side whose text a conflict is given."""
 
     OURS = "ours"
@@ -112,8 +112,9 @@ def resolve(merged: Merged, resolutions: Mapping[int, Resolution | str]) -> Merg
             raise invalid_params(
                 f"There is no conflict {quote(index)}: the merge has {len(merged.conflicts)},"
                 " counted from 0; look at them again.",
-                conflict=index,
-                conflicts=len(merged.conflicts),
+                field="conflict",
+                found=index,
+                limit=len(merged.conflicts),
             )
     lines = LINE.findall(merged.text)
     result: list[str] = []
@@ -122,11 +123,12 @@ def resolve(merged: Merged, resolutions: Mapping[int, Resolution | str]) -> Merg
     for index, conflict in enumerate(merged.conflicts):
         _append(result, "".join(lines[at : conflict.merged.start]))
         resolution = resolutions.get(index, conflict.merged.text)
-        text = resolution if isinstance(resolution, str) else conflict.resolved(resolution)
+        if isinstance(resolution, Resolution):
+            resolution = conflict.resolved(resolution)
         start = len(result)
-        _append(result, text)
+        _append(result, resolution)
         if index not in resolutions:
-            left.append(replace(conflict, merged=Excerpt(start, len(result), text)))
+            left.append(replace(conflict, merged=Excerpt(start, len(result), resolution)))
         at = conflict.merged.end
     _append(result, "".join(lines[at:]))
     return Merged("".join(result), tuple(left))

@@ -1,4 +1,4 @@
-r"""Reading a unified diff of one text, and applying it: exactly where it belongs, or not at all.
+r"""Unified diffs of one text: written, read, and applied exactly where they belong or not at all.
 
 A parser of our own, because the libraries there are lose what has to be exact: whatthepatch splits
 lines at U+2028 and form feeds and drops ``\r``; unidiff skips whatever it does not recognise, a
@@ -25,7 +25,8 @@ from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Final
 
 from antiphon_kernel.text.lines import line_count, split_lines
-from antiphon_kernel.text.splice_diff import Replacement, as_splices
+from antiphon_kernel.text.sequence_diff import changed_ranges
+from antiphon_kernel.text.splice_diff import LINE, Replacement, as_splices
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import TextSplice
@@ -37,6 +38,9 @@ _SHAPE: Final = "@@ -START,COUNT +START,COUNT @@"
 _BINARY: Final = ("GIT binary patch", "Binary files ")
 _SIGNATURE: Final = "-- "
 """The line that mail puts between the patch and the version of git."""
+
+_AROUND: Final = 3
+"""Unchanged lines that a written diff has above and below each change."""
 
 _PLACES_NAMED: Final = 8
 _LINES_SHOWN: Final = 20
@@ -530,3 +534,36 @@ def _failed(failures: Sequence[HunkFailure]) -> AntiphonError:
         errors=[one.message for one in failures],
         hunks=[one.as_json() for one in failures[:_HUNKS_DETAILED]],
     )
+
+
+def unified_diff(before: str, after: str, path: str) -> str:
+    """Return the difference between two texts, with three lines around each change."""
+    old, new = LINE.findall(before), LINE.findall(after)
+    changes = changed_ranges(old, new)
+    if not changes:
+        return ""
+    shown = [f"--- a/{path}\n", f"+++ b/{path}\n"]
+    while changes:
+        group = [changes.pop(0)]
+        while changes and changes[0].start - group[-1].end <= 2 * _AROUND:
+            group.append(changes.pop(0))
+        above = min(_AROUND, group[0].start)
+        start, new_start = group[0].start - above, group[0].new_start - above
+        below = min(_AROUND, len(old) - group[-1].end)
+        count, new_count = group[-1].end + below - start, group[-1].new_end + below - new_start
+        shown.append(f"@@ -{_span(start, count)} +{_span(new_start, new_count)} @@\n")
+        at = start
+        for one in group:
+            shown += [f" {line}" for line in old[at : one.start]]
+            shown += [f"-{line}" for line in old[one.start : one.end]]
+            shown += [f"+{line}" for line in new[one.new_start : one.new_end]]
+            at = one.end
+        shown += [f" {line}" for line in old[at : at + below]]
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in shown
+    )
+
+
+def _span(start: int, count: int) -> str:
+    """The lines of a hunk as its header says them: counted from 1, from 0 if there are none."""
+    return f"{start + (count > 0)},{count}"

@@ -11,6 +11,7 @@ from antiphon_kernel.tools import (
     content,
     context,
     edit,
+    file,
     history,
     kernel,
     keys,
@@ -39,6 +40,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     sources,
     message,
     message_import,
+    file,
     kernel,
     keys,
 )

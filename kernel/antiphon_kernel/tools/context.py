@@ -28,6 +28,7 @@ from antiphon_kernel.tools._common import block_in, check_context_version
 from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
@@ -104,8 +105,12 @@ class ContextCreateParams(Params):
 
 @tool("context.list", needs=Permission.READ)
 async def list_contexts(call: Call, params: ContextListParams) -> ContextListResult:
-    """List the contexts of this kernel; archived ones only when asked for."""
-    rows = [row for row in call.kernel.contexts.rows() if params.archived or row.archived is None]
+    """List the contexts of this kernel; archived ones only when asked for, files never."""
+    rows = [
+        row
+        for row in call.kernel.contexts.rows()
+        if row.kind is ContextKind.CONVERSATION and (params.archived or row.archived is None)
+    ]
     journal, found = call.kernel.journal, []
     last = await journal.last_changes()
     for row in rows:

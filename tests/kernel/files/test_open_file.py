@@ -125,10 +125,10 @@ async def test_deleted_file_is_made_again_only_if_that_is_asked_for(project: Pro
     project.place.unlink()
     with pytest.raises(AntiphonError, match="deleted on disk"):
         await file.save()
-    assert file.state is FileState.DELETED
+    assert file.row.state == "deleted"
     assert await file.save(anew=True)
     assert project.place.read_text() == TEXT.replace("two", "two!")
-    assert file.state is FileState.USUAL
+    assert file.row.state == ""
 
 
 async def test_unsaved_text_is_there_after_a_restart_and_merged_with_the_disk(

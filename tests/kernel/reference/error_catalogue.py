@@ -60,7 +60,8 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "length": "code points of the text as it is",
             "path": "a file that is in the way, the field with a default that does not fit, or the"
             " part of a message: `content[2].text`",
-            "problem": "what is wrong with a message: `blank_call_id`, `no_such_call`, …",
+            "problem": "what is wrong with a message (`blank_call_id`, `no_such_call`, …) or a file"
+            " (`conflict`, `deleted`, `replaced`)",
             "index": "the message in its list, counted from 0",
             "rule": "which rule of its schema that breaks",
             "item": "which item of the default it is, counted from 0",
@@ -70,7 +71,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "first": "where the range may begin",
             "last": "where it may end",
             "block": "the block that has no such part",
-            "line": "the line of the input",
+            "line": "the line of the input, or of the text",
             "client": "CRDT client id of an item that cannot be",
             "clock": "its clock",
             "username": "whose name it is",
@@ -174,7 +175,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         {
             **_LIMIT,
             "field": "the one field that is too long",
-            "line": "the line of the input",
+            "line": "the line of the input, or of the text",
             "block": "the block of the input",
         },
     ),

@@ -1,0 +1,291 @@
+"""Files of the project: opened as contexts, saved, compared, decided about, made and deleted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import Field
+
+from antiphon_kernel.files.open_file import FileState, OpenFile
+from antiphon_kernel.files.text_format import Decoded, decode
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import NoParams, Params, Result, tool
+from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution
+from antiphon_kernel.text.patch import unified_diff
+from antiphon_kernel.tools._common import BlockResult, check_version
+from antiphon_kernel.types.errors import ErrorCode, invalid_params
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.roles import Permission
+
+_ERRORS: Final = (ErrorCode.TOO_LARGE, ErrorCode.CONTEXT_NOT_FOUND)
+
+
+class FileParams(Params):
+    """A file of the project."""
+
+    path: str
+    """Relative to the project's root."""
+
+
+class FileInfo(BlockResult):
+    """A file that is open, and how it stands to the disk. The block has its text."""
+
+    path: str
+    """Relative to the project's root, with `/`."""
+    context_id: str
+    label: str
+    """Label of the context that the file is."""
+    line_count: int
+    """Lines of the text."""
+    encoding: str
+    """Encoding in which it is written."""
+    dirty: bool
+    """Whether it has text that is not on disk."""
+    state: FileState
+    """Why it is not written; empty if it is."""
+    problem: str | None = None
+    """More about the state."""
+    mark: str | None = None
+    """The two letters of `git status --short`; absent if it is as at HEAD, or without git."""
+
+
+async def _info(file: OpenFile, **fields: Any) -> dict[str, Any]:
+    await file.context.wait_persisted()
+    now, dirty = file.now(), await file.is_dirty()
+    return {
+        "path": file.path.shown,
+        "context_id": file.context.id,
+        "label": file.context.label,
+        "block_id": file.block,
+        "name": file.context.block_name(file.block),
+        "version": now.version,
+        "line_count": line_count(now.text),
+        "encoding": file.format.encoding,
+        "dirty": dirty,
+        "state": file.state,
+        "problem": file.problem or None,
+    } | fields
+
+
+@tool("file.open", needs=Permission.READ, errors=_ERRORS)
+async def open_file(call: Call, params: FileParams) -> FileInfo:
+    """Open a file of the project as a context of its own, whose one block has its text.
+
+    Every tool that takes a block takes `file:PATH`, too, and opens the file by that.
+    """
+    return FileInfo(**await _info(await call.file(params.path)))
+
+
+class FileStatusResult(Result):
+    """The files that are open."""
+
+    files: list[FileInfo]
+    """By their paths."""
+
+
+@tool("file.status", needs=Permission.READ)
+async def status(call: Call, params: NoParams) -> FileStatusResult:
+    """List the files that are open: whether each is saved, and what git says of it."""
+    files = sorted(call.kernel.files.opened(), key=lambda one: one.path.shown)
+    marks = await call.kernel.files.git.marks([one.path.shown for one in files])
+    return FileStatusResult(
+        files=[FileInfo(**await _info(one, mark=marks.get(one.path.shown))) for one in files]
+    )
+
+
+class SaveParams(FileParams):
+    """File to save."""
+
+    anew: bool = False
+    """Make the file again if it has been deleted on disk."""
+
+
+class SaveResult(FileInfo):
+    """The file as it is now."""
+
+    written: bool
+    """False if the disk had that text already."""
+
+
+@tool("file.save", needs=Permission.WRITE, errors=_ERRORS)
+async def save(call: Call, params: SaveParams) -> SaveResult:
+    """Write a file to disk, after what other programs have written there has been merged into it.
+
+    A file that was changed here and on disk in the same place is not written: see file.resolve.
+    """
+    file = await call.file(params.path)
+    written = await file.save(anew=params.anew)
+    return SaveResult(**await _info(file, written=written))
+
+
+@tool("file.revert", needs=Permission.WRITE, errors=_ERRORS)
+async def revert(call: Call, params: FileParams) -> FileInfo:
+    """Give a file the text that is on disk; block.undo brings back what it had."""
+    file = await call.file(params.path)
+    await file.revert(call.actor)
+    return FileInfo(**await _info(file))
+
+
+class Against(StrEnum):
+    """What a file is compared with."""
+
+    DISK = "disk"
+    HEAD = "head"
+
+
+class DiffParams(FileParams):
+    """File, and with what it is compared."""
+
+    against: Against = Against.DISK
+    """The disk, or the last commit of git."""
+    version: int | None = Field(default=None, ge=1)
+    """Compare with this version of the block instead."""
+
+
+class ConflictInfo(Result):
+    """A place that was changed here and on disk, each in its own way. Lines count from 0."""
+
+    start: int
+    """First line of it in the text here."""
+    end: int
+    """Line after the last one."""
+    base: str
+    """The lines that both had."""
+    ours: str
+    """The lines here."""
+    theirs: str
+    """The lines on disk."""
+
+    @classmethod
+    def of(cls, conflict: Conflict, now: Excerpt) -> ConflictInfo:
+        """Return what is told of a conflict."""
+        base, ours, theirs = (one.text for one in (conflict.base, conflict.ours, conflict.theirs))
+        return cls(start=now.start, end=now.end, base=base, ours=ours, theirs=theirs)
+
+
+class DiffResult(Result):
+    """The difference from the other text to the one here."""
+
+    path: str
+    """Relative to the project's root, with `/`."""
+    version: int
+    """Version of the block that was compared."""
+    diff: str
+    """Unified, with three lines around each change; empty if there is none."""
+    conflicts: list[ConflictInfo]
+    """In the order of the text; only against the disk."""
+
+
+@tool("file.diff", needs=Permission.READ, errors=_ERRORS)
+async def diff(call: Call, params: DiffParams) -> DiffResult:
+    """Compare a file with the disk, with the last commit, or with an earlier version of it.
+
+    Against the disk it also names the conflicts, whose numbers file.resolve takes.
+    """
+    file = await call.file(params.path)
+    await file.look()
+    conflicts: list[ConflictInfo] = []
+    if params.version is not None:
+        check_version(file.context, file.block, params.version)
+        other = (await file.context.history(file.block)).text(None, params.version)
+    elif params.against is Against.HEAD:
+        data = await call.kernel.files.git.head(file.path)
+        read = decode(data) if data is not None else None
+        other = read.text if isinstance(read, Decoded) else ""
+    else:
+        other = await file.disk_text()
+        conflicts = [ConflictInfo.of(one, one.ours) for one in (await file.conflicts()).conflicts]
+    now = file.now()
+    return DiffResult(
+        path=file.path.shown,
+        version=now.version,
+        diff=unified_diff(other, now.text, file.path.shown),
+        conflicts=conflicts,
+    )
+
+
+class ResolveParams(FileParams):
+    """A conflict, and what is to stand in its place."""
+
+    conflict: int | None = Field(default=None, ge=0)
+    """Its number as file.diff counts them, from 0; all if absent."""
+    take: Resolution | None = None
+    """The lines here, those on disk, or both."""
+    text: str | None = None
+    """Lines to write instead."""
+
+
+class ResolveResult(FileInfo):
+    """The file as it is now."""
+
+    conflicts: int
+    """How many conflicts are left."""
+
+
+@tool("file.resolve", needs=Permission.WRITE, errors=_ERRORS)
+async def resolve(call: Call, params: ResolveParams) -> ResolveResult:
+    """Decide about a place that was changed here and on disk; it is one step of undo."""
+    choice = params.take if params.text is None else params.text
+    if choice is None or (params.take is not None and params.text is not None):
+        raise invalid_params(
+            "Say what is to stand in the place of the conflict: take (ours, theirs or both), or"
+            " text, and not both of them.",
+            field="take",
+        )
+    file = await call.file(params.path)
+    count = len((await file.conflicts()).conflicts)
+    if not count:
+        raise invalid_params(
+            f"The file {quote(file.path.shown)} has no conflict: there is nothing to decide.",
+            field="path",
+        )
+    wanted = range(count) if params.conflict is None else (params.conflict,)
+    left = await file.resolve(call.actor, dict.fromkeys(wanted, choice))
+    return ResolveResult(**await _info(file, conflicts=len(left.conflicts)))
+
+
+class FileCreateParams(FileParams):
+    """A new file."""
+
+    content: str = ""
+    """Its text."""
+
+
+@tool("file.create", needs=Permission.WRITE, errors=_ERRORS)
+async def create(call: Call, params: FileCreateParams) -> FileInfo:
+    """Make a file on disk, with the folders that it needs, and open it."""
+    call.check_files(params.path)
+    file = await call.kernel.files.create(params.path, params.content)
+    return FileInfo(**await _info(file))
+
+
+class FileListParams(Params):
+    """Part of the files of the project."""
+
+    glob: str | None = None
+    """Only paths that match: `*` within a name, `**` over folders."""
+    after: str | None = None
+    """Go on behind this path: the `next_path` of the answer before."""
+    limit: int = Field(default=1_000, ge=1, le=10_000)
+    """Paths in one answer."""
+
+
+class FileListResult(Result):
+    """Paths of the project, sorted."""
+
+    paths: list[str]
+    """Relative to the root; those that git ignores are left out."""
+    next_path: str | None = None
+    """Give it as `after` for those that follow."""
+
+
+@tool("file.list", needs=Permission.READ)
+async def list_files(call: Call, params: FileListParams) -> FileListResult:
+    """List the files of the project."""
+    call.check_files("")
+    found = await call.kernel.files.listed(params.glob)
+    behind = [one for one in found if params.after is None or one > params.after]
+    paths = behind[: params.limit]
+    return FileListResult(paths=paths, next_path=paths[-1] if len(behind) > len(paths) else None)
