@@ -29,7 +29,7 @@ from antiphon_kernel.contexts.opening import (
     SearchIndex,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
-from antiphon_kernel.files.file_contexts import FILE_PREFIX, FileContexts, FileSettings
+from antiphon_kernel.files.file_contexts import FILE_PREFIX, FileContexts
 from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
@@ -104,9 +104,8 @@ class Kernel:
         )
         self.opened, self.closed = self.open_contexts.opened, self.open_contexts.closed
         self.submissions = self.open_contexts.submissions
-        folders = FileSettings(project, data)
         self.files = FileContexts(
-            self.contexts, self.open_contexts, folders, limits, self._disk_actor
+            self.contexts, self.open_contexts, project, data, limits, self._disk_actor
         )
         self._disk: Actor | None = None
         self.closed.listen(self.trees.forget)
@@ -272,7 +271,7 @@ class Kernel:
         await self.open_contexts.end_session(actor.session, leaves_leases=leaves_leases)
 
     async def _disk_actor(self) -> Actor:
-        """Who makes the edits that come from disk."""
+        """Return the actor of edits that come from disk."""
         names = chain([DISK_NAME], (f"{DISK_NAME}-{number}" for number in count(2)))
         while self._disk is None:
             principal = await self.principal(next(names), PrincipalKind.SOURCE)

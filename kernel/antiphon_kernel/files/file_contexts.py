@@ -7,7 +7,6 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -47,21 +46,13 @@ FILE_PREFIX: Final = "file:"
 _COPIES: Final = "copies"
 """Folder in the kernel's data folder with what is written in place just now."""
 
+AUTOSAVE_SECONDS: Final = 1.0
+"""How long nobody has written into a file when it is saved."""
+
 _GIT_SECONDS: Final = 0.5
 """How often is looked whether an operation of git has ended."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class FileSettings:
-    """Folders of a kernel, and when its files are saved."""
-
-    project: Path
-    data: Path
-    """The kernel's own folder."""
-    autosave_seconds: float = 1.0
-    """How long nobody has written into a file when it is saved."""
 
 
 class FileContexts:
@@ -71,15 +62,20 @@ class FileContexts:
         self,
         contexts: ContextRegistry,
         open_contexts: OpenContexts,
-        settings: FileSettings,
+        project: Path,
+        data: Path,
         limits: Limits,
         disk: Callable[[], Awaitable[Actor]],
     ) -> None:
-        """`disk` gives the actor who makes the edits that come from disk."""
+        """
+        Args:
+            data: the kernel's own folder.
+            disk: gives the actor who makes the edits that come from disk.
+        """
         self._contexts, self._open_contexts = contexts, open_contexts
-        self._settings, self._limits = settings, limits
+        self._project, self._limits = project, limits
         self._disk_actor = disk
-        self._copies = settings.data / _COPIES
+        self._copies = data / _COPIES
         self._rows: dict[ContextId, FileRow] = {}
         self._paths: dict[str, ContextId] = {}
         self._open: dict[ContextId, OpenFile] = {}
@@ -88,7 +84,7 @@ class FileContexts:
         self._watcher = FolderWatcher(self._changed_on_disk)
         self._saves: dict[ContextId, asyncio.TimerHandle] = {}
         self._works: set[asyncio.Task[object]] = set()
-        self.git = Git(settings.project)
+        self.git = Git(project)
         open_contexts.closed.listen(self._closed)
 
     async def load(self) -> None:
@@ -97,8 +93,7 @@ class FileContexts:
         for row in await self._contexts.journal.files():
             self._store(numbers[row.context], row)
         if self._copies.is_dir():
-            project = self._settings.project
-            for path in await asyncio.to_thread(restore_interrupted, project, self._copies):
+            for path in await asyncio.to_thread(restore_interrupted, self._project, self._copies):
                 _log.warning("a write of %s was interrupted and is undone", path.shown)
 
     def _store(self, context: ContextId, row: FileRow) -> None:
@@ -150,9 +145,7 @@ class FileContexts:
         if (timer := self._saves.pop(context, None)) is not None:
             timer.cancel()
         loop = asyncio.get_running_loop()
-        self._saves[context] = loop.call_later(
-            self._settings.autosave_seconds, self._start_saving, file
-        )
+        self._saves[context] = loop.call_later(AUTOSAVE_SECONDS, self._start_saving, file)
 
     def _start_saving(self, file: OpenFile) -> None:
         del self._saves[file.context.id]
@@ -178,7 +171,7 @@ class FileContexts:
         """Return the paths of the files that git does not ignore, sorted; all without git."""
         found = await self.git.listed()
         if found is None:
-            found = await asyncio.to_thread(_every_file, self._settings.project)
+            found = await asyncio.to_thread(_every_file, self._project)
         if glob is not None:
             pattern = re.compile(_as_regex(glob))
             found = [one for one in found if pattern.fullmatch(one)]
@@ -190,7 +183,7 @@ class FileContexts:
         Raises:
             AntiphonError: invalid_params, if there is one; storage_failed.
         """
-        found = await asyncio.to_thread(find_path, self._settings.project, path)
+        found = await asyncio.to_thread(find_path, self._project, path)
         data, limit = encode(text, TextFormat()), self._limits.file_bytes
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
@@ -215,7 +208,7 @@ class FileContexts:
             AntiphonError: invalid_params, if there is no such file or it holds no text; too_large,
                 storage_failed.
         """
-        found = await asyncio.to_thread(find_path, self._settings.project, path)
+        found = await asyncio.to_thread(find_path, self._project, path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
             context = self._paths.get(found.shown)
             if context is None:
@@ -225,7 +218,7 @@ class FileContexts:
     async def of_context(self, context: Context) -> OpenFile:
         """Return the file of an open context of this kind."""
         row = self._rows[context.id]
-        path = await asyncio.to_thread(find_path, self._settings.project, row.path)
+        path = await asyncio.to_thread(find_path, self._project, row.path)
         async with self._opening.setdefault(row.path, asyncio.Lock()):
             return await self._opened(context.id, path)
 

@@ -129,7 +129,7 @@ async def revert(call: Call, params: FileParams) -> FileInfo:
 
 
 class Against(StrEnum):
-    """What a file is compared with."""
+    """Text that a file is compared with."""
 
     DISK = "disk"
     HEAD = "head"

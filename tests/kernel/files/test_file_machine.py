@@ -11,16 +11,14 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from antiphon_kernel.files import open_file
-from antiphon_kernel.files.disk_file import DiskState, digest_of
-from antiphon_kernel.files.file_contexts import FileSettings
+from antiphon_kernel.files import file_contexts, open_file
+from antiphon_kernel.files.disk_file import DiskState, digest_of, write
 from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.text.merge3 import Resolution
@@ -42,7 +40,7 @@ class Machine:
         self.wanted: set[str] = set()
         self.done: list[str] = []
         place.write_text("".join(f"{self._word()}\n" for _ in range(8)))
-        self.write: Callable[..., DiskState] = open_file.write
+        self.write: Callable[..., DiskState] = write
         """How files are written; others may come in between."""
         self.kinds = ["type", "type", "type", "disk", "disk", "save", "look", "restart"]
         self.kinds += ["resolve", "crash"]
@@ -185,9 +183,7 @@ async def machine(
     open_kernel: OpenKernel, data: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> Machine:
     """A file that is saved only when the seed says so."""
-    make = FileSettings.__init__
-    settings = partial(make, autosave_seconds=1e6)
-    monkeypatch.setattr(FileSettings, "__init__", lambda *args: settings(*args))
+    monkeypatch.setattr(file_contexts, "AUTOSAVE_SECONDS", 1e6)
     monkeypatch.setattr(open_file, "_EMPTY_SECONDS", 0.001)
     machine = Machine(open_kernel, data.parent / "a.txt", random.Random(seed))
     monkeypatch.setattr(open_file, "write", machine.written)

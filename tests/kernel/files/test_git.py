@@ -1,4 +1,4 @@
-"""What git says of the files of a project."""
+"""Git, asked about the files of a project."""
 
 from __future__ import annotations
 
