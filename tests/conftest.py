@@ -41,7 +41,6 @@ if MEMORY.is_dir():
     if found.f_bavail * found.f_frsize > 4 * 2**30 and not found.f_flag & os.ST_NOEXEC:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
-
 LONGEST_ID = 200
 
 _numbers = itertools.count()

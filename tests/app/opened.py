@@ -74,7 +74,7 @@ class Writer:
         ]
         texts = [one.text for one in blocks if isinstance(one, TextBlock)]
         sent = [text for text in texts if text.startswith("[USER MESSAGE]")]
-        self.prompts.append(sent[-1].split("\n", 2)[2])
+        self.prompts.append(sent[-1].split("\n", 2)[2] if sent else "")
         self.rounds += 1
         try:
             while True:

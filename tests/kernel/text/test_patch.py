@@ -200,7 +200,7 @@ def test_hunk_moves_to_the_only_place_that_has_its_lines() -> None:
     assert patched(BEFORE + "z\n", patch) == after + "z\n"
     error = refusal("x\n" + BEFORE + BEFORE, patch)
     assert error.details["hunks"][0]["places"] == [1, 8]
-    assert "the lines 1, 8" in error.message
+    assert "(the lines 1, 8)" in error.message
 
 
 def test_hunk_whose_lines_match_at_its_number_applies_there() -> None:

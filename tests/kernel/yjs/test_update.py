@@ -189,6 +189,7 @@ def test_announcing_more_than_follows_is_refused_at_once(bomb: bytes) -> None:
         (bytes.fromhex("0101010004020174"), "name or an id"),
         (bytes.fromhex("01010100000000"), "no length"),
         (bytes.fromhex("0201010000010101000001"), "named twice"),
+        (bytes.fromhex("010101808080801000010000"), "larger than"),
         (bytes.fromhex("01010100070101740700"), "shared type"),
     ],
 )
