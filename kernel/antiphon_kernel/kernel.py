@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from antiphon_kernel.contexts.opening import (
     SearchIndex,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
-from antiphon_kernel.files.file_contexts import FILE_PREFIX, FileContexts
+from antiphon_kernel.files.file_contexts import FILE_PREFIX, FileContexts, FilePlace
 from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
@@ -105,9 +106,14 @@ class Kernel:
         self.opened, self.closed = self.open_contexts.opened, self.open_contexts.closed
         self.submissions = self.open_contexts.submissions
         self.files = FileContexts(
-            self.contexts, self.open_contexts, project, data, limits, self._disk_actor
+            self.contexts,
+            self.open_contexts,
+            project,
+            data,
+            limits,
+            partial(self.source_actor, DISK_NAME),
         )
-        self._disk: Actor | None = None
+        self._sources: dict[str, Actor] = {}
         self.closed.listen(self.trees.forget)
         self._closed = False
 
@@ -270,14 +276,14 @@ class Kernel:
         leaves_leases = not actor.lasts and self.sessions.dismissal(actor) is None
         await self.open_contexts.end_session(actor.session, leaves_leases=leaves_leases)
 
-    async def _disk_actor(self) -> Actor:
-        """Return the actor of edits that come from disk."""
-        names = chain([DISK_NAME], (f"{DISK_NAME}-{number}" for number in count(2)))
-        while self._disk is None:
+    async def source_actor(self, name: str) -> Actor:
+        """Return the actor of edits that come from a source outside, such as the disk."""
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        while name not in self._sources:
             principal = await self.principal(next(names), PrincipalKind.SOURCE)
             if principal.kind is PrincipalKind.SOURCE:  # else somebody else is called so
-                self._disk = self.open_session(principal, "kernel")
-        return self._disk
+                self._sources[name] = self.open_session(principal, "kernel")
+        return self._sources[name]
 
     # Contexts
 
@@ -328,13 +334,14 @@ class Kernel:
         """A block by any printable form of its id, or by a path that `context.layout` shows.
 
         A path is looked up in the context that stands before it, `LABEL/ar:…`; without one in the
-        default context and then in those that are open. `file:PATH` is the block of a file.
+        default context and then in those that are open. `file:PATH` is the block of a file,
+        also with lines behind it (`#L10-L20`), which readers take into account.
 
         Raises:
             AntiphonError: block_not_found, context_not_found, ambiguous_id.
         """
         if reference.startswith(FILE_PREFIX):
-            file = await self.files.open(reference.removeprefix(FILE_PREFIX))
+            file = await self.files.open(FilePlace.parse(reference).path)
             return file.context, file.block
         if is_path(reference):
             return await self._find_path(reference, None)
@@ -464,7 +471,7 @@ class Call:
     async def block(self, reference: str) -> tuple[Context, str]:
         """The block that a request names, with every streamed append in its text."""
         if reference.startswith(FILE_PREFIX):
-            self.check_files(reference.removeprefix(FILE_PREFIX))
+            self.check_files(FilePlace.parse(reference).path)
         context, block = await self.kernel.find_block(reference)
         self.check()
         context.appends.flush(block)

@@ -146,6 +146,16 @@ class ContextTable(ConfigTable):
     """Seconds of one turn."""
 
 
+class FilesTable(ConfigTable):
+    """Files of the project that are open."""
+
+    autosave: Literal["after_delay", "off"] = "after_delay"
+    """Whether they are saved when nobody has typed for a second, or only when somebody asks."""
+    checks: dict[str, list[str]] = Field(default_factory=dict)
+    """By the ending of a file's name, commands that run when it has been saved; its path is put
+    behind each: `{ py = ["ruff check --output-format json"] }`."""
+
+
 class DiscoveryTable(ConfigTable):
     """Models that are there without being named."""
 
@@ -158,7 +168,7 @@ class DiscoveryTable(ConfigTable):
 NESTED: Final[Mapping[str, type[ConfigTable]]] = {"price": PriceTable, "window": WindowTable}
 """Tables inside that of a model."""
 
-TABLES: Final = ("models", "context", "permissions", "discovery")
+TABLES: Final = ("models", "context", "permissions", "discovery", "files")
 """Tables that a file may hold."""
 
 
@@ -211,6 +221,7 @@ class KernelConfig:
     model_permissions: Mapping[str, PermissionPolicy] = field(default_factory=dict)
     """By name of a model, rules that come before those for every model."""
     discovery: Discovery = field(default_factory=Discovery)
+    files: FilesTable = field(default_factory=FilesTable)
     problems: tuple[ConfigProblem, ...] = ()
 
 
@@ -220,6 +231,7 @@ _TABLES: Final[Mapping[str, type[ConfigTable]]] = {
     "context": ContextTable,
     "permissions": PermissionsTable,
     "discovery": DiscoveryTable,
+    "files": FilesTable,
 }
 """By name, the tables beside those of models."""
 
@@ -247,6 +259,7 @@ class _ConfigParts:
     default_at: tuple[str, int | None] = ("", None)
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
     discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
+    files: FilesTable = field(default_factory=FilesTable)
     problems: list[ConfigProblem] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
     """Variables that hold keys."""
@@ -321,6 +334,7 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             name: rules for name, (_, rules) in found.models.items() if rules is not None
         },
         discovery=found.discovery,
+        files=found.files,
         problems=tuple(found.problems),
         context=ContextTable(**found.context),
     )
@@ -404,7 +418,7 @@ class _FileReader:
                 )
             elif not isinstance(table, dict):
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
-            elif self._advice is not None and name in ("permissions", "discovery"):
+            elif self._advice is not None and name in ("permissions", "discovery", "files"):
                 self._report_untrusted(f"[{name}]", name)
             elif name == "models":
                 self._read_models(table)
@@ -535,6 +549,8 @@ class _FileReader:
                 found.discovery = replace(found.discovery, environment=environment)
                 if ports is not None:
                     found.discovery = replace(found.discovery, local_ports=tuple(ports))
+            case FilesTable():
+                found.files = table
 
     def _report_untrusted(self, what: str, *path: str) -> None:
         self._report(f"{what} takes your trust: {self._advice}.", self._toml.line_of(*path))

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter, itemgetter
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation.sources_pool import find_pool, is_pool
@@ -37,8 +37,9 @@ from antiphon_kernel.layout import (
 from antiphon_kernel.messages import CorrelationError
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.clock import moment_or_start
-from antiphon_kernel.types.enums import Activity, PrincipalKind, Role
+from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
 from antiphon_kernel.types.memory import without_collection
@@ -87,6 +88,8 @@ class ContextLayout:
         self._arranged: Layout | None = None
         self._readings: dict[tuple[str | None, ContributionFilter, bool], LayoutReading] = {}
         """The last reading of each reader, the latest at the end."""
+        self._given: dict[str, str] = {}
+        """Texts of blocks that have none of their own, by block."""
         self._is_watching = False
         self._is_stale = False
         self._loading = asyncio.Lock()
@@ -149,6 +152,23 @@ class ContextLayout:
             del self._readings[forgotten]
         return reading
 
+    def unread_references(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the blocks that refer to a file whose text is not known yet, with metadata."""
+        return [
+            (block.id, block.metadata)
+            for block in self._blocks.values()
+            if block.kind == BlockKind.FILE
+            and FILE_REFERENCE in block.metadata
+            and block.id not in self._given
+        ]
+
+    def give_text(self, block: str, text: str) -> None:
+        """Let a block that has no text of its own be read with this one."""
+        self._given[block] = text
+        if (known := self._blocks.get(block)) is not None:
+            self._blocks[block] = known._replace(text=text)
+            self._is_stale = True
+
     def find(self, path: LayoutPath) -> str | None:
         """Return the id of the block of a path; None if there is none."""
         if isinstance(path, SourcesPath):
@@ -190,7 +210,8 @@ class ContextLayout:
                 header.id,
                 author,
                 moment_or_start(header.created),
-                text if text is not None else render(document, header.id),
+                self._given.get(header.id)
+                or (text if text is not None else render(document, header.id)),
                 JsonObject(json_object(header.input)) if header.input else _NO_PARAMETERS,
                 *_taken_over(header),
             )

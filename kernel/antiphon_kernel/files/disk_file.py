@@ -160,7 +160,7 @@ def write(
     with disk_errors(path.shown, "written"), path.folder(make=expected is None) as folder:
         _remove_temporary(folder, path.name)
         if expected is None:
-            return _create(folder, path, data, None, limit)
+            return _create(folder, path, data, limit)
         state = _look(folder, path.name)
         if not state.mode & 0o222 or not os.access(path.name, os.W_OK, dir_fd=folder):
             raise AntiphonError(
@@ -217,28 +217,31 @@ def delete_to(path: ProjectPath, bin_folder: Path) -> Path:
     return kept
 
 
-def put_back(kept: Path, path: ProjectPath) -> DiskState:
-    """Move a file out of the bin, to where nothing is.
+def rename(path: ProjectPath, to: ProjectPath) -> None:
+    """Give a file the name of one that is not there, whose folders are made.
 
     Raises:
-        ChangedOnDisk: something is there.
+        ChangedOnDisk: something has the name, and nothing was done.
         AntiphonError: invalid_params, storage_failed.
     """
-    with disk_errors(path.shown, "put back"), path.folder(make=True) as folder:
+    with (
+        disk_errors(path.shown, "renamed"),
+        path.folder() as source,
+        opened_file(source, path.name),
+        to.folder(make=True) as target,
+    ):
         try:
-            os.link(kept, path.name, dst_dir_fd=folder)
+            os.link(path.name, to.name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+            os.fsync(target)
+            os.unlink(path.name, dir_fd=source)
         except FileExistsError:
-            # It may be this file, if the kernel was killed before it left the bin.
-            if not (state := _look(folder, path.name)).same_file(_state(kept.stat())):
-                raise ChangedOnDisk(path, state, None) from None
+            raise ChangedOnDisk(to, _look(target, to.name), None) from None
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            _create(folder, path, kept.read_bytes(), _state(kept.stat()), 0)
-        os.fsync(folder)
-        kept.unlink()
-        kept.parent.rmdir()
-        return _look(folder, path.name)
+            os.rename(path.name, to.name, src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
+        os.fsync(source)
 
 
 def restore_interrupted(project: Path, copies: Path) -> list[ProjectPath]:
@@ -334,10 +337,8 @@ def _compare(folder: int, path: ProjectPath, expected: Digest, limit: int) -> by
     return data
 
 
-def _create(
-    folder: int, path: ProjectPath, data: bytes, like: DiskState | None, limit: int
-) -> DiskState:
-    with _temporary_file(folder, path.name, data, like) as (file, temporary):
+def _create(folder: int, path: ProjectPath, data: bytes, limit: int) -> DiskState:
+    with _temporary_file(folder, path.name, data, None) as (file, temporary):
         try:
             os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             os.unlink(temporary, dir_fd=folder)

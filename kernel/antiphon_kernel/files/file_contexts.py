@@ -7,9 +7,10 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from contextlib import suppress
 from functools import partial
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.contexts import Context
@@ -20,13 +21,26 @@ from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.files.disk_file import (
     ChangedOnDisk,
+    DiskKind,
+    DiskState,
+    delete_to,
     digest_of,
+    look,
     read,
+    rename,
     restore_interrupted,
     write,
 )
 from antiphon_kernel.files.git import Git
-from antiphon_kernel.files.open_file import FROM_DISK, FileState, OpenFile, as_json
+from antiphon_kernel.files.open_file import (
+    CHECKED,
+    FROM_DISK,
+    RENAME,
+    FileState,
+    OpenFile,
+    as_json,
+    language_of,
+)
 from antiphon_kernel.files.text_format import Binary, TextFormat, decode, encode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
@@ -39,20 +53,50 @@ from antiphon_kernel.types.ids import ContextId, as_name
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.signal import Signal
 
 FILE_PREFIX: Final = "file:"
-"""How a reference to the block of a file begins; its path follows."""
+"""How a reference to the block of a file begins; its path follows, and perhaps lines of it."""
+
+_LINES: Final = re.compile(r"#L([1-9]\d{0,8})(?:-L?([1-9]\d{0,8}))?$", re.ASCII)
 
 _COPIES: Final = "copies"
 """Folder in the kernel's data folder with what is written in place just now."""
 
+_BIN: Final = "deleted"
+"""Folder beside it with the files that were deleted here."""
+
 AUTOSAVE_SECONDS: Final = 1.0
 """How long nobody has written into a file when it is saved."""
+
+_GONE_SECONDS: Final = 0.25
+"""How long a file may be gone before it is looked for by another name."""
 
 _GIT_SECONDS: Final = 0.5
 """How often is looked whether an operation of git has ended."""
 
+_NOT_TYPED: Final = (FROM_DISK, RENAME, CHECKED)
+"""Operations after which there is nothing to be saved."""
+
 _log = logging.getLogger(__name__)
+
+
+class FilePlace(NamedTuple):
+    """A file, or some lines of it, as they are named."""
+
+    path: str
+    lines: range | None = None
+    """Counted from 0."""
+
+    @classmethod
+    def parse(cls, text: str) -> FilePlace:
+        """Return the place that `PATH`, `PATH#L10` or `PATH#L10-L20` names, with or without `file:`."""
+        text = text.removeprefix(FILE_PREFIX)
+        found = _LINES.search(text)
+        if found is None:
+            return cls(text)
+        first, last = int(found[1]), int(found[2] or found[1])
+        return cls(text[: found.start()], range(first - 1, last))
 
 
 class FileContexts:
@@ -85,6 +129,11 @@ class FileContexts:
         self._saves: dict[ContextId, asyncio.TimerHandle] = {}
         self._works: set[asyncio.Task[object]] = set()
         self.git = Git(project)
+        self.saved = Signal[OpenFile]()
+        """Each file that has been written to disk."""
+        self.saves_itself = True
+        """Whether files are saved after a pause, and not only when somebody asks for it."""
+        open_contexts.opened.listen(self._context_opened)
         open_contexts.closed.listen(self._closed)
 
     async def load(self) -> None:
@@ -111,6 +160,11 @@ class FileContexts:
         if self._works:
             await asyncio.wait(self._works)
 
+    def _context_opened(self, context: Context) -> None:
+        """Follow the disk also for whoever has opened the context of a file by its id."""
+        if context.id in self._rows:
+            self._start(self.of_context(context), f"opening {self._rows[context.id].path}")
+
     def _closed(self, context: Context) -> None:
         file = self._open.pop(context.id, None)
         if file is not None:
@@ -123,7 +177,32 @@ class FileContexts:
     def _changed_on_disk(self, paths: Collection[str]) -> None:
         for file in self._open.values():
             if str(_place(file.path)) in paths:
-                self._start(file.look(), f"looking at {file.path.shown}")
+                self._start(self._follow(file, paths), f"looking at {file.path.shown}")
+
+    async def _follow(self, file: OpenFile, paths: Collection[str]) -> None:
+        """Look at a file; if it is gone, look which of these paths it has now."""
+        before = file.disk_state
+        await file.look()
+        if file.state is not FileState.DELETED:
+            return
+        # Programs that write a file anew move the old one away first.
+        await asyncio.sleep(_GONE_SECONDS)
+        await file.look()
+        for one in paths if file.state is FileState.DELETED else ():
+            with suppress(AntiphonError):  # no file of the project
+                path = await asyncio.to_thread(find_path, self._project, one)
+                found = await asyncio.to_thread(look, path)
+                if found.same_file(before) and path.shown not in self._paths:
+                    await self._moved(file, path, file.disk)
+                    return
+
+    async def _moved(self, file: OpenFile, path: ProjectPath, by: Actor) -> None:
+        before = file.path.shown
+        await file.take_path(path, by)
+        del self._paths[before]
+        self._store(file.context.id, file.row)
+        self._watch()
+        await file.look()
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -139,7 +218,7 @@ class FileContexts:
     # Saving by itself
 
     def _applied(self, file: OpenFile, change: Applied) -> None:
-        if change.operation == FROM_DISK:
+        if change.operation in _NOT_TYPED or not self.saves_itself:
             return
         context = file.context.id
         if (timer := self._saves.pop(context, None)) is not None:
@@ -188,12 +267,34 @@ class FileContexts:
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
         except ChangedOnDisk as error:
-            raise invalid_params(
-                f"There is a file {quote(found.shown)} already: open it, or give another path.",
-                field="path",
-                found=found.shown,
-            ) from error
+            raise _taken(found) from error
         return await self.open(path)
+
+    async def rename(self, path: str, to: str, by: Actor) -> OpenFile:
+        """Give a file another name, in another folder too; its context goes with it.
+
+        Raises:
+            AntiphonError: invalid_params, if there is no such file, or one of the other name, on
+                disk or as a context; permission_denied, storage_failed.
+        """
+        file = await self.open(path)
+        target = await asyncio.to_thread(find_path, self._project, to)
+        is_known = target.shown in self._paths
+        try:
+            if is_known:
+                raise ChangedOnDisk(target, DiskState(DiskKind.MISSING), None)
+            await asyncio.to_thread(rename, file.path, target)
+        except ChangedOnDisk as error:
+            raise _taken(target) from error
+        await self._moved(file, target, by)
+        return file
+
+    async def delete(self, path: str) -> OpenFile:
+        """Move a file from disk into the bin in the kernel's folder; its context stays."""
+        file = await self.open(path)
+        await asyncio.to_thread(delete_to, file.path, self._copies.with_name(_BIN))
+        await file.look()
+        return file
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -238,6 +339,7 @@ class FileContexts:
                 limit=self._limits.file_bytes,
             )
             found.applied.listen(partial(self._applied, file))
+            file.written.listen(partial(self.saved.notify, file))
             self._watch()
         await file.look()
         return file
@@ -265,7 +367,7 @@ class FileContexts:
                 created=iso_time(time),
                 author=disk.principal.id,
                 path=path.shown,
-                language=PurePosixPath(path.name).suffix[1:] or None,
+                language=language_of(path),
             )
             document.create_block(header, decoded.text)
 
@@ -280,6 +382,15 @@ class FileContexts:
         row = await self._contexts.create(label, disk, first, asker=disk, kind=ContextKind.FILE)
         self._store(row.id, made[0])
         return row.id
+
+
+def _taken(path: ProjectPath) -> AntiphonError:
+    return invalid_params(
+        f"There is a file {quote(path.shown)} already, or there was one whose text is kept: open it,"
+        " or give another path.",
+        field="path",
+        found=path.shown,
+    )
 
 
 def _place(path: ProjectPath) -> Path:

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from antiphon_kernel.contexts import Context
@@ -46,6 +46,12 @@ from antiphon_kernel.uninterruptible import run_uninterrupted
 
 FROM_DISK: Final = "disk"
 """The operation of an edit that another program has made on disk."""
+
+RENAME: Final = "rename"
+"""The operation of a rename."""
+
+CHECKED: Final = "check"
+"""The operation that says what checks have found."""
 
 _EMPTY_SECONDS: Final = 0.25
 """How long a file may be empty while another program writes it."""
@@ -100,11 +106,13 @@ class OpenFile:
         """The file as it was looked at last."""
         self.problem = ""
         """Why it is in its state, as a sentence; empty where the state says it."""
+        self.written = Signal[()]()
+        """The text has been written to disk."""
         self.changed = Signal[()]()
         """The base or the state may be another one."""
         (self.block,) = context.document.block_ids()
         self._journal = journal
-        self._disk = disk
+        self.disk = disk
         self._copies, self._limit = copies, limit
         self._lock = asyncio.Lock()
         self._base: str | None = None
@@ -225,7 +233,7 @@ class OpenFile:
                 )
             else:
                 row = _settled(row, digest)
-                await self._apply(self._disk, FROM_DISK, now, merged.text, disk.text, row)
+                await self._apply(self.disk, FROM_DISK, now, merged.text, disk.text, row)
             return
 
     async def _apply(
@@ -304,6 +312,7 @@ class OpenFile:
             except ChangedOnDisk:
                 continue
             await self._written(now, data)
+            self.written.notify()
             return True
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
@@ -360,6 +369,30 @@ class OpenFile:
         text = self._theirs() if is_conflict else await self.base()
         await self._apply(actor, "revert", self.now(), text, text, self._with_theirs())
 
+    async def take_path(self, path: ProjectPath, by: Actor) -> None:
+        """Take another path for the file's, after it has got this name on disk.
+
+        Raises:
+            AntiphonError: permission_denied, storage_failed.
+        """
+        async with self._lock:
+            await run_uninterrupted(self._take_path(path, by))
+
+    async def _take_path(self, path: ProjectPath, by: Actor) -> None:
+        document, row = self.context.document, replace(self.row, path=path.shown)
+        fields = {"path": path.shown, "language": language_of(path)}
+        written = self.context.write(
+            by,
+            RENAME,
+            lambda: document.set_fields(self.block, **fields),
+            blocks=[self.block],
+            undo=None,
+            file=row,
+        )
+        self.path, self.row = path, row
+        self.changed.notify()
+        await written.saved()
+
     # Conflicts
 
     async def conflicts(self) -> Merged:
@@ -394,6 +427,11 @@ class OpenFile:
         if self.state is not FileState.CONFLICT:
             return self.row
         return _settled(self.row, self.row.next_digest)
+
+
+def language_of(path: ProjectPath) -> str | None:
+    """Return the ending of a file's name, by which its language is known."""
+    return PurePosixPath(path.name).suffix[1:] or None
 
 
 def _settled(row: FileRow, digest: str) -> FileRow:

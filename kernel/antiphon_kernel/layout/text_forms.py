@@ -344,6 +344,8 @@ class Announcement:
     says them."""
     unlisted: int = 0
     """Further blocks that others have changed."""
+    files: tuple[str, ...] = ()
+    """Changes of files that the context refers to, since it does: path and difference."""
 
 
 def announcement_text(announced: Announcement) -> str:
@@ -360,6 +362,7 @@ def announcement_text(announced: Announcement) -> str:
         lines += [f"- {one}" for one in announced.changes]
         if announced.unlisted:
             lines.append(f"- and {announced.unlisted} more blocks")
+    lines += [f"[FILE CHANGED] {one}" for one in announced.files]
     return "\n".join(lines)
 
 

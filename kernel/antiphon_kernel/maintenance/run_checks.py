@@ -42,7 +42,7 @@ from antiphon_kernel.storage import (
     versions_of,
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import BlockKind, ContextKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.validation import check_field
@@ -86,6 +86,8 @@ class Check(StrEnum):
     """The search index says of each block what its document says, as far as it has come."""
     BLOBS = "blobs"
     """The bytes of every attached file are there as they were, and there are no others."""
+    PROJECT_FILES = "project_files"
+    """A context of kind file has one block of that kind, and what is known of its file fits it."""
     AUTH = "auth"
     """Everybody who may come in is known to the journal, in a role that there is."""
 
@@ -502,6 +504,29 @@ async def check_search(database: Database, row: ContextRow, replay: TransactionR
         report.find(Check.SEARCH, f"it is said to be complete and lacks block {block}")
 
 
+async def check_project_file(
+    database: Database, row: ContextRow, replay: TransactionReplay
+) -> None:
+    """A context that is a file has one block, and a base that this block has had."""
+    sql = "SELECT path, version, next_version FROM files WHERE context = ?"
+    found = await database.select(sql, (row.number,))
+    if row.kind is not ContextKind.FILE:
+        if found:
+            what = f"it is no file, and is said to be {found[0][0]}"
+            replay.report.find(Check.PROJECT_FILES, what)
+        return
+    headers = [replay.document.header(one) for one in replay.document.block_ids()]
+    if len(headers) != 1 or headers[0].kind != BlockKind.FILE or not found:
+        what = f"it has {len(headers)} blocks, and {len(found)} files are known to be it"
+        replay.report.find(Check.PROJECT_FILES, what)
+        return
+    path, *versions = found[0]
+    version = max(replay.versions.values())
+    if path != headers[0].path or max(versions) > version:
+        what = f"{path} is known in version {max(versions)}, the block is {headers[0].path} in"
+        replay.report.find(Check.PROJECT_FILES, f"{what} version {version}")
+
+
 async def check_trigrams(database: Database, report: Report) -> None:
     """The full-text index agrees with the texts in it."""
     try:
@@ -638,6 +663,7 @@ async def _check_context(database: Database, row: ContextRow) -> ContextReport:
         await check_authors(database, inherited, replay)
         await check_origin(database, row, report)
         await check_search(database, row, replay)
+        await check_project_file(database, row, replay)
     return report
 
 

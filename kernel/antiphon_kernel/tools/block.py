@@ -25,6 +25,8 @@ from antiphon_kernel.conversation import NewFile, layout_of
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import EXACT_INTEGER, TEXT, Schema, fill_items
+from antiphon_kernel.files.file_contexts import FilePlace
+from antiphon_kernel.files.open_file import language_of
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
@@ -39,7 +41,8 @@ from antiphon_kernel.tools._common import (
     check_schema_size,
     write,
 )
-from antiphon_kernel.types.block_metadata import CUT_OUT
+from antiphon_kernel.tools.file_references import FileReference
+from antiphon_kernel.types.block_metadata import CUT_OUT, FILE_REFERENCE
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -67,6 +70,9 @@ class CreateParams(Params):
     """Follows from who creates it: `user` for people, `model` for models, `system` for sources and
     the kernel; `tool` for every tool_result. No other one is accepted."""
     kind: BlockKind
+    path: str | None = None
+    """Of a block of kind `file` without content: the file of the project, or lines of it
+    (`src/a.py#L10-L20`), that it refers to. Models read these as they are now, and what changes."""
     content: str | dict[str, Any] | list[Any] | None = None
     """The text it starts with; with a schema of another type, its content as `block.get` gives it.
     """
@@ -115,6 +121,8 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     _check_parent(context, parent, role, params.kind)
     after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata, context.limits, call.kernel.project)
+    if params.path is not None:
+        fields |= await _reference(call, params, fields.get("metadata", {}))
     if params.kind is BlockKind.TOOL_RESULT and parent is not None:
         fields["tool_call_id"] = _call_id(document.header(parent), fields.get("tool_call_id"))
         if after is not None and document.order.index(after) < document.order.index(parent):
@@ -122,6 +130,8 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
         _reject_second_result(context, parent)
     block = context.next_block_id(call.actor.principal.id)
     status = Status(params.status) if params.status else Status.PENDING
+    if params.path is not None:
+        status = Status.DONE
     if content is not None:
         filled = fill_items(schema, content)
         check_content_size(context, content, filled.added)
@@ -156,6 +166,30 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
         call.kernel.submissions.notify(Submission(context, str(block), text, call.actor))
     version = written.versions[str(block)]
     return CreateResult.of(context, str(block), version=version, context_version=written.seq)
+
+
+async def _reference(call: Call, params: CreateParams, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a block that refers to a file."""
+    if (
+        params.kind is not BlockKind.FILE
+        or params.content is not None
+        or params.status == "pending"
+    ):
+        raise invalid_params(
+            "A path is what a block of kind file refers to, which has no content of its own: give"
+            " kind `file` and path, or leave path out.",
+            field="path",
+        )
+    place = FilePlace.parse(params.path or "")
+    file = await call.file(place.path)
+    now = file.now()
+    await file.context.wait_persisted()
+    reference = FileReference(file.context.id, now.version, place.lines)
+    return {
+        "path": file.path.shown,
+        "language": language_of(file.path),
+        "metadata": {**metadata, FILE_REFERENCE: reference.as_json()},
+    }
 
 
 async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]:

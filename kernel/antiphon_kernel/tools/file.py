@@ -261,6 +261,32 @@ async def create(call: Call, params: FileCreateParams) -> FileInfo:
     return FileInfo(**await _info(file))
 
 
+class FileRenameParams(FileParams):
+    """A file, and the path that it is to have."""
+
+    to: str
+    """Relative to the project's root; folders that are not there are made."""
+
+
+@tool("file.rename", needs=Permission.WRITE, errors=_ERRORS)
+async def rename(call: Call, params: FileRenameParams) -> FileInfo:
+    """Give a file another name, or move it to another folder; its history goes with it."""
+    call.check_files(params.to)
+    await call.file(params.path)
+    file = await call.kernel.files.rename(params.path, params.to, call.actor)
+    return FileInfo(**await _info(file))
+
+
+@tool("file.delete", needs=Permission.WRITE, errors=_ERRORS)
+async def delete(call: Call, params: FileParams) -> FileInfo:
+    """Delete a file from disk; `file.save` with `anew` brings it back.
+
+    Its bytes are kept in the kernel's folder, its text and history in its context.
+    """
+    await call.file(params.path)
+    return FileInfo(**await _info(await call.kernel.files.delete(params.path)))
+
+
 class FileListParams(Params):
     """Part of the files of the project."""
 

@@ -33,6 +33,7 @@ from antiphon_kernel.layout import (
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.tools._common import check_context_version
+from antiphon_kernel.tools.file_references import file_changes, read_file_references
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
@@ -141,6 +142,7 @@ READING: Final = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode
 async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult:
     """Show what a model reads of a context: turns and rounds, each item with path and text."""
     context = await call.context(params.context)
+    await read_file_references(call.kernel, layout_of(context))
     now = await current_layout(context)
     call.check()
     version = context.seq
@@ -215,7 +217,9 @@ async def _changed(
     kernel, since = call.kernel, params.since or 0
     document = await read_version(kernel.journal, context.row, since, kernel.ids.client_id())
     try:
-        before = await ContextLayout(document).load()
+        earlier = ContextLayout(document)
+        await read_file_references(kernel, earlier)
+        before = earlier.arranged()
     finally:
         document.close()
     found = first_break(before, now, model, params.admitted)
@@ -293,4 +297,6 @@ async def _read(
         check_context_version(context, context.seq, since, "announce_since")
         now, reader = call.kernel.clock.now_ms(), reading.reader.model
         announcement = await read_announcement(context, reader, reading.items, now, since)
+        files = await file_changes(call.kernel, reading.items)
+        announcement = replace(announcement, files=files)
     return replace(reading, tail=LayoutTail(sources, announcement))

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import BlockInfo, Context, header_values
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.files.file_contexts import FILE_PREFIX, FilePlace
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
@@ -37,7 +38,7 @@ class ReadParams(Params):
     line_numbers: bool = False
     """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
-    """All of it if absent."""
+    """All of it if absent, or the lines that `block_id` names: `file:PATH#L10-L20`."""
     version: int | None = None
     """Read the text as it was at this version of the block; as it is now if absent."""
 
@@ -73,12 +74,14 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     else:
         text = context.document.text(block, section)
     content = text
-    first = 0
-    if params.range is not None:
-        first = params.range.start
+    lines = range(params.range.start, params.range.end) if params.range is not None else None
+    if lines is None and params.block_id.startswith(FILE_PREFIX):
+        lines = FilePlace.parse(params.block_id).lines
+    first = lines.start if lines is not None else 0
+    if lines is not None:
         version = params.version or context.blocks.version(block)
         with AntiphonError.with_details(version=version):
-            content = lines_between(text, first, params.range.end)
+            content = lines_between(text, first, lines.stop)
     if params.line_numbers:
         content = number_lines(content, first)
     header = header_values(context, block)

@@ -30,6 +30,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.providers.model_config import ModelConfig
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
+from antiphon_kernel.tools.file_references import file_changes, read_file_references
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId
@@ -143,6 +144,7 @@ class PromptReader:
         """Return the prompt as it is now, without anything done about its size."""
         context = self.context
         await current_layout(context)
+        await read_file_references(self.kernel, layout_of(context))
         version, is_plain = context.seq, not self.tools
         reading = layout_of(context).read(self.principal, live=self._live(), is_plain=is_plain)
         if not is_plain:
@@ -171,7 +173,9 @@ class PromptReader:
             self.kernel.clock.now_ms(),
             self.model.looked.get(context.id),
         )
-        return LayoutTail(shown_sources(context.document), self.announced(announcement))
+        files = await file_changes(self.kernel, reading.items)
+        announcement = self.announced(replace(announcement, files=files))
+        return LayoutTail(shown_sources(context.document), announcement)
 
     async def read_within(self) -> ReadPrompt:
         """Return the prompt as it is now, compacted first if it is larger than the model takes.

@@ -28,6 +28,14 @@ CALL_SIGNATURE: Final = "call_signature"
 """Of a call: text of the provider's that has to come back with it."""
 
 
+FILE_REFERENCE: Final = "reference"
+"""Of a block of kind file without text: the `context` that the file is, the `version` of it that
+the block refers to, and perhaps lines of it, from `start` to `end`."""
+
+FINDINGS: Final = "findings"
+"""Of a file: the `rows` that checks have found in a `version` of it, each with `line` (from 0),
+`severity`, `message`, and perhaps `column` and `code`."""
+
 CUT_OUT: Final = "cut_out"
 """Key of a block's metadata; it counts while the block is excluded."""
 

@@ -19,8 +19,8 @@ from antiphon_kernel.files.disk_file import (
     DiskKind,
     delete_to,
     look,
-    put_back,
     read,
+    rename,
 )
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.project_paths import find_path
@@ -304,23 +304,21 @@ def test_write_on_a_full_disk_is_an_error_and_leaves_the_old_file(
     assert (file.place.read_bytes(), file.left()) == (OLD, [])
 
 
-def test_deleted_file_is_in_the_bin_and_can_be_put_back(file: FileOnDisk) -> None:
-    before = look(file.path)
+def test_deleted_file_is_in_the_bin(file: FileOnDisk) -> None:
     kept = delete_to(file.path, file.bin)
     assert (kept.name, kept.parent.parent, kept.read_bytes()) == ("a.py", file.bin, OLD)
     assert look(file.path).kind is DiskKind.MISSING
-    file.place.parent.rmdir()
-    state = put_back(kept, file.path)
-    assert state.same_file(before) and file.place.read_bytes() == OLD
-    assert list(file.bin.iterdir()) == []
 
 
-def test_deleted_file_is_not_put_back_over_another(file: FileOnDisk) -> None:
-    kept = delete_to(file.path, file.bin)
-    file.put(b"theirs")
+def test_renamed_file_is_the_same_and_takes_no_name_that_another_has(file: FileOnDisk) -> None:
+    before, taken = look(file.path), find_path(file.project, "b.py")
+    moved = find_path(file.project, "other/c.py")
+    rename(file.path, moved)
+    assert look(moved).same_file(before) and look(file.path).kind is DiskKind.MISSING
+    file.other_link.write_bytes(b"theirs")
     with pytest.raises(ChangedOnDisk):
-        put_back(kept, file.path)
-    assert (kept.read_bytes(), file.place.read_bytes()) == (OLD, b"theirs")
+        rename(moved, taken)
+    assert (file.other_link.read_bytes(), look(moved).links) == (b"theirs", 1)
 
 
 def test_copy_in_the_bin_is_removed_if_the_file_changes_meanwhile(

@@ -18,10 +18,11 @@ from antiphon_kernel.files.disk_file import (
     DiskKind,
     delete_to,
     look,
-    put_back,
+    rename,
     restore_interrupted,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.project_paths import find_path
 from tests.kernel.files.conftest import MODE, OLD, FileOnDisk
 from tests.kernel.files.system_calls import before_each_call, killed_at_every_call, killed_before
 
@@ -148,38 +149,27 @@ def kept_in(file: FileOnDisk, request: pytest.FixtureRequest) -> Iterator[Path]:
     pytest.skip("there is one disk")
 
 
-def test_deleting_and_putting_back_killed_at_any_call_lose_nothing(
+def test_deleting_and_renaming_killed_at_any_call_lose_nothing(
     file: FileOnDisk, kept_in: Path
 ) -> None:
-    def in_bin() -> list[Path]:
-        return list(kept_in.glob("*/a.py"))
+    moved = file.project / "other" / "b.py"
 
-    def prepare_deleting() -> None:
+    def prepare() -> None:
         shutil.rmtree(kept_in, ignore_errors=True)
+        shutil.rmtree(moved.parent, ignore_errors=True)
         file.put()
 
-    def prepare_putting_back() -> None:
-        prepare_deleting()
-        delete_to(file.path, kept_in)
-
     def is_whole() -> bool:
-        places = [one for one in (file.place, *in_bin()) if one.exists()]
+        places = [one for one in (file.place, moved, *kept_in.glob("*/a.py")) if one.exists()]
         return any((one.read_bytes(), one.stat().st_mode & 0o777) == (OLD, MODE) for one in places)
 
-    for _ in killed_at_every_call(prepare_deleting, lambda: delete_to(file.path, kept_in)):
+    for _ in killed_at_every_call(prepare, lambda: delete_to(file.path, kept_in)):
         assert is_whole()
     assert not file.place.exists()
-    for _ in killed_at_every_call(prepare_putting_back, lambda: put_back(in_bin()[0], file.path)):
+    target = find_path(file.project, "other/b.py")
+    for _ in killed_at_every_call(prepare, lambda: rename(file.path, target)):
         assert is_whole()
-    assert file.place.read_bytes() == OLD and list(kept_in.iterdir()) == []
-
-
-def test_putting_back_that_was_killed_goes_on(file: FileOnDisk) -> None:
-    kept = delete_to(file.path, file.bin)
-    assert killed_before("unlink", lambda: put_back(kept, file.path))
-    assert file.place.exists() and kept.exists()
-    assert put_back(kept, file.path).links == 1
-    assert (file.place.read_bytes(), list(file.bin.iterdir())) == (OLD, [])
+    assert moved.read_bytes() == OLD and not file.place.exists()
 
 
 FAILING = ("open", "write", "fsync", "rename", "link", "fchmod", "ftruncate", "mkdir", "listdir")

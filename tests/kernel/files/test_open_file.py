@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,94 @@ async def test_typed_text_is_saved_after_a_pause_but_not_while_git_works(
     lock.unlink()
     await until(lambda: project.place.read_text() != TEXT, "the save")
     assert project.place.read_text() == TEXT.replace("two", "two!")
+
+
+async def test_context_of_a_file_that_is_opened_by_its_id_follows_the_disk(
+    project: Project, open_kernel: OpenKernel
+) -> None:
+    context = (await project.open()).context.id
+    await project.kernel.close()
+    kernel = await open_kernel()
+    opened = await kernel.context(context)
+    (block,) = opened.document.block_ids()
+    project.put("one\n")
+    await until(lambda: opened.document.text(block) == "one\n", "the text of the disk")
+
+
+async def test_typed_text_is_not_saved_by_itself_where_that_is_off(project: Project) -> None:
+    project.kernel.files.saves_itself = False
+    file = await project.open()
+    await project.type(file, "two", "!")
+    await asyncio.sleep(1.2)
+    assert project.place.read_text() == TEXT
+    assert await file.save()
+
+
+async def test_renamed_file_keeps_its_context_and_its_old_name_is_free(project: Project) -> None:
+    file = await project.open()
+    await project.type(file, "two", "!")
+    call = partial(project.kernel.call, project.me)
+    moved = await call("file.rename", {"path": "a.txt", "to": "src/b.py"})
+    assert (moved["path"], moved["context_id"], moved["dirty"]) == (
+        "src/b.py",
+        file.context.id,
+        True,
+    )
+    assert await file.save()
+    place = project.place.with_name("src") / "b.py"
+    assert place.read_text() == TEXT.replace("two", "two!") and not project.place.exists()
+    header = (await call("block.get", {"block_id": "file:src/b.py"}))["header"]
+    assert (header["path"], header["language"]) == ("src/b.py", "py")
+    new = await call("file.create", {"path": "a.txt", "content": "new\n"})
+    assert new["context_id"] != file.context.id
+    with pytest.raises(AntiphonError, match="already"):
+        await call("file.rename", {"path": "a.txt", "to": "src/b.py"})
+
+
+async def test_file_that_another_program_renames_is_followed(project: Project) -> None:
+    file = await project.open()
+    await project.type(file, "two", "!")
+    project.place.rename(project.place.with_name("b.txt"))
+    await until(lambda: file.path.shown == "b.txt", "its new name")
+    assert file.state is FileState.USUAL and (await project.kernel.files.open("b.txt")) is file
+    await until(lambda: "!" in project.place.with_name("b.txt").read_text(), "the save")
+
+
+async def test_file_that_is_written_anew_beside_its_backup_keeps_its_name(project: Project) -> None:
+    file = await project.open()
+    project.place.rename(project.place.with_name("a.txt~"))
+    await asyncio.sleep(0.1)
+    project.put("one\n")
+    await until(lambda: file.now().text == "one\n", "the new text")
+    assert file.path.shown == "a.txt"
+
+
+async def test_deleted_file_is_brought_back_with_its_text(project: Project) -> None:
+    file = await project.open()
+    call = partial(project.kernel.call, project.me)
+    assert (await call("file.delete", {"path": "a.txt"}))["state"] == "deleted"
+    assert not project.place.exists() and file.now().text == TEXT
+    await call("file.save", {"path": "a.txt", "anew": True})
+    assert project.place.read_text() == TEXT
+
+
+async def test_lines_behind_a_path_are_those_that_are_read(project: Project) -> None:
+    call = partial(project.kernel.call, project.me)
+    for named, lines in (("#L2", "two\n"), ("#L2-L3", "two\nthree\n"), ("#L4-5", "four\nfive\n")):
+        found = await call("block.read", {"block_id": f"file:a.txt{named}"})
+        assert found["content"] == lines
+
+
+async def test_reference_is_read_as_it_was_and_what_has_changed_since(project: Project) -> None:
+    call = partial(project.kernel.call, project.me)
+    made = await call("block.create", {"kind": "file", "path": "a.txt#L2-L3"})
+    read = await call("context.layout", {"announce_since": 0})
+    (item,) = (one for one in read["items"] if one.get("block_id") == made["block_id"])
+    assert "[FILE] a.txt" in item["text"] and "1\ttwo\n2\tthree" in item["text"]
+    assert "four" not in item["text"] and "FILE CHANGED" not in "".join(read["tail"])
+    project.put(TEXT.replace("two", "2"))
+    await (await project.open()).look()
+    again = await call("context.layout", {"announce_since": 0})
+    assert item in again["items"], "what was read once stays"
+    assert "[FILE CHANGED] a.txt: version 1 to 2" in "".join(again["tail"])
+    assert "-two\n+2" in "".join(again["tail"])

@@ -538,6 +538,30 @@ MALFORMED: Final = (
     Row("kernel.tools", "{}", text=True),
 )
 
+FILES: Final = (
+    Row("file.create", {"path": "src/a.txt", "content": "one\ntwo\n"}),
+    Row("file.create", {"path": "src/a.txt"}, Code.INVALID_PARAMS),
+    Row("file.create", {"path": "../a.txt"}, Code.INVALID_PARAMS),
+    Row("file.create", {"path": "b.txt"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("file.open", {"path": "src/a.txt"}, by="vic"),
+    Row("file.open", {"path": "src/b.txt"}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": "file:src/a.txt#L2"}),
+    Row("block.read", {"block_id": "file:src/a.txt#L3"}, Code.LINE_OUT_OF_RANGE),
+    Row("block.edit", edit("file:src/a.txt", replace(1, 2, FAMILY)), by="bo"),
+    Row("file.diff", {"path": "src/a.txt"}, by="vic"),
+    Row("file.save", {"path": "src/a.txt"}, Code.PERMISSION_DENIED, by="vic"),
+    Row("file.save", {"path": "src/a.txt"}, by="bo"),
+    Row("file.revert", {"path": "src/a.txt"}, by="bo"),
+    Row("file.resolve", {"path": "src/a.txt", "take": "ours"}, Code.INVALID_PARAMS),
+    Row("block.create", {"kind": "file", "path": "src/a.txt#L1-L2"}, by="bo"),
+    Row("block.create", {"kind": "text", "path": "src/a.txt"}, Code.INVALID_PARAMS),
+    Row("file.rename", {"path": "src/a.txt", "to": "src/c.txt"}),
+    Row("file.status", by="vic"),
+    Row("file.delete", {"path": "src/c.txt"}),
+    Row("file.save", {"path": "src/c.txt"}, Code.INVALID_PARAMS),
+    Row("file.list", {"glob": "*.txt"}),
+)
+
 ROWS: Final = (
     *COMING_IN,
     *CONTEXTS,
@@ -554,5 +578,6 @@ ROWS: Final = (
     *COMPACTIONS,
     *TALKING,
     *COMMANDS,
+    *FILES,
     *MALFORMED,
 )

@@ -106,6 +106,8 @@ async def forms_of_every_id(door: Door, answers: list[Answer | None]) -> dict[st
     results = [one for one in answers if one is not None and "result" in one]
     forms: dict[str, list[str]] = {}
     for context, principal, seq in _BLOCK_ID.findall(json.dumps(results)):
+        if context not in labels:
+            continue  # a file
         short = (shortest(context, labels), shortest(principal, people))
         forms[f"{context}.{principal}.{seq}"] = [
             f"{labels[context]}.{people[principal]}.{seq}",

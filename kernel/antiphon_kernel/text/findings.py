@@ -1,0 +1,130 @@
+"""Findings of linters and type checkers, read from what these print."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from antiphon_kernel.types.quoting import truncate
+
+_LINE: Final = re.compile(
+    r"(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)?\s*"
+    r"(?:(?P<severity>error|warning|note|info)\b:?\s*)?(?P<message>.+)"
+)
+_CODE: Final = re.compile(r"\s*\[(?P<code>[\w-]+)\]$")
+_MOST: Final = 100
+"""Findings of one output."""
+_MESSAGE: Final = 300
+"""Code points of a message."""
+
+
+class Severity(StrEnum):
+    """Weight of a finding."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Finding(NamedTuple):
+    """A place in a file, and what is wrong there."""
+
+    path: str
+    """As it was printed."""
+    line: int
+    """Counted from 0."""
+    severity: Severity
+    message: str
+    code: str | None = None
+    """Name of the rule."""
+    column: int | None = None
+    """Code points before the place in its line."""
+
+
+def parse_findings(output: str) -> list[Finding]:
+    """Return the findings in an output, the first ones if there are very many.
+
+    It is JSON as ruff and pyright print it, SARIF, or lines such as `PATH:LINE: error: MESSAGE`.
+    What is not understood is left out.
+    """
+    try:
+        found = _of_json(json.loads(output))
+    except (ValueError, RecursionError):
+        found = _of_lines(output.splitlines())
+    return list(islice(found, _MOST))
+
+
+def _of_lines(lines: Iterable[str]) -> Iterator[Finding]:
+    for line in lines:
+        found = _LINE.fullmatch(line.strip())
+        if found is not None:
+            code = _CODE.search(found["message"])
+            message = found["message"] if code is None else found["message"][: code.start()]
+            name = code["code"] if code is not None else None
+            yield _finding(
+                *(found["path"], found["line"], found["column"]),
+                *(found["severity"] or Severity.ERROR, message, name),
+            )
+
+
+def _of_json(said: Any) -> Iterator[Finding]:
+    match said:
+        case [*rows]:
+            for row in rows:
+                match row:
+                    case {"filename": path, "location": {"row": line, **at}, "message": message}:
+                        code = row.get("code")
+                        severity = Severity.ERROR if code is None else Severity.WARNING
+                        yield _finding(path, line, at.get("column"), severity, message, code)
+        case {"generalDiagnostics": [*rows]}:
+            for row in rows:
+                match row:
+                    case {"file": path, "range": {"start": {"line": int(line), **at}}, **rest}:
+                        column = at.get("character")
+                        is_known = isinstance(column, int)
+                        yield _finding(
+                            *(path, line + 1, column + 1 if is_known else None),
+                            *(rest.get("severity"), rest.get("message"), rest.get("rule")),
+                        )
+        case {"runs": [*runs]}:
+            for run in runs:
+                for result in run.get("results", ()) if isinstance(run, dict) else ():
+                    yield from _of_sarif(result)
+
+
+def _of_sarif(result: Any) -> Iterator[Finding]:
+    match result:
+        case {
+            "message": {"text": message},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": str(path)},
+                        "region": {"startLine": line, **region},
+                    }
+                },
+                *_,
+            ],
+        }:
+            yield _finding(
+                *(path.removeprefix("file://"), line, region.get("startColumn")),
+                *(result.get("level", Severity.WARNING), message, result.get("ruleId")),
+            )
+
+
+def _finding(
+    path: object, line: object, column: object, severity: object, message: object, code: object
+) -> Finding:
+    known = {"error": Severity.ERROR, "warning": Severity.WARNING}
+    return Finding(
+        str(path),
+        max(0, int(str(line)) - 1),
+        known.get(str(severity), Severity.NOTE),
+        truncate(" ".join(str(message).split()), _MESSAGE),
+        str(code) if code is not None else None,
+        max(0, int(str(column)) - 1) if column is not None else None,
+    )

@@ -1,0 +1,100 @@
+"""Blocks that refer to a file: what models read of it there, and how it has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from antiphon_kernel.conversation import ContextLayout
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.layout import LayoutItem
+from antiphon_kernel.text.lines import line_count, number_lines, split_lines
+from antiphon_kernel.text.patch import unified_diff
+from antiphon_kernel.tools._common import check_version
+from antiphon_kernel.types.block_metadata import FILE_REFERENCE
+from antiphon_kernel.types.errors import AntiphonError
+
+_MOST: Final = 40_000
+"""Code points that a model reads of a file at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReference:
+    """A file, or some of its lines, as it was when a block began to refer to it."""
+
+    context: str
+    """Id of the context that the file is."""
+    version: int
+    """Version of the file's block."""
+    lines: range | None = None
+    """Counted from 0."""
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> Self | None:
+        """Return the reference of a block; None if it has none."""
+        match metadata.get(FILE_REFERENCE):
+            case {"context": str(context), "version": int(version), **rest}:
+                match rest:
+                    case {"start": int(start), "end": int(end)}:
+                        return cls(context, version, range(start, end))
+                return cls(context, version)
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the block's metadata say of it."""
+        lines = {"start": self.lines.start, "end": self.lines.stop} if self.lines else {}
+        return {"context": self.context, "version": self.version, **lines}
+
+
+async def read_file_references(kernel: Kernel, layout: ContextLayout) -> None:
+    """Let a layout know the texts of the files that its context refers to."""
+    await layout.load()
+    for block, metadata in layout.unread_references():
+        reference = FileReference.of(metadata)
+        found = await _texts(kernel, reference) if reference is not None else None
+        text = _shown(reference, found[0]) if reference is not None and found is not None else ""
+        layout.give_text(block, text or "The file cannot be read any more.")
+
+
+async def file_changes(kernel: Kernel, items: Iterable[LayoutItem]) -> tuple[str, ...]:
+    """Return how the files have changed that items refer to, as differences to what they show."""
+    changes: list[str] = []
+    for item in items:
+        reference = FileReference.of(item.block.metadata)
+        found = await _texts(kernel, reference) if reference is not None else None
+        if reference is None or found is None or found[0] == found[1]:
+            continue
+        before, now, version = found
+        path = item.block.file or ""
+        diff = unified_diff(before, now, path)
+        if len(diff) > _MOST:
+            diff = "too much to be shown here: read it again"
+        changes.append(f"{path}: version {reference.version} to {version}\n{diff.rstrip()}")
+    return tuple(changes)
+
+
+async def _texts(kernel: Kernel, reference: FileReference) -> tuple[str, str, int] | None:
+    """Return the text of a file then and now, and the version of now; None if it is not there."""
+    try:
+        context = await kernel.context(reference.context)
+        (block,) = context.document.block_ids()
+        now, version = context.document.text(block), context.blocks.version(block)
+        if reference.version == version:
+            return now, now, version
+        check_version(context, block, reference.version)
+        return (await context.history(block)).text(None, reference.version), now, version
+    except (AntiphonError, ValueError):
+        return None
+
+
+def _shown(reference: FileReference, text: str) -> str:
+    """Return the text of a file as it is read: with its version, each line with its number."""
+    lines = reference.lines or range(line_count(text))
+    part = "\n".join(split_lines(text)[lines.start : lines.stop])
+    head = f"version {reference.version}, {line_count(text)} lines, counted from 0:"
+    numbered = number_lines(part, lines.start)
+    if len(numbered) > _MOST:
+        cut = numbered[:_MOST].rpartition("\n")[0]
+        numbered = f"{cut}\n[the rest is left out: read it by lines]"
+    return f"{head}\n{numbered}"
