@@ -56,6 +56,9 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         [discovery]
         environment = false
         local_ports = []
+        [files]
+        autosave = "off"
+        checks.py = ["ruff check", "mypy"]
         """,
         variables={"MY_KEY": "sk-mine", "OPENAI_API_KEY": "other"},
     )
@@ -79,6 +82,7 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
     assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
     context = ContextTable(default_model="big", budget=20000, max_rounds=7, max_turn_dollars=0.5)
     assert config.context == context
+    assert config.files == FilesTable(autosave="off", checks={"py": ["ruff check", "mypy"]})
     assert config.discovery.local_ports == () and config.problems == ()
 
 
@@ -119,6 +123,7 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         ("[context]\nmax_rounds = -1", 5, "[context] max_rounds: expected at least 1"),
         ('[context]\nmax_round = 1', 5, "Did you mean max_rounds?"),
         ('[permissions]\nshell = "maybe"', 5, "[permissions] shell: expected 'allow', 'ask' or"),
+        ('[files]\nautosave = "on"', 5, "[files] autosave: expected 'after_delay' or 'off'"),
         ("[discovery]\nlocal_ports = [0]", 5, "local_ports.0: expected at least 1"),
     ],
 )  # fmt: skip
@@ -197,6 +202,7 @@ def test_number_of_problems_is_bounded(files: ConfigFiles) -> None:
         (GOOD, 1, "in place of your own model"),
         ('[permissions]\nshell = "allow"', 1, "[permissions]"),
         ("[discovery]\nlocal_ports = [1]", 1, "[discovery]"),
+        ('[files]\nchecks.py = ["evil"]', 1, "[files]"),
         ("[context]\nmax_rounds = 9999", 2, "[context] max_rounds"),
         ("[context]\nbudget = 9999", 2, "[context] budget"),
     ],

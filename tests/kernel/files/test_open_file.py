@@ -8,12 +8,15 @@ import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.text.merge3 import Resolution
+from antiphon_kernel.turns import FileChecks
+from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import OpenKernel
@@ -254,6 +257,32 @@ async def test_deleted_file_is_brought_back_with_its_text(project: Project) -> N
     assert not project.place.exists() and file.now().text == TEXT
     await call("file.save", {"path": "a.txt", "anew": True})
     assert project.place.read_text() == TEXT
+
+
+async def test_findings_of_the_checks_are_kept_with_the_file_after_a_save(
+    project: Project, tmp_path: Path
+) -> None:
+    tool = tmp_path / "find.sh"
+    tool.write_text('grep -n two "$1" | sed "s/:.*/: error: no two [R1]/;s/^/$1:/"')
+    checks = FileChecks(project.kernel, {"txt": [f"sh {tool}"]})
+    file = await project.open()
+
+    def found() -> Any:
+        return file.context.document.header(file.block).metadata.get(FINDINGS)
+
+    await project.type(file, "one", "!")
+    await file.save()
+    await until(lambda: found() is not None, "the finding")
+    assert found()["rows"] == [{"line": 1, "severity": "error", "message": "no two", "code": "R1"}]
+    assert found()["version"] == 2 and not await file.is_dirty()
+    assert await project.kernel.call(project.me, "block.undo", {"block_id": file.block})
+    assert file.now().text == TEXT
+    project.put(TEXT.replace("two", "2"))
+    await file.look()
+    await project.type(file, "one", "?")
+    await file.save()
+    await until(lambda: found() is None, "that there is none")
+    await checks.close()
 
 
 async def test_lines_behind_a_path_are_those_that_are_read(project: Project) -> None:

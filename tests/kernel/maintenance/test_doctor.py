@@ -64,6 +64,7 @@ async def sound(kernel: Kernel, context: Context, amy: Actor, aria: Actor, data:
     await kernel.call(amy, "kernel.invite", {"role": "viewer", "uses": 1})
     await kernel.call(amy, "kernel.search", {"query": "text"})
     await kernel.search.wait_indexed()
+    await kernel.call(amy, "file.create", {"path": "list.txt", "content": "milk\n"})
     await kernel.close()
     return data
 
@@ -76,6 +77,7 @@ async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: A
         ("other", 0),
         ("copy", 3),
         ("imported", 3),
+        ("file-list-txt", 1),
     ]
     kernel: Kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
@@ -111,6 +113,10 @@ DAMAGES = {
     "search: lacks": f"DELETE FROM searched WHERE row = {FIRST}",
     "search: ahead": "UPDATE searched_contexts SET seq = seq + 1 WHERE context = 1",
     "search: trigrams": "UPDATE search_data SET block = zeroblob(4) WHERE id > 10",
+    "project_files: version": "UPDATE files SET version = 99",
+    "project_files: path": "UPDATE files SET path = 'other'",
+    "project_files: no row": "DELETE FROM files",
+    "project_files: no file": "UPDATE contexts SET kind = 'conversation'",
     "auth: principal": "UPDATE users SET principal = '0' WHERE username = 'aria'",
     "auth: role": "UPDATE users SET role = 'king' WHERE username = 'aria'",
     "auth: founder": "UPDATE users SET role = 'viewer' WHERE username = 'amy'",
@@ -133,7 +139,9 @@ async def test_doctor_reports_each_kind_of_damage(sound: Path, damage: str) -> N
     assert check in found
     if ":" in damage:
         assert found == {check}
-    assert {finding.context for finding in report.all()} <= {"default", "copy", "imported", None}
+    assert {finding.context for finding in report.all()} <= {
+        *("default", "copy", "imported", "file-list-txt", None)
+    }
     assert report.contexts[1].findings == []
     assert path.read_bytes() == before
 
