@@ -9,6 +9,7 @@ from antiphon_kernel.config.loading import (
     ConfigProblem,
     ContextTable,
     Discovery,
+    FilesTable,
     KernelConfig,
     load_config,
     read_untrusted,

@@ -90,7 +90,7 @@ class FilePlace(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> FilePlace:
-        """Return the place that `PATH`, `PATH#L10` or `PATH#L10-L20` names, with or without `file:`."""
+        """Return the place that `PATH`, `PATH#L10` or `PATH#L10-L20` names, after `file:` or not."""
         text = text.removeprefix(FILE_PREFIX)
         found = _LINES.search(text)
         if found is None:
@@ -386,8 +386,8 @@ class FileContexts:
 
 def _taken(path: ProjectPath) -> AntiphonError:
     return invalid_params(
-        f"There is a file {quote(path.shown)} already, or there was one whose text is kept: open it,"
-        " or give another path.",
+        f"There is a file {quote(path.shown)} already, or there was one whose text is kept: open"
+        " it, or give another path.",
         field="path",
         found=path.shown,
     )

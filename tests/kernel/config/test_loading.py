@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.config import ContextTable
+from antiphon_kernel.config import ContextTable, FilesTable
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice, PermissionPolicy
 from tests.kernel.config.conftest import ConfigFiles, names, problems
