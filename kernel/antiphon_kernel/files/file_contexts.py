@@ -90,7 +90,7 @@ class FilePlace(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> FilePlace:
-        """Return the place that `PATH`, `PATH#L10` or `PATH#L10-L20` names, after `file:` or not."""
+        """Return what `PATH`, `PATH#L10` or `PATH#L10-L20` names, after `file:` or not."""
         text = text.removeprefix(FILE_PREFIX)
         found = _LINES.search(text)
         if found is None:
@@ -182,13 +182,11 @@ class FileContexts:
     async def _follow(self, file: OpenFile, paths: Collection[str]) -> None:
         """Look at a file; if it is gone, look which of these paths it has now."""
         before = file.disk_state
-        await file.look()
-        if file.state is not FileState.DELETED:
+        if not await _is_gone(file):
             return
         # Programs that write a file anew move the old one away first.
         await asyncio.sleep(_GONE_SECONDS)
-        await file.look()
-        for one in paths if file.state is FileState.DELETED else ():
+        for one in paths if await _is_gone(file) else ():
             with suppress(AntiphonError):  # no file of the project
                 path = await asyncio.to_thread(find_path, self._project, one)
                 found = await asyncio.to_thread(look, path)
@@ -382,6 +380,11 @@ class FileContexts:
         row = await self._contexts.create(label, disk, first, asker=disk, kind=ContextKind.FILE)
         self._store(row.id, made[0])
         return row.id
+
+
+async def _is_gone(file: OpenFile) -> bool:
+    await file.look()
+    return file.state is FileState.DELETED
 
 
 def _taken(path: ProjectPath) -> AntiphonError:

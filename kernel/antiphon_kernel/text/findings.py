@@ -9,8 +9,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from antiphon_kernel.types.quoting import truncate
-
 _LINE: Final = re.compile(
     r"(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)?\s*"
     r"(?:(?P<severity>error|warning|note|info)\b:?\s*)?(?P<message>.+)"
@@ -83,12 +81,14 @@ def _of_json(said: Any) -> Iterator[Finding]:
         case {"generalDiagnostics": [*rows]}:
             for row in rows:
                 match row:
-                    case {"file": path, "range": {"start": {"line": int(line), **at}}, **rest}:
-                        column = at.get("character")
-                        is_known = isinstance(column, int)
+                    case {
+                        "file": path,
+                        "range": {"start": {"line": int(line), "character": int(column)}},
+                        **rest,
+                    }:
                         yield _finding(
-                            *(path, line + 1, column + 1 if is_known else None),
-                            *(rest.get("severity"), rest.get("message"), rest.get("rule")),
+                            *(path, line + 1, column + 1, rest.get("severity")),
+                            *(rest.get("message"), rest.get("rule")),
                         )
         case {"runs": [*runs]}:
             for run in runs:
@@ -124,7 +124,7 @@ def _finding(
         str(path),
         max(0, int(str(line)) - 1),
         known.get(str(severity), Severity.NOTE),
-        truncate(" ".join(str(message).split()), _MESSAGE),
+        " ".join(str(message).split())[:_MESSAGE],
         str(code) if code is not None else None,
         max(0, int(str(column)) - 1) if column is not None else None,
     )

@@ -224,8 +224,8 @@ async def test_renamed_file_keeps_its_context_and_its_old_name_is_free(project: 
     assert await file.save()
     place = project.place.with_name("src") / "b.py"
     assert place.read_text() == TEXT.replace("two", "two!") and not project.place.exists()
-    header = (await call("block.get", {"block_id": "file:src/b.py"}))["header"]
-    assert (header["path"], header["language"]) == ("src/b.py", "py")
+    header = file.context.document.header(file.block)
+    assert (header.path, header.language) == ("src/b.py", "py")
     new = await call("file.create", {"path": "a.txt", "content": "new\n"})
     assert new["context_id"] != file.context.id
     with pytest.raises(AntiphonError, match="already"):
@@ -296,7 +296,7 @@ async def test_reference_is_read_as_it_was_and_what_has_changed_since(project: P
     call = partial(project.kernel.call, project.me)
     made = await call("block.create", {"kind": "file", "path": "a.txt#L2-L3"})
     read = await call("context.layout", {"announce_since": 0})
-    (item,) = (one for one in read["items"] if one.get("block_id") == made["block_id"])
+    item = next(one for one in reversed(read["items"]) if one["block_id"] == made["block_id"])
     assert "[FILE] a.txt" in item["text"] and "1\ttwo\n2\tthree" in item["text"]
     assert "four" not in item["text"] and "FILE CHANGED" not in "".join(read["tail"])
     project.put(TEXT.replace("two", "2"))

@@ -77,7 +77,7 @@ async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: A
         ("other", 0),
         ("copy", 3),
         ("imported", 3),
-        ("file-list-txt", 1),
+        ("file-listtxt", 1),
     ]
     kernel: Kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
@@ -140,7 +140,7 @@ async def test_doctor_reports_each_kind_of_damage(sound: Path, damage: str) -> N
     if ":" in damage:
         assert found == {check}
     assert {finding.context for finding in report.all()} <= {
-        *("default", "copy", "imported", "file-list-txt", None)
+        *("default", "copy", "imported", "file-listtxt", None)
     }
     assert report.contexts[1].findings == []
     assert path.read_bytes() == before

@@ -547,7 +547,7 @@ FILES: Final = (
     Row("file.open", {"path": "src/b.txt"}, Code.INVALID_PARAMS),
     Row("block.read", {"block_id": "file:src/a.txt#L2"}),
     Row("block.read", {"block_id": "file:src/a.txt#L3"}, Code.LINE_OUT_OF_RANGE),
-    Row("block.edit", edit("file:src/a.txt", replace(1, 2, FAMILY)), by="bo"),
+    Row("block.edit", edit("file:src/a.txt", replace(1, 2, "zwei 😀")), by="bo"),
     Row("file.diff", {"path": "src/a.txt"}, by="vic"),
     Row("file.save", {"path": "src/a.txt"}, Code.PERMISSION_DENIED, by="vic"),
     Row("file.save", {"path": "src/a.txt"}, by="bo"),
