@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Set
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -21,6 +22,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.files.disk_file import (
     ChangedOnDisk,
     digest_of,
+    is_temporary,
     read,
     restore_interrupted,
     write,
@@ -36,7 +38,7 @@ from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
-from antiphon_kernel.types.project_paths import ProjectPath, find_path
+from antiphon_kernel.types.project_paths import UNPRINTABLE, ProjectPath, find_path, unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
 
@@ -75,7 +77,7 @@ class FileContexts:
         self._contexts, self._open_contexts = contexts, open_contexts
         self._project, self._limits = project, limits
         self._disk_actor = disk
-        self._copies = data / _COPIES
+        self._copies = data.resolve() / _COPIES
         self._rows: dict[ContextId, FileRow] = {}
         self._paths: dict[str, ContextId] = {}
         self._open: dict[ContextId, OpenFile] = {}
@@ -83,6 +85,8 @@ class FileContexts:
         """Held by those who open a file."""
         self._watcher = FolderWatcher(self._changed_on_disk)
         self._saves: dict[ContextId, asyncio.TimerHandle] = {}
+        self._waiting: set[ContextId] = set()
+        """Files that are saved as soon as nobody else may be writing."""
         self._works: set[asyncio.Task[object]] = set()
         self.git = Git(project)
         open_contexts.closed.listen(self._closed)
@@ -118,11 +122,12 @@ class FileContexts:
             self._watch()
 
     def _watch(self) -> None:
-        self._watcher.watch({_place(file.path).parent for file in self._open.values()})
+        folders = {one for file in self._open.values() for one in _places(file.path)[1:]}
+        self._watcher.watch(folders)
 
-    def _changed_on_disk(self, paths: Collection[str]) -> None:
+    def _changed_on_disk(self, paths: Set[str]) -> None:
         for file in self._open.values():
-            if str(_place(file.path)) in paths:
+            if not paths.isdisjoint(map(str, _places(file.path))):
                 self._start(file.look(), f"looking at {file.path.shown}")
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> None:
@@ -148,34 +153,51 @@ class FileContexts:
         self._saves[context] = loop.call_later(AUTOSAVE_SECONDS, self._start_saving, file)
 
     def _start_saving(self, file: OpenFile) -> None:
-        del self._saves[file.context.id]
-        if self._open.get(file.context.id) is file and file.state is FileState.USUAL:
+        context = file.context.id
+        del self._saves[context]
+        is_usual = self._open.get(context) is file and file.state is FileState.USUAL
+        if is_usual and context not in self._waiting:
             self._start(self._save(file), f"saving {file.path.shown}")
 
     async def _save(self, file: OpenFile) -> None:
         stop = file.context.users.add()
         try:
-            while await self.git.operation() is not None:  # noqa: ASYNC110  another process
-                await asyncio.sleep(_GIT_SECONDS)
-            await file.look()
+            await self._writable(file)
             if file.state is FileState.USUAL:
                 await file.save()
         finally:
             stop()
+
+    async def _writable(self, file: OpenFile) -> None:
+        """Wait as long as git, or another program, may be half-way through writing a file."""
+        self._waiting.add(file.context.id)
+        try:
+            await file.look()
+            while (
+                await self.git.operation() is not None
+                or 0 <= time.time() - file.disk_state.mtime_ns / 1e9 < AUTOSAVE_SECONDS
+            ):
+                await asyncio.sleep(_GIT_SECONDS)
+                await file.look()
+        finally:
+            self._waiting.discard(file.context.id)
 
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
         return path in self._paths
 
     async def listed(self, glob: str | None = None) -> list[str]:
-        """Return the paths of the files that git does not ignore, sorted; all without git."""
+        """Return the paths of the files that git does not ignore, sorted; all without git.
+
+        What cannot be named, and what is being written, is left out.
+        """
         found = await self.git.listed()
         if found is None:
             found = await asyncio.to_thread(_every_file, self._project)
         if glob is not None:
             pattern = re.compile(_as_regex(glob))
             found = [one for one in found if pattern.fullmatch(one)]
-        return sorted(found)
+        return sorted(one for one in found if not UNPRINTABLE.search(one) and not is_temporary(one))
 
     async def create(self, path: str, text: str) -> OpenFile:
         """Make a file that is not there, and open it.
@@ -183,7 +205,7 @@ class FileContexts:
         Raises:
             AntiphonError: invalid_params, if there is one; storage_failed.
         """
-        found = await asyncio.to_thread(find_path, self._project, path)
+        found = await self._find(path)
         data, limit = encode(text, TextFormat()), self._limits.file_bytes
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
@@ -194,6 +216,12 @@ class FileContexts:
                 found=found.shown,
             ) from error
         return await self.open(path)
+
+    async def _find(self, path: str) -> ProjectPath:
+        found = await asyncio.to_thread(find_path, self._project, path)
+        if self._copies.parent in _places(found):
+            raise unusable(path, "it is one of the kernel's own files")
+        return found
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -208,7 +236,7 @@ class FileContexts:
             AntiphonError: invalid_params, if there is no such file or it holds no text; too_large,
                 storage_failed.
         """
-        found = await asyncio.to_thread(find_path, self._project, path)
+        found = await self._find(path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
             context = self._paths.get(found.shown)
             if context is None:
@@ -282,8 +310,10 @@ class FileContexts:
         return row.id
 
 
-def _place(path: ProjectPath) -> Path:
-    return Path(path.project, *path.names)
+def _places(path: ProjectPath) -> list[Path]:
+    """Return where a file is, and its folders up to the project's."""
+    place = Path(path.project, *path.names)
+    return [place, *place.parents[: len(path.names)]]
 
 
 def _every_file(project: Path) -> list[str]:

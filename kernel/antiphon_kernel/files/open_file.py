@@ -188,7 +188,7 @@ class OpenFile:
         if digest == row.next_digest and self.state is FileState.CONFLICT:
             return
         if digest == row.next_digest:
-            await self._store(replace(_settled(row, digest), version=row.next_version, base=b""))
+            await self._written(data)
             return
         decoded = await asyncio.to_thread(self._decode, data)
         if isinstance(decoded, Binary):
@@ -201,7 +201,6 @@ class OpenFile:
         return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
 
     async def _merge(self, digest: Digest, disk: Decoded) -> None:
-        row = replace(self.row, format=as_json(disk.format))
         for attempt in range(_TRIES):
             now, base = self.now(), await self.base()
             if now.text in (base, disk.text):
@@ -216,7 +215,7 @@ class OpenFile:
                 theirs = _compressed(disk.text)
                 await self._store(
                     replace(
-                        row,
+                        self.row,
                         state=FileState.CONFLICT,
                         theirs=theirs,
                         next_digest=digest,
@@ -224,7 +223,7 @@ class OpenFile:
                     )
                 )
             else:
-                row = _settled(row, digest)
+                row = replace(_settled(self.row, digest), format=as_json(disk.format))
                 await self._apply(self._disk, FROM_DISK, now, merged.text, disk.text, row)
             return
 
@@ -254,8 +253,12 @@ class OpenFile:
 
     async def _mark(self, state: FileState, problem: str = "") -> None:
         self.problem = problem
-        if state is not self.state:
-            await self._store(replace(self.row, state=state, theirs=b""), self._base)
+        if state is self.state:
+            return
+        row = replace(self.row, state=state, theirs=b"")
+        if self.state is FileState.CONFLICT:
+            row = replace(row, next_digest="", next_version=0)
+        await self._store(row, self._base)
 
     async def _store(self, row: FileRow, base: str | None = None) -> None:
         await self.context.wait_persisted()  # the version of the block that it names
@@ -303,7 +306,7 @@ class OpenFile:
                 )
             except ChangedOnDisk:
                 continue
-            await self._written(now, data)
+            await self._written(data, now.text)
             return True
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
@@ -311,19 +314,16 @@ class OpenFile:
             " and again. Save it once more when that is done.",
         )
 
-    async def _written(self, now: BlockText, data: bytes) -> None:
-        """Take what has just been written for the base."""
-        read_back = decode(data, self.format.encoding)
+    async def _written(self, data: bytes, text: str | None = None) -> None:
+        """Take what was written here for the base; `text` is what it was made of, if known."""
+        self.row, self._base = replace(self.row, version=self.row.next_version, base=b""), text
+        digest, read_back = digest_of(data), decode(data, self.format.encoding)
         assert isinstance(read_back, Decoded), "what was encoded can be decoded"
-        row = replace(
-            _settled(self.row, digest_of(data)),
-            format=as_json(read_back.format),
-            version=now.version,
-            base=b"",
-        )
-        if read_back.text != now.text:
-            row = replace(row, version=0, base=_compressed(read_back.text))
-        await self._store(row, read_back.text)
+        if read_back.text == await self.base():
+            row = replace(_settled(self.row, digest), format=as_json(read_back.format))
+            await self._store(row, read_back.text)
+        else:  # it has other line ends, or a mark that was typed
+            await self._merge(digest, read_back)
 
     def _not_written(self) -> AntiphonError:
         why, advice = {
@@ -390,10 +390,10 @@ class OpenFile:
         return zlib.decompress(self.row.theirs).decode()
 
     def _with_theirs(self) -> FileRow:
-        """The row for a base that is the text on disk."""
+        """The row for a base that is the text on disk; the next look finds its format."""
         if self.state is not FileState.CONFLICT:
             return self.row
-        return _settled(self.row, self.row.next_digest)
+        return _settled(self.row, digest="")
 
 
 def _settled(row: FileRow, digest: str) -> FileRow:

@@ -1,0 +1,207 @@
+"""Paths that lead elsewhere, by every tool that takes one: nothing outside is read or written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from antiphon_kernel.files.disk_file import digest_of
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+SECRET: Final = "SECRET\n"
+TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "file.open": {"path": "{}"},
+    "file.save": {"path": "{}"},
+    "file.revert": {"path": "{}"},
+    "file.diff": {"path": "{}", "against": "head"},
+    "file.resolve": {"path": "{}", "take": "ours"},
+    "file.create": {"path": "{}", "content": "new"},
+    "block.read": {"block_id": "file:{}"},
+    "block.append": {"block_id": "file:{}", "text": "new"},
+}
+PATHS: Final = {
+    "up": "../outside/secret",
+    "up and down": "src/../../outside/secret",
+    "absolute": "{outside}/secret",
+    "link out": "link",
+    "file behind a link out": "folder-link/secret",
+    "new file behind a link out": "folder-link/new",
+    "dangling link out": "dangling",
+    "loop": "loop",
+    "pipe": "pipe",
+    "socket": "socket",
+    "device": "device",
+    "folder": "src",
+    "empty": "",
+    "blank of folders": "././.",
+    "newline": "a\nb",
+    "escape sequence": "a\x1b]0;title\x07",
+    "lone surrogate": "a\udc80",
+    "half of a pair": "\ud83d",
+    "NUL": "a\0b",
+    "long": "a" * 5_000,
+    "long, in folders": "a/" * 2_500,
+    "git": ".git/config",
+    "git, in another case": ".GIT/hooks/post-checkout",
+    "git, below": "src/.git/config",
+    "kernel": ".antiphon/config.toml",
+    "kernel, by another name": "data/config.toml",
+    "kernel, by a link": "data-link/config.toml",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose data folder is in it, with everything that leads out."""
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    outside.mkdir()
+    for folder in ("src/.git", ".git", ".antiphon", "data"):
+        (project / folder).mkdir(parents=True)
+    (outside / "secret").write_text(SECRET)
+    for place in (".git/config", "src/.git/config", ".antiphon/config.toml", "data/config.toml"):
+        (project / place).write_text(SECRET)
+    (project / "src" / "a.py").write_text("inside\n")
+    links = {"link": "../outside/secret", "folder-link": "../outside", "dangling": "../outside/x"}
+    for name, target in (links | {"loop": "loop", "data-link": "data"}).items():
+        (project / name).symlink_to(target)
+    os.mkfifo(project / "pipe")
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(os.path.relpath(project / "socket"))
+    try:
+        os.mknod(project / "device", 0o20666, os.makedev(1, 5))  # endless zeros
+    except PermissionError:
+        (project / "device").symlink_to("/dev/zero")
+    return project
+
+
+@pytest.fixture
+def data(project: Path) -> Path:
+    return project / "data"
+
+
+def contents(folder: Path) -> dict[str, str | None]:
+    """The text of every file, but those that the kernel writes as it runs."""
+    every = (one for one in folder.rglob("*") if one.parent.name != "data" or one.suffix == ".toml")
+    return {str(one): one.read_text() if one.is_file() else None for one in every}
+
+
+async def test_path_that_leads_elsewhere_is_an_error_that_says_so(
+    kernel: Kernel, project: Path
+) -> None:
+    me = kernel.open_session(kernel.owner, "test")
+    before = contents(project.parent)
+    for name, path in PATHS.items():
+        for tool, params in TOOLS.items():
+            found = path.format(outside=project.parent / "outside")
+            given = {key: value.format(found) for key, value in params.items()}
+            with pytest.raises(AntiphonError) as caught:
+                await asyncio.wait_for(kernel.call(me, tool, given), 10)
+            error = caught.value
+            assert error.code is ErrorCode.INVALID_PARAMS, (name, tool)
+            assert "Name a file inside the project" in error.message, (name, tool)
+            assert error.message.isprintable() and len(error.message) < 1_000, (name, tool)
+            assert "SECRET" not in json.dumps(error.as_json()).encode().decode(), (name, tool)
+    assert contents(project.parent) == before
+
+
+@contextmanager
+def swapped_again_and_again(project: Path) -> Iterator[None]:
+    """Let a thread put a link that leads out in the place of a folder, and of a file in it."""
+    (project.parent / "outside" / "a.py").write_text(SECRET)
+    (project / "out").symlink_to("../outside")
+    (project / "out.py").symlink_to("../outside/a.py")
+    over = threading.Event()
+
+    def swap(one: Path, other: Path) -> None:
+        aside = one.with_name("aside")
+        for source, target in ((one, aside), (other, one), (one, other), (aside, one)):
+            source.rename(target)
+
+    def work() -> None:
+        while not over.is_set():
+            swap(project / "src", project / "out")
+            swap(project / "src" / "a.py", project / "out.py")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+async def test_folder_that_is_swapped_for_a_link_leads_nowhere(
+    kernel: Kernel, project: Path
+) -> None:
+    me = kernel.open_session(kernel.owner, "test")
+    file = await kernel.files.open("src/a.py")
+    done = 0
+    with swapped_again_and_again(project):
+        before = contents(project.parent / "outside")
+        for number in range(60):
+            await kernel.call(me, "block.append", {"block_id": file.block, "text": f"{number}\n"})
+            for tool, path in (
+                ("file.save", "src/a.py"),
+                ("file.create", f"src/new-{number}"),
+                ("file.open", "src/a.py"),
+            ):
+                with suppress(AntiphonError):
+                    await kernel.call(me, tool, {"path": path})
+                    done += 1
+            assert SECRET not in file.now().text
+        assert contents(project.parent / "outside") == before
+    assert done
+
+
+async def test_two_hard_links_are_written_in_place_and_follow_each_other(
+    kernel: Kernel, project: Path
+) -> None:
+    me = kernel.open_session(kernel.owner, "test")
+    (project / "b.py").hardlink_to(project / "src" / "a.py")
+    one, other = [await kernel.files.open(path) for path in ("src/a.py", "b.py")]
+    for file, text in ((one, "from one\n"), (other, "from the other\n")):
+        await kernel.call(me, "block.append", {"block_id": file.block, "text": text})
+    await one.save()
+    await other.save()
+    await one.look()
+    wanted = "inside\nfrom one\nfrom the other\n"
+    texts = [one.now().text, other.now().text, (project / "b.py").read_text()]
+    if one.state or other.state:
+        assert {*"".join(texts).split("\n")} >= {*wanted.split("\n")}
+    assert (project / "b.py").samefile(project / "src" / "a.py")
+
+
+async def test_twins_of_one_name_are_two_files(kernel: Kernel, project: Path) -> None:
+    me = kernel.open_session(kernel.owner, "test")
+    names = ["caf\u00e9", unicodedata.normalize("NFD", "caf\u00e9"), "CAF\u00c9"]
+    for number, name in enumerate(names):
+        (project / name).write_text(f"{number}\n")
+    for number, name in enumerate(names):
+        params = {"block_id": f"file:{name}", "text": "typed\n"}
+        await kernel.call(me, "block.append", params)
+        await kernel.call(me, "file.save", {"path": name})
+        assert (project / name).read_text() == f"{number}\ntyped\n"
+
+
+async def test_listing_leaves_out_what_cannot_be_opened(kernel: Kernel, project: Path) -> None:
+    me = kernel.open_session(kernel.owner, "test")
+    (project / ".git").rename(project / "src" / ".git2")
+    strange = ("a\nb", "a\x1b[1m", os.fsdecode(b"a\xff"), f".a.py.antiphon-{'0' * 16}")
+    long = f".{digest_of(b'x')}.antiphon-{'0' * 16}"
+    for name in (*strange, long):
+        (project / "src" / name).write_text("x")
+    found = (await kernel.call(me, "file.list", {"glob": "src/*"}))["paths"]
+    assert found == ["src/a.py"]
+    json.dumps(found).encode()
