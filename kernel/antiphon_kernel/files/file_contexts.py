@@ -38,6 +38,7 @@ from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
+from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import UNPRINTABLE, ProjectPath, find_path, unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
@@ -51,8 +52,8 @@ _COPIES: Final = "copies"
 AUTOSAVE_SECONDS: Final = 1.0
 """How long nobody has written into a file when it is saved."""
 
-_GIT_SECONDS: Final = 0.5
-"""How often is looked whether an operation of git has ended."""
+_WAIT_SECONDS: Final = 0.5
+"""How often is looked whether git, or another program, has finished writing."""
 
 _log = logging.getLogger(__name__)
 
@@ -160,27 +161,24 @@ class FileContexts:
             self._start(self._save(file), f"saving {file.path.shown}")
 
     async def _save(self, file: OpenFile) -> None:
-        stop = file.context.users.add()
+        context, stop = file.context.id, file.context.users.add()
+        self._waiting.add(context)
         try:
-            await self._writable(file)
+            while await self._is_being_written(file):
+                await asyncio.sleep(_WAIT_SECONDS)
+            self._waiting.discard(context)  # what is typed from here on is for another save
             if file.state is FileState.USUAL:
                 await file.save()
         finally:
+            self._waiting.discard(context)
             stop()
 
-    async def _writable(self, file: OpenFile) -> None:
-        """Wait as long as git, or another program, may be half-way through writing a file."""
-        self._waiting.add(file.context.id)
-        try:
-            await file.look()
-            while (
-                await self.git.operation() is not None
-                or 0 <= time.time() - file.disk_state.mtime_ns / 1e9 < AUTOSAVE_SECONDS
-            ):
-                await asyncio.sleep(_GIT_SECONDS)
-                await file.look()
-        finally:
-            self._waiting.discard(file.context.id)
+    async def _is_being_written(self, file: OpenFile) -> bool:
+        """Return whether git, or another program, may be half-way through writing a file."""
+        if await self.git.operation() is not None:
+            return True
+        await file.look()
+        return 0 <= time.time() - file.disk_state.mtime_ns / 1e9 < AUTOSAVE_SECONDS
 
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
@@ -207,6 +205,8 @@ class FileContexts:
         """
         found = await self._find(path)
         data, limit = encode(text, TextFormat()), self._limits.file_bytes
+        if len(data) > limit:
+            raise too_large(found.shown, len(data), limit, "file_bytes")
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
         except ChangedOnDisk as error:

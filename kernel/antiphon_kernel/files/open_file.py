@@ -38,6 +38,7 @@ from antiphon_kernel.storage import FileRow, Journal
 from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve, settled_base
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
@@ -291,6 +292,8 @@ class OpenFile:
             if now.text == base and not is_new:
                 return False
             data = encode(now.text, self.format, base)
+            if len(data) > self._limit:
+                raise too_large(self.path.shown, len(data), self._limit, "file_bytes")
             if digest_of(data) == self.row.digest and not is_new:
                 return False  # other line ends in the block only
             written = replace(self.row, next_digest=digest_of(data), next_version=now.version)

@@ -207,7 +207,7 @@ STOPPED: Final = {
 async def test_nothing_is_saved_by_itself_as_long_as_an_operation_of_git_is_stopped(
     opened: OpenRepository, autosave: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_contexts, "_GIT_SECONDS", 0.02)
+    monkeypatch.setattr(file_contexts, "_WAIT_SECONDS", 0.02)
     autosave(0.05)
     await opened.open("d03/f01", "d00/f00")
     for command, abort in STOPPED.items():
