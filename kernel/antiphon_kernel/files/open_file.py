@@ -384,7 +384,9 @@ class OpenFile:
         found = await self.conflicts()
         left = resolve(found, resolutions)
         if self.state is FileState.CONFLICT:
-            row = replace(self.row, digest="") if left.conflicts else self._with_theirs()
+            row = self._with_theirs()
+            if left.conflicts:
+                row = replace(self.row, digest="", format=row.format)
             base = settled_base(self._theirs(), left.conflicts)
             await self._apply(actor, "resolve", self.now(), left.text, base, row)
         return left
@@ -396,7 +398,7 @@ class OpenFile:
         """The row for a base that is the text on disk; the next look finds its format."""
         if self.state is not FileState.CONFLICT:
             return self.row
-        return _settled(self.row, digest="")
+        return replace(_settled(self.row, ""), format=as_json(replace(self.format, ends=None)))
 
 
 def _settled(row: FileRow, digest: str) -> FileRow:

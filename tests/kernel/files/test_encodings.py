@@ -15,6 +15,7 @@ import pytest
 from antiphon_kernel.files import file_contexts, open_file
 from antiphon_kernel.files.open_file import FileState
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
@@ -179,3 +180,16 @@ async def test_character_that_the_encoding_lacks_is_named_and_the_file_stays(
     with pytest.raises(AntiphonError, match="which has no '漢', found in line 1"):
         await editor.save("a")
     assert (editor.project / "a").read_bytes() == CODED
+
+
+async def test_text_that_is_too_large_for_a_file_is_not_written(
+    open_kernel: OpenKernel, data: Path
+) -> None:
+    editor = Editor(await open_kernel(DEFAULT_LIMITS.model_copy(update={"file_bytes": 10})), data.parent)
+    editor.put("a", b"x" * 10)
+    await editor.type("a", "x", "é")
+    for tool, params in (("file.save", {}), ("file.create", {"content": "x" * 11})):
+        with raises(ErrorCode.TOO_LARGE):
+            await editor.call(tool, path="a" if tool == "file.save" else "b", **params)
+    assert [one.name for one in editor.project.glob("?")] == ["a"]
+    assert (editor.project / "a").read_bytes() == b"x" * 10
