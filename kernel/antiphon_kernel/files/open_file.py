@@ -174,9 +174,14 @@ class OpenFile:
                 read, self.path, self._limit, "file_bytes"
             )
         except AntiphonError as error:
-            if error.code is not ErrorCode.TOO_LARGE:
+            if error.code is ErrorCode.TOO_LARGE:
+                await self._mark(FileState.REPLACED, error.message)
+            elif error.code is ErrorCode.INVALID_PARAMS and (
+                await asyncio.to_thread(look, self.path) != self.disk_state
+            ):
+                await self._look()
+            else:
                 raise
-            await self._mark(FileState.REPLACED, error.message)
             return
         await self._take(data)
 

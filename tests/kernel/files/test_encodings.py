@@ -63,6 +63,10 @@ def no_autosave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_contexts, "AUTOSAVE_SECONDS", 1e6)
 
 
+class _KilledError(Exception):
+    """The kernel is no more."""
+
+
 class Editor:
     """Calls about the files of a project."""
 
@@ -110,7 +114,7 @@ async def test_file_differs_by_its_one_edit_alone(editor: Editor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "code", "message"),
+    ("content", "code", "message"),
     [
         (b"a\0b", ErrorCode.INVALID_PARAMS, "Byte 1 is NUL"),
         (b"\x89PNG\r\n\x1a\n\xff", ErrorCode.INVALID_PARAMS, "is not UTF-8, and no other"),
@@ -118,10 +122,10 @@ async def test_file_differs_by_its_one_edit_alone(editor: Editor) -> None:
     ],
 )
 async def test_file_that_is_no_text_is_not_opened(
-    editor: Editor, data: bytes | None, code: ErrorCode, message: str
+    editor: Editor, content: bytes | None, code: ErrorCode, message: str
 ) -> None:
-    editor.put("a", data or b"x")
-    if data is None:
+    editor.put("a", content or b"x")
+    if content is None:
         os.truncate(editor.project / "a", 100_000_000)
     with raises(code) as caught:
         await editor.call("file.open", path="a")
@@ -134,15 +138,14 @@ async def test_file_of_mixed_ends_is_saved_after_a_kill_that_came_after_a_save(
 ) -> None:
     def killed(*arguments: Any, **options: Any) -> NoReturn:
         write(*arguments, **options)
-        raise KeyboardInterrupt
+        raise _KilledError
 
     write = open_file.write
     editor.put("a", b"a\r\nb\nc\rd")
     await editor.type("a", "b", "\nx")
     with monkeypatch.context() as patched:
-        patched.setattr(open_file, "write", lambda *_, **__: killed)
         patched.setattr(open_file, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(_KilledError):
             await (await editor.kernel.files.open("a")).save()
     await editor.kernel.close()
     again = Editor(await open_kernel(), editor.project)
