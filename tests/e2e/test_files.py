@@ -40,8 +40,8 @@ class SharedFile:
 
     async def open(self) -> None:
         self.place.write_text("first = [0, 0]\n")
-        await asyncio.to_thread(self._machine.call, self._machine.data, "kernel.status")
-        opened = await self.calls.call("file.open", {"path": NAME})
+        machine = self._machine
+        opened = await asyncio.to_thread(machine.call, machine.data, "file.open", path=NAME)
         self.block, self.context = opened["block_id"], opened["context_id"]
 
     @asynccontextmanager
@@ -85,28 +85,30 @@ class SharedFile:
                     self.wanted.discard(line.split()[0])
 
     async def model(self) -> None:
-        """Append lines piece by piece, and change earlier ones."""
-        aria = ToolClient(
-            lambda: read_address(self._machine.data), as_name="aria", as_kind="model"
-        )
+        """Append lines, and change earlier ones."""
+        aria = ToolClient(lambda: read_address(self._machine.data), as_name="aria", as_kind="model")
         number, about = 0, {"block_id": self.block}
         while not self._is_over():
             number += 1
-            self.wanted.add(f"aria_{number}")
-            for piece in (f"aria_{number}", f" = [{number},", f"{number}]\n"):
-                await aria.call("block.append", {**about, "text": piece, "stream": True})
-                await asyncio.sleep(0.02)
             read = await aria.call("block.read", about)
             lines = read["content"].splitlines()
+            new = {"op": "insert", "line": len(lines), "content": f"aria_{number} = [{number}]"}
+            await self._edit(aria, read["version"], new)
             own = [at for at, line in enumerate(lines) if re.fullmatch(r"aria_.*\]", line)]
             if own:
                 at = self._rng.choice(own)
                 change = {"op": "replace", "start_line": at, "end_line": at + 1}
                 change["content"] = f"{lines[at][:-1]}, 'changed']"
-                given = {**about, "operations": [change], "base_version": read["version"]}
-                with suppress(AntiphonError):  # somebody has changed the line
-                    await aria.call("block.edit", given)
+                await self._edit(aria, read["version"], change)
+            await asyncio.sleep(0.05)
         await aria.close()
+
+    async def _edit(self, aria: ToolClient, version: int, change: dict[str, Any]) -> None:
+        """Change lines as they were in a version, unless somebody else has changed them since."""
+        about = {"block_id": self.block, "operations": [change], "base_version": version}
+        with suppress(AntiphonError):
+            await aria.call("block.edit", about)
+            self.wanted |= {*re.findall(r"aria_\d+", change["content"])}
 
     async def saver(self) -> None:
         """Save again and again, and let the formatter run each time."""

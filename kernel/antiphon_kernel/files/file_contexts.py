@@ -164,7 +164,7 @@ class FileContexts:
         context, stop = file.context.id, file.context.users.add()
         self._waiting.add(context)
         try:
-            while await self._is_being_written(file):
+            while await self._is_being_written(file):  # noqa: ASYNC110  another process
                 await asyncio.sleep(_WAIT_SECONDS)
             self._waiting.discard(context)  # what is typed from here on is for another save
             if file.state is FileState.USUAL:

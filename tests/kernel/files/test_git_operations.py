@@ -45,7 +45,9 @@ def git(folder: Path, *commands: str) -> None:
     """Run git; a conflict makes it fail."""
     for command in commands:
         who = ("-c", "user.name=a", "-c", "user.email=a@b")
-        subprocess.run(["git", *who, *command.split()], cwd=folder, capture_output=True, check=False)
+        subprocess.run(
+            ["git", *who, *command.split()], cwd=folder, capture_output=True, check=False
+        )
 
 
 def put(folder: Path, name: str, line: int, text: str) -> None:
@@ -166,7 +168,9 @@ def folder(tmp_path: Path, repository: Path) -> Path:
 
 
 @pytest.fixture
-def opened(folder: Path, kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> OpenRepository:
+def opened(
+    folder: Path, kernel: Kernel, tmp_path_factory: pytest.TempPathFactory
+) -> OpenRepository:
     control = tmp_path_factory.mktemp("control")
     shutil.copytree(folder, control, dirs_exist_ok=True, ignore=shutil.ignore_patterns("data"))
     return OpenRepository(kernel, folder, control)
