@@ -78,8 +78,8 @@ format: $(READY) ## put the code in shape
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-bench: $(READY) ## measure everything: document, kernel, models, app, soak (half an hour)
-	@for place in document kernel models app soak; do \
+bench: $(READY) ## measure everything: document, kernel, files, models, app, soak (half an hour)
+	@for place in document kernel files models app soak; do \
 		test ! -f tests/bench/$$place.py || $(BIN)/antiphon bench $$place || exit; done
 
 benchmarks: $(READY) ## measure everything and write docs/benchmarks.md

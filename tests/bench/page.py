@@ -1,6 +1,6 @@
 """`make benchmarks`: runs benchmarks and writes docs/benchmarks.md.
 
-    python -m tests.bench.page [document] [kernel] [models] [app] [soak]
+    python -m tests.bench.page [document] [kernel] [files] [models] [app] [soak]
 
 Without a name all are run; a section whose benchmark is not run stays as it is. What the page says
 about the rows stands in it between the command and the table, and what figures were before in its
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
-PLACES: Final = ("document", "kernel", "models", "app", "soak")
+PLACES: Final = ("document", "kernel", "files", "models", "app", "soak")
 OPTIONS: Final = {"document": ["--long"]}
 """Arguments with which a benchmark is run for the page."""
 WORST_FIRST: Final = frozenset({"kernel"})

@@ -181,6 +181,11 @@ def write(
         return _overwrite(folder, path, data, expected, copies, limit)
 
 
+def is_temporary(path: str) -> bool:
+    """Return whether a path is that of a file that is being written, or that a kill has left."""
+    return re.search(r"(^|/)\.[^/]+\.antiphon-[0-9a-f]{16}$", path) is not None
+
+
 def delete_to(path: ProjectPath, bin_folder: Path) -> Path:
     """Move a file into a folder of its own in the bin, and return where it is now.
 
@@ -379,6 +384,11 @@ def _temporary_file(
                     os.fchown(file, owner, like.group)
                     break
             os.fchmod(file, like.mode)
+            # macOS has no such calls in Python.
+            with suppress(OSError, AttributeError), opened_file(folder, name) as old:
+                for attribute in os.listxattr(old):  # access control lists among them
+                    with suppress(OSError):
+                        os.setxattr(file, attribute, os.getxattr(old, attribute))
         os.fsync(file)
         yield file, temporary
     finally:

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from antiphon_kernel.files.disk_file import (
     DiskState,
     delete_to,
     digest_of,
+    is_temporary,
     look,
     read,
     rename,
@@ -50,7 +52,8 @@ from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
-from antiphon_kernel.types.project_paths import ProjectPath, find_path
+from antiphon_kernel.types.project_files import too_large
+from antiphon_kernel.types.project_paths import UNPRINTABLE, ProjectPath, find_path, unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.signal import Signal
@@ -69,11 +72,11 @@ _BIN: Final = "deleted"
 AUTOSAVE_SECONDS: Final = 1.0
 """How long nobody has written into a file when it is saved."""
 
-_GONE_SECONDS: Final = 0.25
+_GONE_SECONDS: Final = 1.0
 """How long a file may be gone before it is looked for by another name."""
 
-_GIT_SECONDS: Final = 0.5
-"""How often is looked whether an operation of git has ended."""
+_WAIT_SECONDS: Final = 0.5
+"""How often is looked whether git, or another program, has finished writing."""
 
 _NOT_TYPED: Final = (FROM_DISK, RENAME, CHECKED)
 """Operations after which there is nothing to be saved."""
@@ -119,7 +122,7 @@ class FileContexts:
         self._contexts, self._open_contexts = contexts, open_contexts
         self._project, self._limits = project, limits
         self._disk_actor = disk
-        self._copies = data / _COPIES
+        self._copies = data.resolve() / _COPIES
         self._rows: dict[ContextId, FileRow] = {}
         self._paths: dict[str, ContextId] = {}
         self._open: dict[ContextId, OpenFile] = {}
@@ -127,6 +130,8 @@ class FileContexts:
         """Held by those who open a file."""
         self._watcher = FolderWatcher(self._changed_on_disk)
         self._saves: dict[ContextId, asyncio.TimerHandle] = {}
+        self._waiting: set[ContextId] = set()
+        """Files that are saved as soon as nobody else may be writing."""
         self._works: set[asyncio.Task[object]] = set()
         self.git = Git(project)
         self.saved = Signal[OpenFile]()
@@ -172,14 +177,15 @@ class FileContexts:
             self._watch()
 
     def _watch(self) -> None:
-        self._watcher.watch({_place(file.path).parent for file in self._open.values()})
+        folders = {one for file in self._open.values() for one in _places(file.path)[1:]}
+        self._watcher.watch(folders)
 
-    def _changed_on_disk(self, paths: Collection[str]) -> None:
+    def _changed_on_disk(self, paths: Set[str]) -> None:
         for file in self._open.values():
-            if str(_place(file.path)) in paths:
+            if not paths.isdisjoint(map(str, _places(file.path))):
                 self._start(self._follow(file, paths), f"looking at {file.path.shown}")
 
-    async def _follow(self, file: OpenFile, paths: Collection[str]) -> None:
+    async def _follow(self, file: OpenFile, paths: Set[str]) -> None:
         """Look at a file; if it is gone, look which of these paths it has now."""
         before = file.disk_state
         if not await _is_gone(file):
@@ -225,34 +231,48 @@ class FileContexts:
         self._saves[context] = loop.call_later(AUTOSAVE_SECONDS, self._start_saving, file)
 
     def _start_saving(self, file: OpenFile) -> None:
-        del self._saves[file.context.id]
-        if self._open.get(file.context.id) is file and file.state is FileState.USUAL:
+        context = file.context.id
+        del self._saves[context]
+        is_usual = self._open.get(context) is file and file.state is FileState.USUAL
+        if is_usual and context not in self._waiting:
             self._start(self._save(file), f"saving {file.path.shown}")
 
     async def _save(self, file: OpenFile) -> None:
-        stop = file.context.users.add()
+        context, stop = file.context.id, file.context.users.add()
+        self._waiting.add(context)
         try:
-            while await self.git.operation() is not None:  # noqa: ASYNC110  another process
-                await asyncio.sleep(_GIT_SECONDS)
-            await file.look()
+            while await self._is_being_written(file):  # noqa: ASYNC110  another process
+                await asyncio.sleep(_WAIT_SECONDS)
+            self._waiting.discard(context)  # what is typed from here on is for another save
             if file.state is FileState.USUAL:
                 await file.save()
         finally:
+            self._waiting.discard(context)
             stop()
+
+    async def _is_being_written(self, file: OpenFile) -> bool:
+        """Return whether git, or another program, may be half-way through writing a file."""
+        if await self.git.operation() is not None:
+            return True
+        await file.look()
+        return 0 <= time.time() - file.disk_state.mtime_ns / 1e9 < AUTOSAVE_SECONDS
 
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
         return path in self._paths
 
     async def listed(self, glob: str | None = None) -> list[str]:
-        """Return the paths of the files that git does not ignore, sorted; all without git."""
+        """Return the paths of the files that git does not ignore, sorted; all without git.
+
+        What cannot be named, and what is being written, is left out.
+        """
         found = await self.git.listed()
         if found is None:
             found = await asyncio.to_thread(_every_file, self._project)
         if glob is not None:
             pattern = re.compile(_as_regex(glob))
             found = [one for one in found if pattern.fullmatch(one)]
-        return sorted(found)
+        return sorted(one for one in found if not UNPRINTABLE.search(one) and not is_temporary(one))
 
     async def create(self, path: str, text: str) -> OpenFile:
         """Make a file that is not there, and open it.
@@ -260,8 +280,10 @@ class FileContexts:
         Raises:
             AntiphonError: invalid_params, if there is one; storage_failed.
         """
-        found = await asyncio.to_thread(find_path, self._project, path)
+        found = await self._find(path)
         data, limit = encode(text, TextFormat()), self._limits.file_bytes
+        if len(data) > limit:
+            raise too_large(found.shown, len(data), limit, "file_bytes")
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
         except ChangedOnDisk as error:
@@ -276,7 +298,7 @@ class FileContexts:
                 disk or as a context; permission_denied, storage_failed.
         """
         file = await self.open(path)
-        target = await asyncio.to_thread(find_path, self._project, to)
+        target = await self._find(to)
         is_known = target.shown in self._paths
         try:
             if is_known:
@@ -294,6 +316,12 @@ class FileContexts:
         await file.look()
         return file
 
+    async def _find(self, path: str) -> ProjectPath:
+        found = await asyncio.to_thread(find_path, self._project, path)
+        if self._copies.parent in _places(found):
+            raise unusable(path, "it is one of the kernel's own files")
+        return found
+
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
         return list(self._open.values())
@@ -307,7 +335,7 @@ class FileContexts:
             AntiphonError: invalid_params, if there is no such file or it holds no text; too_large,
                 storage_failed.
         """
-        found = await asyncio.to_thread(find_path, self._project, path)
+        found = await self._find(path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
             context = self._paths.get(found.shown)
             if context is None:
@@ -396,8 +424,10 @@ def _taken(path: ProjectPath) -> AntiphonError:
     )
 
 
-def _place(path: ProjectPath) -> Path:
-    return Path(path.project, *path.names)
+def _places(path: ProjectPath) -> list[Path]:
+    """Return where a file is, and its folders up to the project's."""
+    place = Path(path.project, *path.names)
+    return [place, *place.parents[: len(path.names)]]
 
 
 def _every_file(project: Path) -> list[str]:

@@ -38,6 +38,7 @@ from antiphon_kernel.storage import FileRow, Journal
 from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve, settled_base
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
@@ -181,9 +182,14 @@ class OpenFile:
                 read, self.path, self._limit, "file_bytes"
             )
         except AntiphonError as error:
-            if error.code is not ErrorCode.TOO_LARGE:
+            if error.code is ErrorCode.TOO_LARGE:
+                await self._mark(FileState.REPLACED, error.message)
+            elif error.code is ErrorCode.INVALID_PARAMS and (
+                await asyncio.to_thread(look, self.path) != self.disk_state
+            ):
+                await self._look()
+            else:
                 raise
-            await self._mark(FileState.REPLACED, error.message)
             return
         await self._take(data)
 
@@ -196,7 +202,7 @@ class OpenFile:
         if digest == row.next_digest and self.state is FileState.CONFLICT:
             return
         if digest == row.next_digest:
-            await self._store(replace(_settled(row, digest), version=row.next_version, base=b""))
+            await self._written(data)
             return
         decoded = await asyncio.to_thread(self._decode, data)
         if isinstance(decoded, Binary):
@@ -209,7 +215,6 @@ class OpenFile:
         return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
 
     async def _merge(self, digest: Digest, disk: Decoded) -> None:
-        row = replace(self.row, format=as_json(disk.format))
         for attempt in range(_TRIES):
             now, base = self.now(), await self.base()
             if now.text in (base, disk.text):
@@ -224,7 +229,7 @@ class OpenFile:
                 theirs = _compressed(disk.text)
                 await self._store(
                     replace(
-                        row,
+                        self.row,
                         state=FileState.CONFLICT,
                         theirs=theirs,
                         next_digest=digest,
@@ -232,7 +237,7 @@ class OpenFile:
                     )
                 )
             else:
-                row = _settled(row, digest)
+                row = replace(_settled(self.row, digest), format=as_json(disk.format))
                 await self._apply(self.disk, FROM_DISK, now, merged.text, disk.text, row)
             return
 
@@ -262,8 +267,12 @@ class OpenFile:
 
     async def _mark(self, state: FileState, problem: str = "") -> None:
         self.problem = problem
-        if state is not self.state:
-            await self._store(replace(self.row, state=state, theirs=b""), self._base)
+        if state is self.state:
+            return
+        row = replace(self.row, state=state, theirs=b"")
+        if self.state is FileState.CONFLICT:
+            row = replace(row, next_digest="", next_version=0)
+        await self._store(row, self._base)
 
     async def _store(self, row: FileRow, base: str | None = None) -> None:
         await self.context.wait_persisted()  # the version of the block that it names
@@ -296,6 +305,8 @@ class OpenFile:
             if now.text == base and not is_new:
                 return False
             data = encode(now.text, self.format, base)
+            if len(data) > self._limit:
+                raise too_large(self.path.shown, len(data), self._limit, "file_bytes")
             if digest_of(data) == self.row.digest and not is_new:
                 return False  # other line ends in the block only
             written = replace(self.row, next_digest=digest_of(data), next_version=now.version)
@@ -311,7 +322,7 @@ class OpenFile:
                 )
             except ChangedOnDisk:
                 continue
-            await self._written(now, data)
+            await self._written(data, now.text)
             self.written.notify()
             return True
         raise AntiphonError(
@@ -320,19 +331,16 @@ class OpenFile:
             " and again. Save it once more when that is done.",
         )
 
-    async def _written(self, now: BlockText, data: bytes) -> None:
-        """Take what has just been written for the base."""
-        read_back = decode(data, self.format.encoding)
+    async def _written(self, data: bytes, text: str | None = None) -> None:
+        """Take what was written here for the base; `text` is what it was made of, if known."""
+        self.row, self._base = replace(self.row, version=self.row.next_version, base=b""), text
+        digest, read_back = digest_of(data), decode(data, self.format.encoding)
         assert isinstance(read_back, Decoded), "what was encoded can be decoded"
-        row = replace(
-            _settled(self.row, digest_of(data)),
-            format=as_json(read_back.format),
-            version=now.version,
-            base=b"",
-        )
-        if read_back.text != now.text:
-            row = replace(row, version=0, base=_compressed(read_back.text))
-        await self._store(row, read_back.text)
+        if read_back.text == await self.base():
+            row = replace(_settled(self.row, digest), format=as_json(read_back.format))
+            await self._store(row, read_back.text)
+        else:  # it has other line ends, or a mark that was typed
+            await self._merge(digest, read_back)
 
     def _not_written(self) -> AntiphonError:
         why, advice = {
@@ -414,7 +422,9 @@ class OpenFile:
         found = await self.conflicts()
         left = resolve(found, resolutions)
         if self.state is FileState.CONFLICT:
-            row = replace(self.row, digest="") if left.conflicts else self._with_theirs()
+            row = self._with_theirs()
+            if left.conflicts:
+                row = replace(self.row, digest="", format=row.format)
             base = settled_base(self._theirs(), left.conflicts)
             await self._apply(actor, "resolve", self.now(), left.text, base, row)
         return left
@@ -423,10 +433,10 @@ class OpenFile:
         return zlib.decompress(self.row.theirs).decode()
 
     def _with_theirs(self) -> FileRow:
-        """The row for a base that is the text on disk."""
+        """The row for a base that is the text on disk; the next look finds its format."""
         if self.state is not FileState.CONFLICT:
             return self.row
-        return _settled(self.row, self.row.next_digest)
+        return replace(_settled(self.row, ""), format=as_json(replace(self.format, ends=None)))
 
 
 def language_of(path: ProjectPath) -> str | None:

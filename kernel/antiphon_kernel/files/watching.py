@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Set
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class FolderWatcher:
-    """Tells of changed files in a set of folders, but not in folders inside them."""
+    """Tells of changed files in a set of folders, also of such as are made and deleted."""
 
-    def __init__(self, changed: Callable[[Collection[str]], None]) -> None:
-        """`changed` gets the paths of files that may have changed."""
+    def __init__(self, changed: Callable[[Set[str]], None]) -> None:
+        """`changed` gets the paths of files that may have changed, and of folders: all in them."""
         self._changed = changed
         self._folders: frozenset[Path] = frozenset()
         self._watching: asyncio.Task[None] | None = None
@@ -53,21 +54,32 @@ class FolderWatcher:
     async def _watch(self, folders: list[Path]) -> None:
         from watchfiles import awatch
 
-        for is_polling in (False, True):
+        await asyncio.sleep(_STEP_MS / 1_000)  # several files are opened at a time
+        is_polling, names = False, {str(one) for one in folders}
+        while True:
+            changes = awatch(
+                *(one for one in folders if one.is_dir()),
+                watch_filter=None,
+                step=_STEP_MS,
+                debounce=_LONGEST_MS,
+                recursive=False,
+                force_polling=is_polling,
+                poll_delay_ms=_POLL_MS,
+                ignore_permission_denied=True,
+            )
+            # What has happened before it watches is told by nobody.
+            asyncio.get_running_loop().call_soon(self._changed, names)
             try:
-                changes = awatch(
-                    *folders,
-                    watch_filter=None,
-                    step=_STEP_MS,
-                    debounce=_LONGEST_MS,
-                    recursive=False,
-                    force_polling=is_polling,
-                    poll_delay_ms=_POLL_MS,
-                    ignore_permission_denied=True,
-                )
-                async for found in changes:
-                    self._changed({path for _, path in found})
+                async with aclosing(changes):
+                    async for found in changes:
+                        paths = {path for _, path in found}
+                        self._changed(paths)
+                        if not paths.isdisjoint(names):
+                            break  # a folder is gone, or there again
             except OSError as error:  # too many watches, or a disk that has none
+                if is_polling:
+                    raise
+                is_polling = True
                 _log.warning("files are looked at every %d ms: %s", _POLL_MS, error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

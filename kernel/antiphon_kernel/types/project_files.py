@@ -87,7 +87,7 @@ def too_large(path: str, size: int, limit: int, limit_name: str) -> AntiphonErro
     """Return the error for a file that has more bytes than it may have."""
     return AntiphonError(
         ErrorCode.TOO_LARGE,
-        f"The file {quote(path)} has {size} bytes, {limit} are allowed: attach a part of it.",
+        f"The file {quote(path)} has {size} bytes, {limit} are allowed: take a part of it.",
         limit=limit,
         limit_name=limit_name,
         found=size,

@@ -139,6 +139,15 @@ def test_write_replaces_the_file_with_its_mode_and_owner(file: FileOnDisk, data:
     assert (state.mode, state.owner, state.group) == (MODE, before.owner, before.group)
 
 
+def test_write_keeps_extended_attributes(file: FileOnDisk) -> None:
+    try:
+        os.setxattr(file.place, "user.note", b"kept")
+    except OSError:
+        pytest.skip("this disk has no extended attributes")
+    file.write(b"new")
+    assert os.getxattr(file.place, "user.note") == b"kept"
+
+
 @pytest.mark.parametrize("make", [FileOnDisk.put, FileOnDisk.put_linked])
 @pytest.mark.parametrize(("theirs", "said"), [(b"theirs", b"theirs"), (b"x" * 1_001, None)])
 def test_write_of_a_changed_file_tells_what_it_is_and_writes_nothing(

@@ -39,11 +39,14 @@ class Machine:
         self._numbers = count()
         self.wanted: set[str] = set()
         self.done: list[str] = []
-        place.write_text("".join(f"{self._word()}\n" for _ in range(8)))
+        ends = rng.choice((["\n"], ["\r\n"], ["\n", "\r\n"], ["\n", "\r\n", "\r"]))
+        place.write_bytes("".join(self._word() + rng.choice(ends) for _ in range(8)).encode())
         self.write: Callable[..., DiskState] = write
         """How files are written; others may come in between."""
         self.kinds = ["type", "type", "type", "disk", "disk", "save", "look", "restart"]
-        self.kinds += ["resolve", "crash"]
+        self.kinds += ["resolve", "crash", "append", "slow", "chmod", "away", "delete"]
+        self._mode = 0o644
+        place.chmod(self._mode)
         self._kernel: Kernel
         self._people: list[Actor]
         self.file: OpenFile
@@ -62,6 +65,8 @@ class Machine:
     def _changed(self, text: str) -> str:
         """A text with new words, without old ones, or both."""
         rng, lines = self._rng, text.splitlines(keepends=True)
+        if lines and not lines[-1].endswith(("\n", "\r")):  # another program is not finished
+            lines[-1] += "\n"
         for _ in range(rng.randint(1, 3)):
             at = rng.randint(0, len(lines))
             kind = rng.choice(("line", "line", "word", "delete", "delete word"))
@@ -91,13 +96,49 @@ class Machine:
 
     def _write_beside(self) -> None:
         """Write the file as another program does, from what it reads there."""
-        text = self._changed(self.place.read_text())
-        if self._rng.random() < 0.5:
-            beside = self.place.with_name("beside")
-            beside.write_text(text)
-            beside.rename(self.place)
-        else:
-            self.place.write_text(text)
+        self._put(self._changed(self._read()))
+
+    def _read(self) -> str:
+        return self.place.read_bytes().decode()
+
+    def _put(self, text: str) -> None:
+        is_renamed = self._rng.random() < 0.5
+        target = self.place.with_name("beside") if is_renamed else self.place
+        target.write_bytes(text.encode())
+        target.chmod(self._mode)
+        if is_renamed:
+            target.rename(self.place)
+
+    async def _append(self) -> None:
+        with self.place.open("a") as file:
+            file.write(f"{self._word()}\n")
+
+    async def _slow(self) -> None:
+        """Write a part of the file, and a moment later all of it."""
+        text = self._changed(self._read())
+        self.place.write_bytes(text[: self._rng.randint(0, len(text))].encode())
+        await self.file.look()
+        self.place.write_bytes(text.encode())
+
+    async def _chmod(self) -> None:
+        self._mode = self._rng.choice((0o600, 0o644, 0o755))
+        self.place.chmod(self._mode)
+
+    async def _away(self) -> None:
+        """Rename the file, and back."""
+        away = self.place.rename(self.place.with_name("away"))
+        await self.file.look()
+        assert self.file.state is FileState.DELETED
+        await self._type()
+        away.rename(self.place)
+
+    async def _delete(self) -> None:
+        """Delete the file, and save the text that is here anew."""
+        self.wanted -= {*self._read().split()} - {*self.file.now().text.split()}
+        self.place.unlink()
+        await self._type()
+        await self.file.save(anew=True)
+        self._mode = self.place.stat().st_mode & 0o777
 
     async def _save(self) -> None:
         await self.file.look()
@@ -107,7 +148,7 @@ class Machine:
 
     def written(self, path: ProjectPath, data: bytes, *rest: Any, **options: Any) -> DiskState:
         """Write, now and then after another program has."""
-        if "disk" in self.kinds and self._rng.random() < 0.3:
+        if "disk" in self.kinds and self.place.exists() and self._rng.random() < 0.3:
             self._write_beside()
         return self.write(path, data, *rest, **options)
 
@@ -159,7 +200,7 @@ class Machine:
         for one in (await self.file.conflicts()).conflicts:
             texts += [one.ours.text, one.theirs.text]
         missing = self.wanted - set("\n".join(texts).split())
-        assert not missing, (sorted(missing), self.done)
+        assert not missing, f"{sorted(missing)} {self.done}"
 
     async def finish(self) -> None:
         """Decide about all that is open, save, and compare."""
@@ -171,6 +212,7 @@ class Machine:
         text = self.place.read_text()
         assert text == self.file.now().text
         assert not await self.file.is_dirty()
+        assert self.place.stat().st_mode & 0o777 == self._mode
         assert not self.wanted - set(text.split()), (self.wanted - set(text.split()), self.done)
 
 
@@ -225,7 +267,9 @@ def does_not_compare(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     write = machine.write
 
     def written(path: ProjectPath, data: bytes, _: object, **options: Any) -> DiskState:
-        return write(path, data, digest_of(machine.place.read_bytes()), **options)
+        there = machine.place
+        digest = digest_of(there.read_bytes()) if there.exists() else None
+        return write(path, data, digest, **options)
 
     machine.write = written
 

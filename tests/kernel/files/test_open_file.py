@@ -234,6 +234,8 @@ async def test_renamed_file_keeps_its_context_and_its_old_name_is_free(project: 
 
 async def test_file_that_another_program_renames_is_followed(project: Project) -> None:
     file = await project.open()
+    project.put(TEXT.replace("one", "1"))
+    await until(lambda: "1" in file.now().text, "that the folder is watched")
     await project.type(file, "two", "!")
     project.place.rename(project.place.with_name("b.txt"))
     await until(lambda: file.path.shown == "b.txt", "its new name")
