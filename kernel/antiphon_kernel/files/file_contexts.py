@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -20,7 +19,10 @@ from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.files.disk_file import (
     ChangedOnDisk,
+    DiskKind,
+    delete_to,
     digest_of,
+    look,
     read,
     restore_interrupted,
     write,
@@ -31,20 +33,24 @@ from antiphon_kernel.files.text_format import Binary, TextFormat, decode, encode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow
+from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import DATA_FOLDER
-from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, invalid_params
+from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
-from antiphon_kernel.types.project_paths import ProjectPath, find_path
+from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 
 FILE_PREFIX: Final = "file:"
 """How a reference to the block of a file begins; its path follows."""
 
 _COPIES: Final = "copies"
 """Folder in the kernel's data folder with what is written in place just now."""
+
+_BIN: Final = "deleted"
+"""Folder beside it with the files that were deleted here."""
 
 AUTOSAVE_SECONDS: Final = 1.0
 """How long nobody has written into a file when it is saved."""
@@ -85,6 +91,8 @@ class FileContexts:
         self._saves: dict[ContextId, asyncio.TimerHandle] = {}
         self._works: set[asyncio.Task[object]] = set()
         self.git = Git(project)
+        self.is_denied: Callable[[Principal, str], bool] = lambda principal, path: False
+        """Whether a principal sees nothing of the file of a path, as the policy of models says."""
         open_contexts.closed.listen(self._closed)
 
     async def load(self) -> None:
@@ -167,15 +175,63 @@ class FileContexts:
         """Return whether a file of this path, as it is shown, has been opened once."""
         return path in self._paths
 
-    async def listed(self, glob: str | None = None) -> list[str]:
-        """Return the paths of the files that git does not ignore, sorted; all without git."""
+    def path_of(self, context: ContextId) -> str | None:
+        """Return the path of the file that a context is; None if it is none."""
+        row = self._rows.get(context)
+        return row.path if row is not None else None
+
+    def check_shown(self, principal: Principal, context: Context) -> None:
+        """Raises AntiphonError permission_denied if a context is a file that somebody is denied."""
+        path = self.path_of(context.id)
+        if path is not None and self.is_denied(principal, path):
+            raise denied_file(path)
+
+    async def listed(self, glob: str | None = None, by: Principal | None = None) -> list[str]:
+        """Return the paths of the files that git does not ignore, sorted; all without git.
+
+        Args:
+            by: who is to see them; models see no links, which are other names of other files.
+        """
         found = await self.git.listed()
         if found is None:
             found = await asyncio.to_thread(_every_file, self._project)
         if glob is not None:
-            pattern = re.compile(_as_regex(glob))
-            found = [one for one in found if pattern.fullmatch(one)]
-        return sorted(found)
+            found = [one for one in found if matches_path(one, [glob])]
+        if by is not None and by.kind is PrincipalKind.MODEL:
+            found = await asyncio.to_thread(self._shown_to, by, found)
+        return sorted(one for one in found if is_printable(one))
+
+    def _shown_to(self, model: Principal, paths: Iterable[str]) -> list[str]:
+        return [
+            one
+            for one in paths
+            if not self.is_denied(model, one) and not (self._project / one).is_symlink()
+        ]
+
+    async def save_open(self, paths: Collection[str] | None = None) -> list[str]:
+        """Save what is not on disk of these files, or of all that are open.
+
+        Returns a sentence about each file that was not saved.
+        """
+        problems: list[str] = []
+        if paths is None:
+            paths = [one.path.shown for one in self.opened()]
+        for path in paths:
+            try:
+                file = await self.open(path)
+                if file.state in (FileState.USUAL, FileState.CONFLICT) and await file.is_dirty():
+                    await file.save()
+            except AntiphonError as error:
+                problems.append(error.message)
+        return problems
+
+    async def look(self) -> None:
+        """Bring what other programs have written into all files that are open."""
+        for file in self.opened():
+            try:
+                await file.look()
+            except AntiphonError as error:
+                _log.warning("looking at %s failed: %s", file.path.shown, error)
 
     async def create(self, path: str, text: str) -> OpenFile:
         """Make a file that is not there, and open it.
@@ -188,12 +244,21 @@ class FileContexts:
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
         except ChangedOnDisk as error:
-            raise invalid_params(
-                f"There is a file {quote(found.shown)} already: open it, or give another path.",
-                field="path",
-                found=found.shown,
-            ) from error
+            raise _taken(found) from error
         return await self.open(path)
+
+    async def check_free(self, path: str) -> None:
+        """Raises AntiphonError invalid_params if there is a file of this path."""
+        found = await asyncio.to_thread(find_path, self._project, path)
+        if (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING:
+            raise _taken(found)
+
+    async def take_back(self, file: OpenFile) -> None:
+        """Remove a file from disk that was made a moment ago, if it is still empty."""
+        bin_folder = self._copies.with_name(_BIN)
+        if not file.disk_state.size:
+            await asyncio.to_thread(delete_to, file.path, bin_folder)
+            await file.look()
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -282,6 +347,14 @@ class FileContexts:
         return row.id
 
 
+def _taken(path: ProjectPath) -> AntiphonError:
+    return invalid_params(
+        f"There is a file {quote(path.shown)} already: open it, or give another path.",
+        field="path",
+        found=path.shown,
+    )
+
+
 def _place(path: ProjectPath) -> Path:
     return Path(path.project, *path.names)
 
@@ -296,8 +369,10 @@ def _every_file(project: Path) -> list[str]:
     return found
 
 
-def _as_regex(glob: str) -> str:
-    """Return the pattern of paths that a glob means."""
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
-    return "".join(parts.get(one) or re.escape(one) for one in pieces)
+def denied_file(path: str) -> AntiphonError:
+    """Return the error for a file that a model sees nothing of."""
+    return AntiphonError(
+        ErrorCode.PERMISSION_DENIED,
+        f"The file {quote(path)} may hold secrets: the policy of this kernel denies it to models. Do"
+        " without it, or ask a person for what you need.",
+    )

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from antiphon_kernel.access import VIA_TURN
 from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
@@ -330,7 +331,7 @@ class TurnRunner:
         async def play() -> None:
             principal = await self.principal(model)
             work.username = principal.username
-            actor = self._kernel.open_session(principal, "turn")
+            actor = self._kernel.open_session(principal, VIA_TURN)
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)

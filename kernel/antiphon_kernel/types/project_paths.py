@@ -90,6 +90,11 @@ def find_path(project: Path, path: str) -> ProjectPath:
         raise unusable(path, error.strerror or str(error)) from error
 
 
+def is_printable(path: str) -> bool:
+    """Return whether a path has only characters that names of files may have here."""
+    return _UNPRINTABLE.search(path) is None
+
+
 def unusable(path: str, why: str) -> AntiphonError:
     """Return the error for a path that names no file of the project."""
     return invalid_params(
@@ -183,7 +188,7 @@ def _walk(root: str, waiting: list[str]) -> ProjectPath:
 
 
 def _check_name(name: str) -> None:
-    if _UNPRINTABLE.search(name):
+    if not is_printable(name):
         raise _UnusableError("it has characters that no name may have")
     if len(name.encode()) > _NAME_BYTES:
         raise _UnusableError(f"a name in it has more than {_NAME_BYTES} bytes")
