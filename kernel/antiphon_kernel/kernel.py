@@ -448,7 +448,7 @@ class Call:
         reference = reference or DEFAULT_CONTEXT
         context = await self.kernel.context(reference, is_partial=is_partial)
         self.check()
-        self.kernel.files.check_shown(self.actor.principal, context)
+        self._check_shown(context)
         return context
 
     def check_files(self, path: str) -> None:
@@ -460,12 +460,16 @@ class Call:
         if not is_turn and not self.kernel.files.is_known(path):
             check_project_files(self.actor.principal, self.role)
 
+    def _check_shown(self, context: Context) -> None:
+        files = self.kernel.files
+        files.check_shown(self.actor.principal, files.path_of(context.id))
+
     async def file(self, path: str) -> OpenFile:
         """The file of the project that a request names, opened."""
         self.check_files(path)
         file = await self.kernel.files.open(path)
         self.check()
-        self.kernel.files.check_shown(self.actor.principal, file.context)
+        self._check_shown(file.context)
         return file
 
     async def block(self, reference: str) -> tuple[Context, str]:
@@ -474,6 +478,6 @@ class Call:
             self.check_files(reference.removeprefix(FILE_PREFIX))
         context, block = await self.kernel.find_block(reference)
         self.check()
-        self.kernel.files.check_shown(self.actor.principal, context)
+        self._check_shown(context)
         context.appends.flush(block)
         return context, block

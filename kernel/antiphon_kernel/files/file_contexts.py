@@ -180,11 +180,14 @@ class FileContexts:
         row = self._rows.get(context)
         return row.path if row is not None else None
 
-    def check_shown(self, principal: Principal, context: Context) -> None:
-        """Raises AntiphonError permission_denied if a context is a file that somebody is denied."""
-        path = self.path_of(context.id)
+    def check_shown(self, principal: Principal, path: str | None) -> None:
+        """Raises AntiphonError permission_denied if somebody sees nothing of a file."""
         if path is not None and self.is_denied(principal, path):
-            raise denied_file(path)
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"The file {quote(path)} may hold secrets: the policy of this kernel denies it to"
+                " models. Do without it, or ask a person for what you need.",
+            )
 
     async def listed(self, glob: str | None = None, by: Principal | None = None) -> list[str]:
         """Return the paths of the files that git does not ignore, sorted; all without git.
@@ -367,12 +370,3 @@ def _every_file(project: Path) -> list[str]:
         above = Path(folder).relative_to(project)
         found += [(above / name).as_posix() for name in names]
     return found
-
-
-def denied_file(path: str) -> AntiphonError:
-    """Return the error for a file that a model sees nothing of."""
-    return AntiphonError(
-        ErrorCode.PERMISSION_DENIED,
-        f"The file {quote(path)} may hold secrets: the policy of this kernel denies it to models. Do"
-        " without it, or ask a person for what you need.",
-    )

@@ -6,8 +6,9 @@ import asyncio
 import os
 import shutil
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -42,66 +43,44 @@ class FileHit:
     """The line, shortened."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSearch:
-    """What is looked for in which files."""
+def search_files(
+    paths: Iterable[str], text_of: Callable[[str], str], query: Query, limit: int, max_size: int
+) -> list[FileHit]:
+    """Return the first lines of files that match.
 
-    project: Path
-    paths: Sequence[str]
-    """Files, as they are listed."""
-    query: Query
-    limit: int
-    """Lines that are given."""
-    file_bytes: int
-    """Files that have more are left out."""
-    has_one_name: bool
-    """Whether files with several hard links are left out, which may be others than they seem."""
+    Args:
+        limit: how many lines are given at most.
+        max_size: code points of lines that are looked at in one file.
+    """
 
-    async def run(self, pattern: str, is_regex: bool, texts: Mapping[str, str]) -> list[FileHit]:
-        """Return the first lines that match, by path, and one more if there are more.
-
-        Args:
-            pattern: as the query was made from.
-            texts: what open files say, by path.
-        """
-        paths = self.paths
-        likely = await _ripgrep(self.project, pattern, is_regex)
-        if likely is not None:
-            paths = [one for one in paths if one in likely or one in texts]
-        return await asyncio.to_thread(self._search, paths, texts)
-
-    def _search(self, paths: Iterable[str], texts: Mapping[str, str]) -> list[FileHit]:
-        root, hits = os.path.realpath(self.project), list[FileHit]()
+    def hits() -> Iterator[FileHit]:
         for path in paths:
-            text = texts[path] if path in texts else self._text(root, path)
             found = search_text(
-                text,
-                self.query,
-                max_matches=self.limit + 1 - len(hits),
-                context_lines=0,
-                max_size=self.file_bytes,
+                text_of(path), query, max_matches=limit, context_lines=0, max_size=max_size
             )
             lines = {one.line: one.content for one in found.matches}
-            hits += [FileHit(path, line, text[:_SHOWN]) for line, text in lines.items()]
-            if len(hits) > self.limit:
-                break
-        return hits
+            yield from (FileHit(path, line, text[:_SHOWN]) for line, text in lines.items())
 
-    def _text(self, root: str, path: str) -> str:
-        """Return the text of a file on disk; empty if it has none, or is reached by a link."""
-        try:
-            state, data = read(
-                ProjectPath(root, tuple(path.split("/")), path), self.file_bytes, "file_bytes"
-            )
-        except AntiphonError:
-            return ""
-        if self.has_one_name and state.links > 1:
-            return ""
-        decoded = decode(data)
-        return decoded.text if isinstance(decoded, Decoded) else ""
+    return list(islice(hits(), limit))
 
 
-async def _ripgrep(project: Path, pattern: str, is_regex: bool) -> frozenset[str] | None:
+def disk_text(root: str, path: str, limit: int, *, has_one_name: bool) -> str:
+    """Return the text of a file on disk; empty if it has none, too much, or is behind a link.
+
+    Args:
+        root: the project, without links.
+        has_one_name: leave it out if it has several hard links, and may be another than it seems.
+    """
+    place = ProjectPath(root, tuple(path.split("/")), path)
+    try:
+        state, data = read(place, limit, "file_bytes")
+    except AntiphonError:
+        return ""
+    decoded = decode(data) if state.links == 1 or not has_one_name else None
+    return decoded.text if isinstance(decoded, Decoded) else ""
+
+
+async def ripgrep(project: Path, pattern: str, *, is_regex: bool) -> frozenset[str] | None:
     """Return the files that ripgrep finds a pattern in; None if it is not here, or fails.
 
     A pattern that is not ASCII stands in files of other encodings as other bytes.

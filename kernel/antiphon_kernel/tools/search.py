@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from antiphon_kernel.files.search import FileHit, FileSearch
+from antiphon_kernel.files.search import FileHit, disk_text, ripgrep, search_files
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
@@ -204,19 +204,20 @@ async def file_search(call: Call, params: FileSearchParams) -> FileSearchResult:
     call.check_files("")
     query = _query(params.query, params.regex, kernel.limits)
     paths = await kernel.files.listed(params.glob, by)
-    search = FileSearch(
-        kernel.project,
-        paths,
-        query,
-        params.limit,
-        kernel.limits.file_bytes,
-        has_one_name=by.kind is PrincipalKind.MODEL,
-    )
     texts = {one.path.shown: one.now().text for one in kernel.files.opened()}
-    hits = await search.run(params.query, params.regex, texts)
-    return FileSearchResult(
-        hits=hits[: params.limit], truncated=len(hits) > params.limit
-    )
+    likely = await ripgrep(kernel.project, params.query, is_regex=params.regex)
+    if likely is not None:
+        paths = [one for one in paths if one in likely or one in texts]
+    most, has_one_name = kernel.limits.file_bytes, by.kind is PrincipalKind.MODEL
+    root = str(kernel.project.resolve())
+
+    def text_of(path: str) -> str:
+        if path in texts:
+            return texts[path]
+        return disk_text(root, path, most, has_one_name=has_one_name)
+
+    hits = await asyncio.to_thread(search_files, paths, text_of, query, params.limit + 1, most)
+    return FileSearchResult(hits=hits[: params.limit], truncated=len(hits) > params.limit)
 
 
 def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:

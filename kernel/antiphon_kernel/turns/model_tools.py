@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -14,7 +13,7 @@ from typing import Any, Final
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.files.disk_file import look
-from antiphon_kernel.files.file_contexts import FILE_PREFIX, denied_file
+from antiphon_kernel.files.file_contexts import FILE_PREFIX
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.providers import ModelConfig
@@ -193,7 +192,11 @@ _OFFERS: Final = (
         "Put new_text in the place of old_text, which stands once in a file that you have read; or"
         " of the lines from start_line to end_line (exclusive).",
         {
-            **{"path": "", "old_text": "", "new_text": "", "start_line": "", "end_line": ""},
+            "path": "",
+            "old_text": "",
+            "new_text": "",
+            "start_line": "",
+            "end_line": "",
             "base_version": "The version that the lines are of.",
         },
         ("dry_run",),
@@ -323,9 +326,7 @@ class ModelTools:
         tool = self.kernel.registry[offer.tool]
         return await self._prepare(offer, tool, arguments)
 
-    async def _prepare(
-        self, offer: _Offer, tool: Tool, said: Mapping[str, Any]
-    ) -> PreparedCall:
+    async def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
         if hidden := [name for name in said if name in offer.refused]:
             raise invalid_params(f"{offer.name} does not take {', '.join(hidden)}.")
         arguments = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
@@ -379,8 +380,8 @@ class ModelTools:
                 it seems; permission_denied, if the model sees nothing of it.
         """
         found = await asyncio.to_thread(find_path, self.kernel.project, path)
-        if self.model is not None and self.kernel.files.is_denied(self.model, found.shown):
-            raise denied_file(found.shown)
+        if self.model is not None:
+            self.kernel.files.check_shown(self.model, found.shown)
         if (await asyncio.to_thread(look, found)).links > 1:
             raise unusable(path, "it is also another file (a hard link)")
         return found.shown
@@ -418,8 +419,8 @@ class ModelTools:
         self.read.update(seen)
         if not call.reads:
             self._changed.update(seen)
-        if (form := _FORMS.get(call.tool.name)) is not None:
-            return form(result)
+        if call.tool.name.startswith("file."):
+            return _file_text(result)
         if call.tool.name != "block.read":
             return json.dumps(result, ensure_ascii=False, indent=1)
         context, block = await self.kernel.find_block(result["block_id"])
@@ -451,19 +452,20 @@ class ModelTools:
         """Raises AntiphonError stale_version, with its lines, if the model has not read a file."""
         if path in self.read:
             return
-        with suppress(AntiphonError):  # there is none, or the tool says why
+        try:
             found = await self.kernel.call(actor, "file.read", {"path": path})
-            self.read[path] = found["version"]
-        if path in self.read:
-            raise AntiphonError(
-                ErrorCode.STALE_VERSION,
-                f"You had not read {quote(path)}, so nothing was changed. These are its lines as"
-                f" they are now: decide again, and call {tool} once more.",
-                version=found["version"],
-                start_line=0,
-                lines=split_lines(found["content"])[:_LINES_SHOWN],
-                line_count=found["line_count"],
-            )
+        except AntiphonError:
+            return  # there is none, or the tool says why
+        self.read[path] = found["version"]
+        raise AntiphonError(
+            ErrorCode.STALE_VERSION,
+            f"You had not read {quote(path)}, so nothing was changed. These are its lines as"
+            f" they are now: decide again, and call {tool} once more.",
+            version=found["version"],
+            start_line=0,
+            lines=split_lines(found["content"])[:_LINES_SHOWN],
+            line_count=found["line_count"],
+        )
 
     async def _versions(
         self, tool: Tool, arguments: Mapping[str, Any], result: Mapping[str, Any]
@@ -490,36 +492,22 @@ _LINES_SHOWN: Final = 200
 """Lines of a file that a refusal shows at most."""
 
 
-def _read_text(result: Mapping[str, Any]) -> str:
-    head = [f"{name}: {result[key]}" for name, key in _HEAD.items() if result.get(key, "") != ""]
-    return "\n".join([*head, "", result.get("content", result.get("diff", ""))])
-
-
-_HEAD: Final = {"path": "path", "version": "version", "lines": "line_count", "state": "state"}
-
-
-def _patch_text(result: Mapping[str, Any]) -> str:
-    return "\n".join(map(_read_text, result["files"]))
-
-
-def _list_text(result: Mapping[str, Any]) -> str:
-    more = [f"[more: call again with after={result['next_path']}]"] if "next_path" in result else []
-    return "\n".join([*result["paths"], *more]) or "No file has such a path."
-
-
-def _search_text(result: Mapping[str, Any]) -> str:
-    more = ["[more lines match]"] if result["truncated"] else []
-    hits = (f"{one['path']}:{one['line']}: {one['text']}" for one in result["hits"])
-    return "\n".join([*hits, *more]) or "No line matches."
-
-
-_FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    **dict.fromkeys(("file.read", "file.edit", "file.create"), _read_text),
-    "file.patch": _patch_text,
-    "file.list": _list_text,
-    "file.search": _search_text,
-}
-"""Texts of results that models are given in another form than JSON."""
+def _file_text(result: Mapping[str, Any]) -> str:
+    """Return what a tool for files has answered, as a model is told it."""
+    match result:
+        case {"files": [*files]}:
+            return "\n".join(map(_file_text, files))
+        case {"paths": [*paths]}:
+            after = result.get("next_path")
+            more = [f"[more: call again with after={after}]"] if after is not None else []
+            return "\n".join([*paths, *more]) or "No file has such a path."
+        case {"hits": [*hits]}:
+            lines = [f"{one['path']}:{one['line']}: {one['text']}" for one in hits]
+            more = ["[more lines match]"] if result["truncated"] else []
+            return "\n".join([*lines, *more]) or "No line matches."
+    head = {"path": "path", "version": "version", "lines": "line_count", "state": "state"}
+    facts = [f"{name}: {result[key]}" for name, key in head.items() if result.get(key, "") != ""]
+    return "\n".join([*facts, "", result.get("content", result.get("diff", ""))])
 
 
 def error_text(error: AntiphonError) -> str:

