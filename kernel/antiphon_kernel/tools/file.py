@@ -263,6 +263,7 @@ async def create(call: Call, params: FileCreateParams) -> FileInfo:
     call.check_files(params.path)
     reject_long_text(call.kernel.limits, len(params.content))
     encode(params.content, TextFormat())  # before there is a file
+    call.kernel.contexts.guard.check_writer(call.actor)
     file = await call.kernel.files.create(params.path, "")
     splices = plan_difference(file.now().text, params.content)
     if splices:

@@ -90,6 +90,7 @@ class ChangedFile(Result):
     """Relative to the project's root, with `/`."""
     block_id: str | None = None
     """The block with its text; absent of a file that would be made."""
+    name: str | None = None
     version: int
     """Version of the block; 0 of a file that would be made."""
     diff: str
@@ -167,7 +168,6 @@ def _no_place(path: str, text: str, old: str, places: Sequence[int]) -> Antiphon
             ErrorCode.CONTENT_MISMATCH,
             f"old_text stands {len(places)} times in {quote(path)}, in the lines {lines}: give more"
             " of what stands around the one that you mean.",
-            found=len(places),
         )
     every, wanted = split_lines(text), split_lines(old)
     longest = max(wanted, key=len, default="")
@@ -219,6 +219,7 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
     planned = _plan_parts(parts, known)
     if params.dry_run:
         return FilePatchResult(files=[one.shown() for one in planned])
+    call.kernel.contexts.guard.check_writer(call.actor)
     made: list[OpenFile] = []
     try:
         for part in parts:
@@ -250,6 +251,7 @@ class _PlannedFile(NamedTuple):
         return ChangedFile(
             path=file.path.shown if file is not None else self.path,
             block_id=file.block if file is not None else None,
+            name=file.context.block_name(file.block) if file is not None else None,
             version=version,
             diff=unified_diff(text, apply_splices(text, self.splices), self.path),
         )
