@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.access import (
+    VIA_TURN,
     AccessControl,
     Invitations,
     KeyRequests,
@@ -246,7 +247,7 @@ class Kernel:
         It is dismissed when the asker is, or no longer has the right that it needs; from the start
         if that has happened.
         """
-        actor = self._actor(asker.principal, "turn", asker.credential, needs)
+        actor = self._actor(asker.principal, VIA_TURN, asker.credential, needs)
         self.access.open_work_session(actor, asker)
         return actor
 
@@ -454,18 +455,28 @@ class Call:
         reference = reference or DEFAULT_CONTEXT
         context = await self.kernel.context(reference, is_partial=is_partial)
         self.check()
+        self._check_shown(context)
         return context
 
     def check_files(self, path: str) -> None:
-        """Raises AntiphonError permission_denied if the caller names no files by their paths."""
-        if not self.kernel.files.is_known(path):
+        """Raises AntiphonError permission_denied if the caller names no files by their paths.
+
+        A model in a turn has the rights of whoever asked, which the turn has checked.
+        """
+        is_turn = self.actor.via == VIA_TURN and self.actor.principal.kind is PrincipalKind.MODEL
+        if not is_turn and not self.kernel.files.is_known(path):
             check_project_files(self.actor.principal, self.role)
+
+    def _check_shown(self, context: Context) -> None:
+        files = self.kernel.files
+        files.check_shown(self.actor.principal, files.path_of(context.id))
 
     async def file(self, path: str) -> OpenFile:
         """The file of the project that a request names, opened."""
         self.check_files(path)
         file = await self.kernel.files.open(path)
         self.check()
+        self._check_shown(file.context)
         return file
 
     async def block(self, reference: str) -> tuple[Context, str]:
@@ -474,5 +485,6 @@ class Call:
             self.check_files(FilePlace.parse(reference).path)
         context, block = await self.kernel.find_block(reference)
         self.check()
+        self._check_shown(context)
         context.appends.flush(block)
         return context, block

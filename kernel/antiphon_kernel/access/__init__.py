@@ -27,6 +27,7 @@ from antiphon_kernel.access.permissions import (
 )
 from antiphon_kernel.access.sessions import (
     VIA_SSH,
+    VIA_TURN,
     Dismissal,
     EndedSession,
     Sessions,

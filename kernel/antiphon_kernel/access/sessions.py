@@ -23,6 +23,8 @@ from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 VIA_SSH: Final = "ssh"
+VIA_TURN: Final = "turn"
+"""Within the kernel: of a model in its turn, and of whoever asked for it."""
 
 _log = logging.getLogger(__name__)
 

@@ -70,6 +70,8 @@ def _command_pattern(text: str) -> str:
 
 _Count = Annotated[int, Field(ge=1, le=10**9)]
 _Dollars = Annotated[float, Field(ge=0, le=10**6, allow_inf_nan=False)]
+_Glob = Annotated[str, Field(min_length=1, max_length=1_000)]
+_Globs = Annotated[list[_Glob], Field(max_length=1_000)]
 
 
 class ConfigTable(BaseModel):
@@ -105,6 +107,8 @@ class PermissionsTable(ConfigTable):
     shell_allow: list[Annotated[str, AfterValidator(_command_pattern)]] = Field(
         default_factory=list, max_length=1_000
     )
+    files_allow: _Globs = Field(default_factory=list)
+    files_deny: _Globs | None = None
 
     def permits(self) -> dict[str, str]:
         """Return `allow`, `ask` or `deny` by name of a tool."""
@@ -600,7 +604,12 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
 
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:
-    return PermissionPolicy.parse(table.permits(), table.shell_allow)
+    return PermissionPolicy.parse(
+        table.permits(),
+        table.shell_allow,
+        files_allow=table.files_allow,
+        files_deny=table.files_deny,
+    )
 
 
 def _window(table: ModelTable) -> ModelWindow | None:

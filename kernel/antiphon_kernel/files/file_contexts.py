@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Set
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -47,15 +47,16 @@ from antiphon_kernel.files.text_format import Binary, TextFormat, decode, encode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow
+from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import DATA_FOLDER
-from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, invalid_params
+from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
 from antiphon_kernel.types.project_files import too_large
-from antiphon_kernel.types.project_paths import UNPRINTABLE, ProjectPath, find_path, unusable
+from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable, unusable
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.signal import Signal
 
 FILE_PREFIX: Final = "file:"
@@ -138,6 +139,8 @@ class FileContexts:
         """Each file that has been written to disk."""
         self.saves_itself = True
         """Whether files are saved after a pause, and not only when somebody asks for it."""
+        self.is_denied: Callable[[Principal, str], bool] = lambda principal, path: False
+        """Whether a principal sees nothing of the file of a path, as the policy of models says."""
         open_contexts.opened.listen(self._context_opened)
         open_contexts.closed.listen(self._closed)
 
@@ -186,19 +189,17 @@ class FileContexts:
                 self._start(self._follow(file, paths), f"looking at {file.path.shown}")
 
     async def _follow(self, file: OpenFile, paths: Set[str]) -> None:
-        """Look at a file; if it is gone, look which of these paths it has now."""
+        """Look at a file; if it is gone, look whether it has one of these paths, or is beside."""
         before = file.disk_state
+        self._save_later(file)  # what could not be saved as long as the disk was as it was
         if not await _is_gone(file):
             return
         # Programs that write a file anew move the old one away first.
         await asyncio.sleep(_GONE_SECONDS)
-        for one in paths if await _is_gone(file) else ():
-            with suppress(AntiphonError):  # no file of the project
-                path = await asyncio.to_thread(find_path, self._project, one)
-                found = await asyncio.to_thread(look, path)
-                if found.same_file(before) and path.shown not in self._paths:
-                    await self._moved(file, path, file.disk)
-                    return
+        if await _is_gone(file):
+            path = await asyncio.to_thread(_renamed, file.path, before, paths)
+            if path is not None and path.shown not in self._paths:
+                await self._moved(file, path, file.disk)
 
     async def _moved(self, file: OpenFile, path: ProjectPath, by: Actor) -> None:
         before = file.path.shown
@@ -206,6 +207,7 @@ class FileContexts:
         del self._paths[before]
         self._store(file.context.id, file.row)
         self._watch()
+        self._save_later(file)
         await file.look()
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> None:
@@ -222,7 +224,11 @@ class FileContexts:
     # Saving by itself
 
     def _applied(self, file: OpenFile, change: Applied) -> None:
-        if change.operation in _NOT_TYPED or not self.saves_itself:
+        if change.operation not in _NOT_TYPED:
+            self._save_later(file)
+
+    def _save_later(self, file: OpenFile) -> None:
+        if not self.saves_itself:
             return
         context = file.context.id
         if (timer := self._saves.pop(context, None)) is not None:
@@ -261,18 +267,68 @@ class FileContexts:
         """Return whether a file of this path, as it is shown, has been opened once."""
         return path in self._paths
 
-    async def listed(self, glob: str | None = None) -> list[str]:
+    def path_of(self, context: ContextId) -> str | None:
+        """Return the path of the file that a context is; None if it is none."""
+        row = self._rows.get(context)
+        return row.path if row is not None else None
+
+    def check_shown(self, principal: Principal, path: str | None) -> None:
+        """Raises AntiphonError permission_denied if somebody sees nothing of a file."""
+        if path is not None and self.is_denied(principal, path):
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"The file {quote(path)} may hold secrets: the policy of this kernel denies it to"
+                " models. Do without it, or ask a person for what you need.",
+            )
+
+    async def listed(self, glob: str | None = None, by: Principal | None = None) -> list[str]:
         """Return the paths of the files that git does not ignore, sorted; all without git.
 
         What cannot be named, and what is being written, is left out.
+
+        Args:
+            by: who is to see them; models see no links, which are other names of other files.
         """
         found = await self.git.listed()
         if found is None:
             found = await asyncio.to_thread(_every_file, self._project)
         if glob is not None:
-            pattern = re.compile(_as_regex(glob))
-            found = [one for one in found if pattern.fullmatch(one)]
-        return sorted(one for one in found if not UNPRINTABLE.search(one) and not is_temporary(one))
+            found = [one for one in found if matches_path(one, [glob])]
+        if by is not None and by.kind is PrincipalKind.MODEL:
+            found = await asyncio.to_thread(self._shown_to, by, found)
+        return sorted(one for one in found if is_printable(one) and not is_temporary(one))
+
+    def _shown_to(self, model: Principal, paths: Iterable[str]) -> list[str]:
+        return [
+            one
+            for one in paths
+            if not self.is_denied(model, one) and not (self._project / one).is_symlink()
+        ]
+
+    async def save_open(self, paths: Collection[str] | None = None) -> list[str]:
+        """Save what is not on disk of these files, or of all that are open.
+
+        Returns a sentence about each file that was not saved.
+        """
+        problems: list[str] = []
+        if paths is None:
+            paths = [one.path.shown for one in self.opened()]
+        for path in paths:
+            try:
+                file = await self.open(path)
+                if file.state in (FileState.USUAL, FileState.CONFLICT) and await file.is_dirty():
+                    await file.save()
+            except AntiphonError as error:
+                problems.append(error.message)
+        return problems
+
+    async def look(self) -> None:
+        """Bring what other programs have written into all files that are open."""
+        for file in self.opened():
+            try:
+                await file.look()
+            except AntiphonError as error:
+                _log.warning("looking at %s failed: %s", file.path.shown, error)
 
     async def create(self, path: str, text: str) -> OpenFile:
         """Make a file that is not there, and open it.
@@ -321,6 +377,19 @@ class FileContexts:
         if self._copies.parent in _places(found):
             raise unusable(path, "it is one of the kernel's own files")
         return found
+
+    async def check_free(self, path: str) -> None:
+        """Raises AntiphonError invalid_params if there is a file of this path."""
+        found = await self._find(path)
+        if (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING:
+            raise _taken(found)
+
+    async def take_back(self, file: OpenFile) -> None:
+        """Remove a file from disk that was made a moment ago, if it is still empty."""
+        bin_folder = self._copies.with_name(_BIN)
+        if not file.disk_state.size:
+            await asyncio.to_thread(delete_to, file.path, bin_folder)
+            await file.look()
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -415,6 +484,20 @@ async def _is_gone(file: OpenFile) -> bool:
     return file.state is FileState.DELETED
 
 
+def _renamed(path: ProjectPath, before: DiskState, paths: Iterable[str]) -> ProjectPath | None:
+    """Return what a file is called now that was at a path; None if it is not found."""
+    places = [Path(one) for one in paths]
+    with suppress(OSError):
+        places += _places(path)[1].iterdir()
+    for place in places:
+        with suppress(OSError, AntiphonError):  # gone, or no file of the project
+            if place.lstat().st_ino == before.inode:
+                found = find_path(Path(path.project), str(place))
+                if look(found).same_file(before):
+                    return found
+    return None
+
+
 def _taken(path: ProjectPath) -> AntiphonError:
     return invalid_params(
         f"There is a file {quote(path.shown)} already, or there was one whose text is kept: open"
@@ -438,10 +521,3 @@ def _every_file(project: Path) -> list[str]:
         above = Path(folder).relative_to(project)
         found += [(above / name).as_posix() for name in names]
     return found
-
-
-def _as_regex(glob: str) -> str:
-    """Return the pattern of paths that a glob means."""
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
-    return "".join(parts.get(one) or re.escape(one) for one in pieces)

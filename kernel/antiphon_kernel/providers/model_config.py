@@ -10,10 +10,20 @@ from typing import Any, Final
 
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers.events import Usage
+from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.text.simple_command import CommandPattern
 
 EVERY_TOOL: Final = "*"
 """The name in a policy that stands for all tools without an entry of their own."""
+
+SECRET_FILES: Final = (
+    *(".env", ".env.local", ".env.*.local", ".env.{dev,development,prod,production,staging,test}"),
+    *(".envrc", ".netrc", ".npmrc", ".pypirc", ".htpasswd", ".git-credentials"),
+    *(".pgpass", ".my.cnf", ".vault-token", "credentials.json", "secrets.{json,toml,yaml,yml}"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.tfstate"),
+    *("id_{rsa,dsa,ecdsa,ed25519}*", ".ssh", ".aws", ".gnupg", ".kube"),
+)
+"""Files that no model sees where a configuration says nothing about it."""
 
 
 class ToolPermit(StrEnum):
@@ -27,15 +37,26 @@ class ToolPermit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """Permits of one model by tool, and commands that it may run without being asked about."""
+    """Permits of one model by tool, and the commands and files that it may always use, or never."""
 
     tools: Mapping[str, ToolPermit] = field(default_factory=dict)
     """By name of the tool for models, or `EVERY_TOOL`."""
     shell_allow: tuple[CommandPattern, ...] = ()
     """Commands that the tool `shell` may run where it is to ask."""
+    files_allow: tuple[str, ...] = ()
+    """Globs of files that tools may change and make where they are to ask."""
+    files_deny: tuple[str, ...] | None = None
+    """Globs of files that the model does not even see; `SECRET_FILES` if None."""
 
     @classmethod
-    def parse(cls, permits: Mapping[str, str], shell_allow: Iterable[str] = ()) -> PermissionPolicy:
+    def parse(
+        cls,
+        permits: Mapping[str, str],
+        shell_allow: Iterable[str] = (),
+        *,
+        files_allow: Iterable[str] = (),
+        files_deny: Iterable[str] | None = None,
+    ) -> PermissionPolicy:
         """Return the policy that a configuration states.
 
         Raises:
@@ -52,11 +73,20 @@ class PermissionPolicy:
                 patterns.append(CommandPattern.parse(text))
             except ValueError as error:
                 raise ValueError(f"shell_allow has {text!r}: {error}") from error
-        return cls(tools, tuple(patterns))
+        denied = None if files_deny is None else tuple(files_deny)
+        return cls(tools, tuple(patterns), tuple(files_allow), denied)
 
     def over(self, base: PermissionPolicy) -> PermissionPolicy:
         """Return this policy where it says something, and `base` elsewhere; patterns of both."""
-        return PermissionPolicy({**base.tools, **self.tools}, base.shell_allow + self.shell_allow)
+        denied = None
+        if self.files_deny is not None or base.files_deny is not None:
+            denied = (base.files_deny or ()) + (self.files_deny or ())
+        return PermissionPolicy(
+            {**base.tools, **self.tools},
+            base.shell_allow + self.shell_allow,
+            base.files_allow + self.files_allow,
+            denied,
+        )
 
     def permit(self, tool: str) -> ToolPermit | None:
         """Return what it says of a tool; None if it says nothing."""
@@ -65,6 +95,15 @@ class PermissionPolicy:
     def allows_command(self, line: str) -> bool:
         """Return whether a shell command may run where `shell` is to ask."""
         return any(pattern.matches(line) for pattern in self.shell_allow)
+
+    def allows_file(self, path: str) -> bool:
+        """Return whether a file may be changed or made where that is to ask."""
+        return matches_path(path, self.files_allow)
+
+    def denies_file(self, path: str) -> bool:
+        """Return whether the model does not even see a file, in whatever case its name is."""
+        denied = SECRET_FILES if self.files_deny is None else self.files_deny
+        return matches_path(path, denied, ignores_case=True)
 
 
 ALLOW_EVERYTHING: Final = PermissionPolicy({EVERY_TOOL: ToolPermit.ALLOW})

@@ -255,6 +255,67 @@ def _is_nothing(header: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class FilePatch:
+    """The part of a patch that is about one file."""
+
+    path: str
+    patch: str
+    creates: bool
+
+
+def split_patch(patch: str) -> list[FilePatch]:
+    """Return the parts of a patch, each with the file that its header names.
+
+    Raises:
+        AntiphonError: patch_failed, if a part names no file, deletes or renames one, or if two are
+            about the same.
+    """
+    lines, starts = split_lines(patch), list[int]()
+    at, is_header = 0, False
+    while at < len(lines):
+        names_files = [one[:4] for one in lines[at : at + 2]] == ["--- ", "+++ "]
+        if (hunk := _HUNK.fullmatch(lines[at])) is not None:
+            old, new = (int(hunk[group] or 1) for group in (2, 4))
+            is_header = False
+            while (old > 0 or new > 0) and at + 1 < len(lines):
+                at += 1
+                old -= not lines[at].startswith(("+", "\\"))
+                new -= not lines[at].startswith(("-", "\\"))
+        elif lines[at].startswith("diff --git ") or (names_files and not is_header):
+            starts.append(at)
+            is_header = True
+        at += 1
+    parts = [_file_patch(lines[one:end]) for one, end in pairwise([*starts, len(lines)])]
+    paths = [one.path for one in parts]
+    if not parts:
+        problem = "It names no file: the part of each file begins with a line --- and one +++."
+        raise _failed([HunkFailure(problem)])
+    if twice := next((one for one in paths if paths.count(one) > 1), None):
+        problem = f"Two of its parts are about {quote(twice)}: join them."
+        raise _failed([HunkFailure(problem)])
+    return parts
+
+
+def _file_patch(lines: Sequence[str]) -> FilePatch:
+    header = takewhile(lambda line: not line.startswith("@@"), lines)
+    pairs = (pair for pair in pairwise(header) if pair[0][:4] + pair[1][:4] == "--- +++ ")
+    old, new = next(pairs, ("", ""))
+    before, after = (one[4:].split("\t", 1)[0].strip() for one in (old, new))
+    creates = bool(old) and _is_nothing(old)
+    if after.startswith("b/") and (creates or before.startswith("a/")):
+        before, after = before.removeprefix("a/"), after.removeprefix("b/")
+    if not after:
+        problem = f"The part that begins with {quote(lines[0])} has no lines --- and +++ with text."
+    elif _is_nothing(new):
+        problem = f"It deletes {quote(before)}: take that part out, a patch only changes and makes."
+    elif not creates and before != after:
+        problem = f"It renames {quote(before)}: take that part out, a patch only changes and makes."
+    else:
+        return FilePatch(after, "\n".join([*lines, ""]), creates)
+    raise _failed([HunkFailure(problem)])
+
+
+@dataclass(frozen=True, slots=True)
 class HunkFailure:
     """Why one hunk cannot be applied. Lines count from 0."""
 

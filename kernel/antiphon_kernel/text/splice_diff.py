@@ -7,7 +7,7 @@ others are writing among them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -93,6 +93,13 @@ def _trim(text: str, piece: Replacement) -> None:
     piece.start += head
     piece.end -= tail
     piece.text = after[head : len(after) - tail]
+
+
+def apply_splices(text: str, splices: Iterable[TextSplice]) -> str:
+    """Return what sequential splices make of a text."""
+    for one in splices:
+        text = text[: one.offset] + one.inserted + text[one.offset + one.deleted :]
+    return text
 
 
 def plan_difference(before: str, after: str) -> list[TextSplice]:

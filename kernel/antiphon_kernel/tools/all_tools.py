@@ -12,6 +12,7 @@ from antiphon_kernel.tools import (
     context,
     edit,
     file,
+    file_edit,
     history,
     kernel,
     keys,
@@ -41,6 +42,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     message,
     message_import,
     file,
+    file_edit,
     kernel,
     keys,
 )

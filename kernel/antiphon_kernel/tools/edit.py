@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Final, Literal
@@ -27,6 +28,7 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.json_validation import has_whole_characters
 from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit, reject_long_text
 
@@ -199,21 +201,42 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     operations: list[EditOperation] = [
         _OPERATIONS[one.op](**one.model_dump(exclude={"op"})) for one in params.operations
     ]
-    carried = await _map_to_current(context, block, section, params.base_version)
+    splices = await plan_operations(context, block, section, operations, params.base_version)
+    reject_grown_text(context, block, splices, section)
+    change = partial(context.document.splice_all, block, splices, section)
+    return await write(call, context, block, "edit", change)
+
+
+async def plan_operations(
+    context: Context,
+    block: str,
+    section: str | None,
+    operations: Sequence[EditOperation],
+    base_version: int | None,
+) -> list[TextSplice]:
+    """The splices that carry out operations on lines of an earlier version in the text now.
+
+    Raises:
+        AntiphonError: stale_version, with the lines as they are, or what `plan_edit` raises.
+    """
+    carried = await _map_to_current(context, block, section, base_version)
+    version = context.blocks.version(block)
     if carried is not None:
-        with AntiphonError.with_details(version=params.base_version):
+        with AntiphonError.with_details(version=base_version):
             plan_edit(carried.before, operations)
-        version = context.blocks.version(block)
         operations = [
             _map_operation(carried, index, one, version) for index, one in enumerate(operations)
         ]
-    text = context.document.text(block, section)
-    with AntiphonError.with_details(version=context.blocks.version(block)):
-        splices = plan_edit(text, operations)
+    with AntiphonError.with_details(version=version):
+        return plan_edit(context.document.text(block, section), operations)
+
+
+def reject_grown_text(
+    context: Context, block: str, splices: Sequence[TextSplice], section: str | None = None
+) -> None:
+    """Raises AntiphonError too_large if a text would be longer than allowed."""
     grown = sum(len(one.inserted) - one.deleted for one in splices)
-    reject_long_text(context.limits, len(text) + grown)
-    change = partial(context.document.splice_all, block, splices, section)
-    return await write(call, context, block, "edit", change)
+    reject_long_text(context.limits, context.document.length(block, section) + grown)
 
 
 class SpliceParams(Params):
@@ -245,33 +268,56 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
     context, block = await call.block(params.block_id)
     section = params.section
     check_writable(context.document, call.actor, block, section)
-    carried = await _map_to_current(context, block, section, params.base_version)
+    offset = await current_offset(
+        context, block, section, params.offset, params.delete_count, params.base_version
+    )
     now = context.document.text(block, section)
-    length = len(carried.before) if carried is not None else len(now)
-    end = params.offset + params.delete_count
-    if end > length:
-        raise invalid_params(
-            f"The range {quote(params.offset)} to {quote(end)} is outside the text, which has"
-            f" {length} code points: read the block again.",
-            field="offset",
-            length=length,
-            version=context.blocks.version(block),
-        )
-    offset = params.offset
-    if carried is not None:
-        try:
-            offset = carried.splice(offset, params.delete_count)
-        except StaleError as stale:
-            version = context.blocks.version(block)
-            raise _stale(carried, stale, version, "The splice deletes") from stale
-        length = len(carried.now)
-    reject_long_text(context.limits, length - params.delete_count + len(params.insert))
+    planned = TextSplice(offset, params.delete_count, params.insert)
+    reject_grown_text(context, block, [planned], section)
 
     def change() -> None:
         if now[offset : offset + params.delete_count] != params.insert:
             context.document.splice(block, offset, params.delete_count, params.insert, section)
 
     return await write(call, context, block, "splice", change)
+
+
+async def current_offset(
+    context: Context,
+    block: str,
+    section: str | None,
+    offset: int,
+    deleted: int,
+    base_version: int | None,
+    means: str = "The splice deletes",
+) -> int:
+    """The offset now of a splice at an offset of an earlier version, until the next await.
+
+    Args:
+        means: how a refusal begins, before "text that has changed since".
+
+    Raises:
+        AntiphonError: stale_version, with the lines as they are, if what is deleted has changed;
+            invalid_params if there is no such range.
+    """
+    carried = await _map_to_current(context, block, section, base_version)
+    now, version = context.document.text(block, section), context.blocks.version(block)
+    length = len(carried.before) if carried is not None else len(now)
+    end = offset + deleted
+    if end > length:
+        raise invalid_params(
+            f"The range {quote(offset)} to {quote(end)} is outside the text, which has"
+            f" {length} code points: read the block again.",
+            field="offset",
+            length=length,
+            version=version,
+        )
+    if carried is None:
+        return offset
+    try:
+        return carried.splice(offset, deleted)
+    except StaleError as stale:
+        raise _stale(carried, stale, version, means) from stale
 
 
 class ApplyPatchParams(Params):

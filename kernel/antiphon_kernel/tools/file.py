@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from pydantic import Field
 
 from antiphon_kernel.files.open_file import FileState, OpenFile
-from antiphon_kernel.files.text_format import Decoded, decode
+from antiphon_kernel.files.text_format import Decoded, TextFormat, decode, encode
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution
 from antiphon_kernel.text.patch import unified_diff
-from antiphon_kernel.tools._common import BlockResult, check_version
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.tools._common import BlockResult, check_version, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import reject_long_text
 
 _ERRORS: Final = (ErrorCode.TOO_LARGE, ErrorCode.CONTEXT_NOT_FOUND)
 
@@ -51,7 +54,8 @@ class FileInfo(BlockResult):
     """The two letters of `git status --short`; absent if it is as at HEAD, or without git."""
 
 
-async def _info(file: OpenFile, **fields: Any) -> dict[str, Any]:
+async def file_info(file: OpenFile, **fields: Any) -> dict[str, Any]:
+    """Return what is told of a file as it is now; `fields` are added, or told instead."""
     await file.context.wait_persisted()
     now, dirty = file.now(), await file.is_dirty()
     return {
@@ -75,7 +79,7 @@ async def open_file(call: Call, params: FileParams) -> FileInfo:
 
     Every tool that takes a block takes `file:PATH`, too, and opens the file by that.
     """
-    return FileInfo(**await _info(await call.file(params.path)))
+    return FileInfo(**await file_info(await call.file(params.path)))
 
 
 class FileStatusResult(Result):
@@ -91,7 +95,7 @@ async def status(call: Call, params: NoParams) -> FileStatusResult:
     files = sorted(call.kernel.files.opened(), key=lambda one: one.path.shown)
     marks = await call.kernel.files.git.marks([one.path.shown for one in files])
     return FileStatusResult(
-        files=[FileInfo(**await _info(one, mark=marks.get(one.path.shown))) for one in files]
+        files=[FileInfo(**await file_info(one, mark=marks.get(one.path.shown))) for one in files]
     )
 
 
@@ -117,7 +121,7 @@ async def save(call: Call, params: SaveParams) -> SaveResult:
     """
     file = await call.file(params.path)
     written = await file.save(anew=params.anew)
-    return SaveResult(**await _info(file, written=written))
+    return SaveResult(**await file_info(file, written=written))
 
 
 @tool("file.revert", needs=Permission.WRITE, errors=_ERRORS)
@@ -125,7 +129,7 @@ async def revert(call: Call, params: FileParams) -> FileInfo:
     """Give a file the text that is on disk; block.undo brings back what it had."""
     file = await call.file(params.path)
     await file.revert(call.actor)
-    return FileInfo(**await _info(file))
+    return FileInfo(**await file_info(file))
 
 
 class Against(StrEnum):
@@ -243,7 +247,7 @@ async def resolve(call: Call, params: ResolveParams) -> ResolveResult:
         )
     wanted = range(count) if params.conflict is None else (params.conflict,)
     left = await file.resolve(call.actor, dict.fromkeys(wanted, choice))
-    return ResolveResult(**await _info(file, conflicts=len(left.conflicts)))
+    return ResolveResult(**await file_info(file, conflicts=len(left.conflicts)))
 
 
 class FileCreateParams(FileParams):
@@ -257,8 +261,16 @@ class FileCreateParams(FileParams):
 async def create(call: Call, params: FileCreateParams) -> FileInfo:
     """Make a file on disk, with the folders that it needs, and open it."""
     call.check_files(params.path)
-    file = await call.kernel.files.create(params.path, params.content)
-    return FileInfo(**await _info(file))
+    reject_long_text(call.kernel.limits, len(params.content))
+    encode(params.content, TextFormat())  # before there is a file
+    call.kernel.contexts.guard.check_writer(call.actor)
+    file = await call.kernel.files.create(params.path, "")
+    splices = plan_difference(file.now().text, params.content)
+    if splices:
+        change = partial(file.context.document.splice_all, file.block, splices)
+        await write(call, file.context, file.block, "edit", change)
+        await file.save()
+    return FileInfo(**await file_info(file))
 
 
 class FileRenameParams(FileParams):
@@ -274,7 +286,7 @@ async def rename(call: Call, params: FileRenameParams) -> FileInfo:
     call.check_files(params.to)
     await call.file(params.path)
     file = await call.kernel.files.rename(params.path, params.to, call.actor)
-    return FileInfo(**await _info(file))
+    return FileInfo(**await file_info(file))
 
 
 @tool("file.delete", needs=Permission.WRITE, errors=_ERRORS)
@@ -284,14 +296,15 @@ async def delete(call: Call, params: FileParams) -> FileInfo:
     Its bytes are kept in the kernel's folder, its text and history in its context.
     """
     await call.file(params.path)
-    return FileInfo(**await _info(await call.kernel.files.delete(params.path)))
+    return FileInfo(**await file_info(await call.kernel.files.delete(params.path)))
 
 
 class FileListParams(Params):
     """Part of the files of the project."""
 
     glob: str | None = None
-    """Only paths that match: `*` within a name, `**` over folders."""
+    """Only paths that match: `*` within a name, `**` over folders, `{a,b}` for either; without a
+    slash it is a name in any folder."""
     after: str | None = None
     """Go on behind this path: the `next_path` of the answer before."""
     limit: int = Field(default=1_000, ge=1, le=10_000)
@@ -311,7 +324,7 @@ class FileListResult(Result):
 async def list_files(call: Call, params: FileListParams) -> FileListResult:
     """List the files of the project."""
     call.check_files("")
-    found = await call.kernel.files.listed(params.glob)
+    found = await call.kernel.files.listed(params.glob, call.actor.principal)
     behind = [one for one in found if params.after is None or one > params.after]
     paths = behind[: params.limit]
     return FileListResult(paths=paths, next_path=paths[-1] if len(behind) > len(paths) else None)

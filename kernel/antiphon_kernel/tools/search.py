@@ -1,4 +1,4 @@
-"""Search in blocks: `block.search` and `kernel.search`."""
+"""Search in blocks and files: `block.search`, `kernel.search` and `file.search`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from antiphon_kernel.files.search import FileHit, disk_text, ripgrep, search_files
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Candidate, SearchFilter
 from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
 from antiphon_kernel.tools._common import check_text
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
@@ -143,7 +144,9 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     truncated = False
     async for batch in kernel.search.texts(wanted, after, changes):
         room = params.max_blocks - len(results)
-        hits = await asyncio.to_thread(_search_batch, batch, query, params, room + 1, left)
+        is_denied, by = kernel.files.is_denied, call.actor.principal
+        shown = [one for one in batch if one[0].path is None or not is_denied(by, one[0].path)]
+        hits = await asyncio.to_thread(_search_batch, shown, query, params, room + 1, left)
         results += [
             BlockMatches(
                 block_id=one.block,
@@ -167,6 +170,54 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
         next_name=results[-1].name if truncated else None,
         unsearched=list(changes.unreadable) or None,
     )
+
+
+class FileSearchParams(Params):
+    """Search query for the files of the project. A match lies within one line."""
+
+    query: str
+    """Exactly these characters, or a regular expression."""
+    regex: bool = False
+    """Take `query` for a regular expression, as in block.search."""
+    glob: str | None = None
+    """Only in paths that match, as in file.list."""
+    limit: int = Field(default=100, ge=1, le=1_000)
+    """Lines in the answer."""
+
+
+class FileSearchResult(Result):
+    """Lines that match, by path."""
+
+    hits: list[FileHit]
+    """By path, then by line."""
+    truncated: bool
+    """Whether there are more."""
+
+
+@tool("file.search", needs=Permission.READ, errors=_ERRORS)
+async def file_search(call: Call, params: FileSearchParams) -> FileSearchResult:
+    """Find text in the files of the project that git does not ignore.
+
+    Text that is not saved yet counts, not what the disk has in its place.
+    """
+    kernel, by = call.kernel, call.actor.principal
+    call.check_files("")
+    query = _query(params.query, params.regex, kernel.limits)
+    paths = await kernel.files.listed(params.glob, by)
+    texts = {one.path.shown: one.now().text for one in kernel.files.opened()}
+    likely = await ripgrep(kernel.project, params.query, is_regex=params.regex)
+    if likely is not None:
+        paths = [one for one in paths if one in likely or one in texts]
+    most, has_one_name = kernel.limits.file_bytes, by.kind is PrincipalKind.MODEL
+    root = str(kernel.project.resolve())
+
+    def text_of(path: str) -> str:
+        if path in texts:
+            return texts[path]
+        return disk_text(root, path, most, has_one_name=has_one_name)
+
+    hits = await asyncio.to_thread(search_files, paths, text_of, query, params.limit + 1, most)
+    return FileSearchResult(hits=hits[: params.limit], truncated=len(hits) > params.limit)
 
 
 def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -215,14 +215,21 @@ class CallBlocks:
     """Output of the command so far."""
 
     async def run_command(
-        self, command: str, on_start: Callable[[str], None] = lambda result: None
+        self,
+        command: str,
+        save: Callable[[], Awaitable[list[str]]],
+        on_start: Callable[[str], None] = lambda result: None,
     ) -> None:
-        """Run a shell command into its blocks; `on_start` is told where the output goes.
+        """Run a shell command into its blocks.
 
         While output is held back, the result is marked as truncated.
 
         When cancelled, the processes are gone and the blocks are still open: the canceller knows
         why.
+
+        Args:
+            save: saves files that the command may read, and says which of them it cannot.
+            on_start: is told where the output goes.
         """
         writer, kept = self.writer, self.kept
 
@@ -234,7 +241,12 @@ class CallBlocks:
 
         on_start(self.result)
         try:
-            exit_code = await run_shell(command, writer.kernel.project, show)
+            for problem in await save():
+                await show(f"[{problem}]\n")
+            try:
+                exit_code = await run_shell(command, writer.kernel.project, show)
+            finally:
+                await writer.kernel.files.look()
         except (OSError, ValueError) as error:
             await self.fail(f"The command could not be started: {error}")
             return

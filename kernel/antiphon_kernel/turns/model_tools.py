@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import layout_of
+from antiphon_kernel.files.disk_file import look
+from antiphon_kernel.files.file_contexts import FILE_PREFIX
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.providers import ModelConfig
 from antiphon_kernel.providers.provider import ToolDefinition
 from antiphon_kernel.registry import Tool, described_schema
-from antiphon_kernel.text.lines import number_lines
+from antiphon_kernel.text.lines import number_lines, split_lines
+from antiphon_kernel.text.patch import split_patch, unified_diff
 from antiphon_kernel.turns.block_writer import SHELL
+from antiphon_kernel.turns.permission import OWN_NAMES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.project_paths import find_path, unusable
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import Permission
 
 _REFERENCES: Final = ("block_id", "parent_id", "after", "before", "after_block")
 """Parameters that name a block."""
+
+_LINES_OF_FILE: Final = re.compile(r"(#L\d+(?:-L?\d+)?)?\Z", re.ASCII)
+"""Lines at the end of a reference to a file."""
 
 _BLOCK: Final = "Path or id of the block."
 _CONTEXT: Final = "Another context, by label; this one if absent."
@@ -76,7 +86,7 @@ class _Offer:
     @property
     def name(self) -> str:
         """Return its name for models: of letters and `_`."""
-        return self.tool.replace(".", "_")
+        return OWN_NAMES.get(self.tool) or self.tool.replace(".", "_")
 
 
 _OFFERS: Final = (
@@ -159,9 +169,48 @@ _OFFERS: Final = (
         "Find text in all contexts.",
         {"query": "", "regex": "", "kinds": "Kinds of blocks; only files if absent."},
     ),
+    _Offer(
+        "file.read",
+        "Read a file of the project, or some lines of it, numbered as by block_read.",
+        {"path": "", "start_line": "", "end_line": "Exclusive."},
+        ("line_numbers",),
+        {"line_numbers": True},
+    ),
+    _Offer(
+        "file.list",
+        "List files of the project.",
+        {"glob": "Such as src/**/*.py.", "after": "Go on behind this path."},
+        preset={"limit": 200},
+    ),
+    _Offer(
+        "file.search",
+        "Find lines in files of the project.",
+        {"query": "", "regex": "", "glob": "", "limit": ""},
+    ),
+    _Offer(
+        "file.edit",
+        "Put new_text in the place of old_text, which stands once in a file that you have read; or"
+        " of the lines from start_line to end_line (exclusive).",
+        {
+            "path": "",
+            "old_text": "",
+            "new_text": "",
+            "start_line": "",
+            "end_line": "",
+            "base_version": "The version that the lines are of.",
+        },
+        ("dry_run",),
+    ),
+    _Offer(
+        "file.patch",
+        "Apply a unified diff to files that you have read, all or none; --- /dev/null makes one.",
+        {"patch": ""},
+        ("dry_run",),
+    ),
+    _Offer("file.create", "Make a file.", {"path": "", "content": ""}),
 )
 
-SMALL_SET: Final = ("block_read", "block_edit", "block_search", SHELL)
+SMALL_SET: Final = ("block_read", "block_edit", "block_search", "file_read", "file_edit", SHELL)
 """Tools of a model with a small window: to read, to edit, to search and to run."""
 
 _SMALL_WINDOW: Final = 16_000
@@ -196,6 +245,23 @@ class PreparedCall:
     """Right that the asker has to have."""
     tool: Tool | None = None
     """Tool of the registry; None of the shell."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Paths, without links, of the files that it names, by these names."""
+
+    @property
+    def reads(self) -> bool:
+        """Return whether it changes nothing."""
+        return self.tool is not None and self.tool.needs is Permission.READ
+
+    @property
+    def changes(self) -> Collection[str]:
+        """Return the paths of the files that it changes."""
+        return () if self.reads else self.files.values()
+
+    @property
+    def is_about_files(self) -> bool:
+        """Return whether it names files, or reads the whole project."""
+        return self.tool is not None and (bool(self.files) or self.tool.name.startswith("file."))
 
 
 @dataclass(eq=False)
@@ -208,6 +274,11 @@ class ModelTools:
     """The block that the model answers, and new ones of its own too."""
     names: Sequence[str] | None = None
     """Names of the tools that it may call; all if None."""
+    model: Principal | None = None
+    """Principal of the model; None where nothing is called."""
+    read: dict[str, int | None] = field(default_factory=dict)
+    """Version of each file that the model has read or changed in this context, by path, as far as
+    it is known."""
 
     def __post_init__(self) -> None:
         names, known = self.names, self.kernel.registry.names
@@ -217,6 +288,7 @@ class ModelTools:
             if one.tool in known and (names is None or one.name in names)
         }
         self._has_shell = names is None or SHELL in names
+        self._changed: set[str] = set()
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
@@ -225,12 +297,13 @@ class ModelTools:
         offered = [_definition(one, tool.params) for one, tool in tools]
         return (*offered, _SHELL_DEFINITION) if self._has_shell else tuple(offered)
 
-    def prepare(self, name: str, arguments: Mapping[str, Any] | str) -> PreparedCall:
+    async def prepare(self, name: str, arguments: Mapping[str, Any] | str) -> PreparedCall:
         """Return a call that may be run.
 
         Raises:
             AntiphonError: unknown_tool, or invalid_params for arguments that are no JSON object or
-                not what the tool's schema says.
+                not what the tool's schema says; permission_denied for a file that the model sees
+                nothing of.
         """
         offer = self._offers.get(name)
         is_shell = name == SHELL and self._has_shell
@@ -251,9 +324,9 @@ class ModelTools:
                 raise invalid_params(f"{SHELL!r} takes `command`, a string that is not empty.")
             return PreparedCall(SHELL, {"command": command}, Permission.OWN)
         tool = self.kernel.registry[offer.tool]
-        return self._prepare(offer, tool, arguments)
+        return await self._prepare(offer, tool, arguments)
 
-    def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
+    async def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
         if hidden := [name for name in said if name in offer.refused]:
             raise invalid_params(f"{offer.name} does not take {', '.join(hidden)}.")
         arguments = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
@@ -274,7 +347,65 @@ class ModelTools:
         except AntiphonError as error:
             error.message = error.message.replace(tool.name, offer.name)
             raise
-        return PreparedCall(offer.name, arguments, tool.needs, tool)
+        files = await self._find_files(tool, arguments)
+        known, whole = self.kernel.files.is_known, ("file.list", "file.search")
+        is_open = tool.name not in whole and all(map(known, files.values()))
+        # What has not been opened yet is read with the owner's rights only.
+        needs = tool.needs if is_open else Permission.OWN
+        return PreparedCall(offer.name, arguments, needs, tool, files)
+
+    async def _find_files(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, str]:
+        """Return the files that arguments name; from now on they name them without links."""
+        if tool.name == "file.patch":
+            names = [one.path for one in split_patch(arguments["patch"])]
+            return {name: await self._find_file(name) for name in names}
+        files: dict[str, str] = {}
+        if tool.name.startswith("file.") and "path" in arguments:
+            found = arguments["path"] = await self._find_file(arguments["path"])
+            files[found] = found
+        for key in _REFERENCES:
+            if isinstance(name := arguments.get(key), str) and name.startswith(FILE_PREFIX):
+                lines = _LINES_OF_FILE.search(name)
+                at = lines.start() if lines is not None else len(name)
+                found = await self._find_file(name[len(FILE_PREFIX) : at])
+                arguments[key] = f"{FILE_PREFIX}{found}{name[at:]}"
+                files[found] = found
+        return files
+
+    async def _find_file(self, path: str) -> str:
+        """Return the path of a file without links.
+
+        Raises:
+            AntiphonError: invalid_params, if it is none of the project, or may be another file than
+                it seems; permission_denied, if the model sees nothing of it.
+        """
+        found = await asyncio.to_thread(find_path, self.kernel.project, path)
+        if self.model is not None:
+            self.kernel.files.check_shown(self.model, found.shown)
+        if (await asyncio.to_thread(look, found)).links > 1:
+            raise unusable(path, "it is also another file (a hard link)")
+        return found.shown
+
+    async def preview(self, actor: Actor, call: PreparedCall) -> str:
+        """Return the difference that a call would make in files; empty if it changes none.
+
+        Raises:
+            AntiphonError: what the call would fail with.
+        """
+        assert call.tool is not None
+        if call.tool.name == "file.create":
+            (path,) = call.files.values()
+            await self.kernel.files.check_free(path)
+            return unified_diff("", call.arguments.get("content", ""), path)
+        if call.tool.name not in _EDITS:
+            return ""
+        result = await self._call(actor, call, dry_run=True)
+        return "".join(one["diff"] for one in result.get("files", [result]))
+
+    def resume(self, call: PreparedCall) -> None:
+        """Take the files of a call for read: it was asked about before the kernel was restarted."""
+        for path in call.files.values():
+            self.read.setdefault(path, None)
 
     async def run(self, actor: Actor, call: PreparedCall) -> str:
         """Run a call of a tool of the registry as the model; return its result as text.
@@ -283,7 +414,13 @@ class ModelTools:
             AntiphonError: what the tool can fail with.
         """
         assert call.tool is not None
-        result = await self.kernel.call(actor, call.tool.name, call.arguments)
+        result = await self._call(actor, call)
+        seen = await self._versions(call.tool, call.arguments, result)
+        self.read.update(seen)
+        if not call.reads:
+            self._changed.update(seen)
+        if call.tool.name.startswith("file."):
+            return _file_text(result)
         if call.tool.name != "block.read":
             return json.dumps(result, ensure_ascii=False, indent=1)
         context, block = await self.kernel.find_block(result["block_id"])
@@ -297,6 +434,80 @@ class ModelTools:
             f"lines: {result['line_count']}",
         ]
         return "\n".join([*head, "", result["content"]])
+
+    async def _call(self, actor: Actor, call: PreparedCall, **more: Any) -> dict[str, Any]:
+        assert call.tool is not None
+        for name, path in call.files.items():
+            if await self._find_file(name) != path:
+                raise unusable(name, f"it was {quote(path)} a moment ago, and is another file now")
+        arguments = {**call.arguments, **more}
+        if call.tool.name in _EDITS:
+            for path in call.files.values():
+                await self._check_read(actor, call.name, path)
+        if call.tool.name == "file.edit":
+            arguments.setdefault("base_version", self.read.get(arguments["path"]))
+        return await self.kernel.call(actor, call.tool.name, arguments)
+
+    async def _check_read(self, actor: Actor, tool: str, path: str) -> None:
+        """Raises AntiphonError stale_version, with its lines, if the model has not read a file."""
+        if path in self.read:
+            return
+        try:
+            found = await self.kernel.call(actor, "file.read", {"path": path})
+        except AntiphonError:
+            return  # there is none, or the tool says why
+        self.read[path] = found["version"]
+        raise AntiphonError(
+            ErrorCode.STALE_VERSION,
+            f"You had not read {quote(path)}, so nothing was changed. These are its lines as"
+            f" they are now: decide again, and call {tool} once more.",
+            version=found["version"],
+            start_line=0,
+            lines=split_lines(found["content"])[:_LINES_SHOWN],
+            line_count=found["line_count"],
+        )
+
+    async def _versions(
+        self, tool: Tool, arguments: Mapping[str, Any], result: Mapping[str, Any]
+    ) -> dict[str, int]:
+        """Return the files that a call has read or changed, with the versions that it has seen."""
+        if tool.name.startswith("file."):
+            every = result.get("files", [result])
+            return {one["path"]: one["version"] for one in every if "version" in one}
+        if not isinstance(reference := arguments.get("block_id"), str):
+            return {}
+        context, block = await self.kernel.find_block(reference)
+        path = self.kernel.files.path_of(context.id)
+        version = result.get("version", context.blocks.version(block))
+        return {path: version} if path is not None else {}
+
+    async def save_changed(self) -> list[str]:
+        """Save the files that the model has changed in this turn; return why some are not saved."""
+        return await self.kernel.files.save_open(sorted(self._changed))
+
+
+_EDITS: Final = ("file.edit", "file.patch")
+
+_LINES_SHOWN: Final = 200
+"""Lines of a file that a refusal shows at most."""
+
+
+def _file_text(result: Mapping[str, Any]) -> str:
+    """Return what a tool for files has answered, as a model is told it."""
+    match result:
+        case {"files": [*files]}:
+            return "\n".join(map(_file_text, files))
+        case {"paths": [*paths]}:
+            after = result.get("next_path")
+            more = [f"[more: call again with after={after}]"] if after is not None else []
+            return "\n".join([*paths, *more]) or "No file has such a path."
+        case {"hits": [*hits]}:
+            lines = [f"{one['path']}:{one['line']}: {one['text']}" for one in hits]
+            more = ["[more lines match]"] if result["truncated"] else []
+            return "\n".join([*lines, *more]) or "No line matches."
+    head = {"path": "path", "version": "version", "lines": "line_count", "state": "state"}
+    facts = [f"{name}: {result[key]}" for name, key in head.items() if result.get(key, "") != ""]
+    return "\n".join([*facts, "", result.get("content", result.get("diff", ""))])
 
 
 def error_text(error: AntiphonError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
-from antiphon_kernel.types.enums import CallPermission, Status
+from antiphon_kernel.types.enums import CallPermission, PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
@@ -39,6 +39,8 @@ class PermissionRequest:
     """Arguments, valid for the tool's schema."""
     asker: Asker
     """Author of the message that is answered: the call has their rights, and they may decide."""
+    changes: Collection[str] = ()
+    """Paths of the files that it changes or makes, without links."""
     decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
     """The reason of a refusal; None if it may run."""
     withdrawn: ToolPermission | None = None
@@ -114,7 +116,16 @@ class PermissionDesk:
             command = request.arguments.get("command")
             if isinstance(command, str) and policy.allows_command(command):
                 return ToolPermit.ALLOW
+        if permit is ToolPermit.ASK and request.changes:
+            if all(map(policy.allows_file, request.changes)):
+                return ToolPermit.ALLOW
         return permit
+
+    def denies_file(self, principal: Principal, path: str) -> bool:
+        """Return whether somebody is a model whose policy lets it see nothing of a file."""
+        if principal.kind is not PrincipalKind.MODEL:
+            return False
+        return self._policy_of(principal.id).denies_file(path)
 
     def _rule_for(self, request: PermissionRequest) -> ToolPermission | None:
         """Return the rule that allows a call; whoever made it may still decide about this one."""
@@ -252,7 +263,7 @@ class PermissionDesk:
 
     def needs(self, tool: str) -> Permission:
         """Return the right without which a tool for models does nothing."""
-        name = tool.replace("_", ".", 1)
+        name = registry_name(tool)
         if tool == SHELL or name not in self._kernel.registry.names:
             return Permission.OWN
         return self._kernel.registry[name].needs
@@ -349,6 +360,16 @@ def _not_asked(call: str, header: BlockHeader) -> AntiphonError:
     )
 
 
+OWN_NAMES: Final = {"file.patch": "apply_patch"}
+"""Tools of the registry that models know by another name than all others."""
+
+
+def registry_name(tool: str) -> str:
+    """Return the name that a tool for models has in the registry, if it is there."""
+    renamed = (name for name, own in OWN_NAMES.items() if own == tool)
+    return next(renamed, tool.replace("_", ".", 1))
+
+
 _GROUPS: Final = frozenset({"block", "source"})
 """Groups of tools that work on a context, and may also write there without being asked about."""
 
@@ -366,18 +387,26 @@ _CONTEXT: Final = "context"
 async def is_harmless(
     kernel: Kernel, context_id: str, tool: str, arguments: Mapping[str, Any]
 ) -> bool:
-    """Return whether a call reads, or writes blocks, in one context only.
+    """Return whether a call reads files, or reads or writes blocks in one context only.
 
     Args:
         tool: name of the tool for models.
     """
-    name = tool.replace("_", ".", 1)
+    name = registry_name(tool)
     if name not in kernel.registry.names or name in _NOT_HERE:
         return False
     found = kernel.registry[name]
-    if found.needs is not Permission.READ and name.partition(".")[0] not in _GROUPS:
+    reads, group = found.needs is Permission.READ, name.partition(".")[0]
+    if not reads and group not in _GROUPS:
         return False
+    if reads and group == "file":
+        return True
     takes = found.params.model_fields.keys()
+
+    def may(context: Context) -> bool:
+        is_file = kernel.files.path_of(context.id) is not None
+        return context.id == context_id or (reads and is_file)
+
     references = [
         value
         for key, value in arguments.items()
@@ -388,10 +417,10 @@ async def is_harmless(
         return False
     if _CONTEXT in takes and (stated is not None or not references):
         with suppress(AntiphonError):  # the tool says so
-            if (await kernel.context(str(stated or DEFAULT_CONTEXT))).id != context_id:
+            if not may(await kernel.context(str(stated or DEFAULT_CONTEXT))):
                 return False
     for reference in references:
         with suppress(AntiphonError):  # the tool says so
-            if (await kernel.find_block(reference))[0].id != context_id:
+            if not may((await kernel.find_block(reference))[0]):
                 return False
     return True

@@ -49,6 +49,9 @@ class AnsweringModel:
     """Correction of the estimate of tokens, by what its provider has reported."""
     looked: dict[ContextId, int] = field(default_factory=dict)
     """For each context, its version when the model last read it."""
+    files_read: dict[ContextId, dict[str, int | None]] = field(default_factory=dict)
+    """For each context, the files that the model has read there, by path, with the versions as far
+    as they are known."""
 
 
 _ANSWER_SHARE: Final = 4

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from antiphon_kernel.access import VIA_TURN
 from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
@@ -115,8 +116,9 @@ class TurnRunner:
         self._names: dict[str, str] = {}
         """Name of the model by its principal's id."""
         self.permissions = PermissionDesk(
-            kernel, lambda principal: models.permissions(self._names[principal])
+            kernel, lambda principal: models.permissions(self._names.get(principal, ""))
         )
+        kernel.files.is_denied = self.permissions.denies_file
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
         kernel.opened.listen(self._opened)
@@ -192,7 +194,10 @@ class TurnRunner:
                 answering, writer, presence, prompt, asker, desk, settings, reader
             )
             first, calls = resumed_calls(writer, undecided)
-            await turn.play(calls, first)
+            try:
+                await turn.play(calls, first)
+            finally:
+                await turn.tools.save_changed()
         except TurnFailed as error:
             said, kind = str(error), error.kind
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
@@ -330,7 +335,7 @@ class TurnRunner:
         async def play() -> None:
             principal = await self.principal(model)
             work.username = principal.username
-            actor = self._kernel.open_session(principal, "turn")
+            actor = self._kernel.open_session(principal, VIA_TURN)
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
@@ -383,7 +388,7 @@ class TurnRunner:
                 blocks = await open_call(writer, command, uuid.uuid4().hex)
                 if not opened.done():
                     opened.set_result(blocks)
-                await blocks.run_command(command)
+                await blocks.run_command(command, self._kernel.files.save_open)
             except asyncio.CancelledError:
                 if asker.is_dismissed:
                     writer.actor = self._kernel.system

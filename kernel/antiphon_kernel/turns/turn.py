@@ -54,7 +54,6 @@ from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
-from antiphon_kernel.types.roles import Permission
 
 _log = logging.getLogger(__name__)
 
@@ -257,10 +256,8 @@ class RoundBlocks:
 
     async def answer_calls(self) -> None:
         """Run each call and write its result: side by side if they all only read, else in order."""
-        prepared = [(call, self._prepare(call)) for call in self.calls]
-        reads = [
-            one for _, one in prepared if not isinstance(one, str) and one.needs is Permission.READ
-        ]
+        prepared = [(call, await self._prepare(call)) for call in self.calls]
+        reads = [one for _, one in prepared if not isinstance(one, str) and one.reads]
         if len(prepared) > 1 and len(reads) == len(prepared):
             async with asyncio.TaskGroup() as group:
                 for call, one in prepared:
@@ -278,12 +275,12 @@ class RoundBlocks:
                 blocks = await open_result(self.turn.writer, call.block)
                 await blocks.fail(CUT_OFF if call.event is None else ENDED)
 
-    def _prepare(self, call: RoundCall) -> PreparedCall | str:
+    async def _prepare(self, call: RoundCall) -> PreparedCall | str:
         """Return a call that may be run, or why it may not."""
         if call.event is None:
             return call.problem or CUT_OFF
         try:
-            return self.turn.tools.prepare(call.event.name, call.event.input)
+            return await self.turn.tools.prepare(call.event.name, call.event.input)
         except AntiphonError as error:
             return error_text(error)
 
@@ -306,18 +303,24 @@ class RoundBlocks:
             await (await open_result(self.turn.writer, call.block)).fail(prepared)
             return
         context, model = self.turn.writer.context, self.turn.writer.actor.principal.id
-        refusal = await self.turn.desk.decide(
-            PermissionRequest(
-                context, call.block, model, prepared.name, prepared.arguments, self.turn.asker
-            )
-        )
-        blocks = await open_result(self.turn.writer, call.block)
-        if refusal is not None:
-            await blocks.fail(f"Not run: {refusal}")
-            return
+        blocks: CallBlocks | None = None
         try:
+            problem = await self._show_change(call, prepared) if prepared.is_about_files else None
+            if problem is None:
+                request = PermissionRequest(
+                    *(context, call.block, model, prepared.name, prepared.arguments),
+                    self.turn.asker,
+                    prepared.changes,
+                )
+                refusal = await self.turn.desk.decide(request)
+                problem = f"Not run: {refusal}" if refusal is not None else None
+            blocks = await open_result(self.turn.writer, call.block)
+            if problem is not None:
+                await blocks.fail(problem)
+                return
             await self.turn.asker.run(prepared.needs, partial(self._run, blocks, prepared))
         except AskerDismissed as error:
+            blocks = blocks or await open_result(self.turn.writer, call.block)
             fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
             if prepared.tool is None:
                 said = error.command_refusal("this turn answers a message")
@@ -328,6 +331,20 @@ class RoundBlocks:
                 )
             await blocks.fail(said, **fields)
 
+    async def _show_change(self, call: RoundCall, prepared: PreparedCall) -> str | None:
+        """Let people see in a call's block how it would change files; return why it cannot."""
+        tools, writer = self.turn.tools, self.turn.writer
+        if call.block in writer.kernel.tool_permissions.undecided:
+            tools.resume(prepared)
+        try:
+            preview = partial(tools.preview, writer.actor, prepared)
+            difference = await self.turn.asker.run(prepared.needs, preview)
+            if difference:
+                writer.describe(call.block, text=difference)
+        except AntiphonError as error:
+            return error_text(error)
+        return None
+
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
         settings = self.turn.settings
         seconds = settings.shell_seconds if call.tool is None else settings.tool_seconds
@@ -335,7 +352,8 @@ class RoundBlocks:
             async with asyncio.timeout(seconds):
                 if call.tool is None:
                     command = str(call.arguments["command"])
-                    await blocks.run_command(command, self.turn.presence.write_in)
+                    save, on_start = self.turn.tools.save_changed, self.turn.presence.write_in
+                    await blocks.run_command(command, save, on_start)
                     return
                 text = await self.turn.tools.run(self.turn.writer.actor, call)
         except TimeoutError:
@@ -502,7 +520,12 @@ class Turn:
     def __post_init__(self) -> None:
         writer = self.writer
         names = tools_of(self.model.config)
-        self.tools = ModelTools(writer.kernel, writer.context, self.prompt, names)
+        read = self.model.files_read.setdefault(writer.context.id, {})
+        self.tools = ModelTools(
+            *(writer.kernel, writer.context, self.prompt, names),
+            model=writer.actor.principal,
+            read=read,
+        )
         self._began = writer.kernel.clock.now_ms()
 
     async def play(self, resumed: Sequence[RoundCall] = (), first: int = 0) -> None:

@@ -46,6 +46,8 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         shell = "deny"
         "*" = "ask"
         shell_allow = ["git status"]
+        files_allow = ["src/**"]
+        files_deny = [".env"]
         [context]
         default_model = "big"
         budget = 20000
@@ -77,7 +79,12 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         tools=("block_read", "shell"),
         price=ModelPrice(1, 2.5, 0.1),
     )
-    rules = PermissionPolicy.parse({"shell": "deny", "*": "ask"}, ("git status",))
+    rules = PermissionPolicy.parse(
+        {"shell": "deny", "*": "ask"},
+        ("git status",),
+        files_allow=["src/**"],
+        files_deny=[".env"],
+    )
     assert config.model_permissions == {"big": rules}
     assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
     context = ContextTable(default_model="big", budget=20000, max_rounds=7, max_turn_dollars=0.5)
@@ -113,6 +120,11 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
             MODEL.format(name="bad") + 'permissions = {shell_allow = ["git log; rm"]}',
             7,
             "a pattern is one command",
+        ),
+        (
+            MODEL.format(name="bad") + "permissions = {files_allow = [1]}",
+            7,
+            "files_allow.0: expected a string",
         ),
         (MODEL.format(name='"Great Name"'), 4, "nobody can mention this name"),
         (MODEL.format(name='"ä"'), 4, "nobody can mention this name"),

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.patch import Hunk, PatchParser, plan_patch
+from antiphon_kernel.text.patch import Hunk, PatchParser, plan_patch, split_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 from tests.errors import raises
@@ -396,3 +396,54 @@ def test_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at
             assert found == git.apply(target, patch), (target, patch)
             seen["as git"] += 1
     assert seen["merged"] > 15 and seen["refused"] > 15 > seen["as git"], seen
+
+
+OF_TWO = """\
+From somebody, with words before it
+diff --git a/x b/x
+index 1..2 100644
+--- a/x
++++ b/x
+@@ -1 +1 @@
+--- a
++++ b
+--- old.txt\t2020-01-01
++++ old.txt
+@@ -1 +1 @@
+-a
+\\ No newline at end of file
++b
+--- /dev/null
++++ b/new/y
+@@ -0,0 +1 @@
++y
+"""
+
+
+def test_patch_of_several_files_is_split_where_headers_are_and_not_lines_like_them() -> None:
+    parts = split_patch(OF_TWO)
+    assert [(one.path, one.creates) for one in parts] == [
+        ("x", False),
+        ("old.txt", False),
+        ("new/y", True),
+    ]
+    assert patched("-- a\n", parts[0].patch) == "++ b\n"
+    assert patched("a", parts[1].patch) == "b\n"
+    assert patched("", parts[2].patch) == "y\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("", "names no file"),
+        ("@@ -1 +1 @@\n-a\n+b\n", "names no file"),
+        ("diff --git a/x b/x\nnew file mode 100644\n", "has no lines --- and +++"),
+        ("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "deletes"),
+        ("--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "renames 'x'"),
+        ("--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\n" * 2, "Two of its parts are about 'x'"),
+    ],
+)
+def test_patch_that_is_about_no_file_is_refused(patch: str, said: str) -> None:
+    with raises(ErrorCode.PATCH_FAILED) as error:
+        split_patch(patch)
+    assert said in error.value.message

@@ -63,12 +63,12 @@ async def test_definitions_have_names_and_schemas_that_services_take(stage: Stag
 @pytest.mark.parametrize(
     ("window", "expected", "most"),
     [
-        (None, None, 2_500),
-        (ModelWindow(128_000, 4_096), None, 2_500),
-        (ModelWindow(16_000, 2_000), None, 2_500),
-        (ModelWindow(15_999, 2_000), SMALL_SET, 800),
-        (ModelWindow(200_000, 2_000, total=8_000), SMALL_SET, 800),
-        (ModelWindow(4_000, 1_000), SMALL_SET, 800),
+        (None, None, 3_000),
+        (ModelWindow(128_000, 4_096), None, 3_000),
+        (ModelWindow(16_000, 2_000), None, 3_000),
+        (ModelWindow(15_999, 2_000), SMALL_SET, 1_000),
+        (ModelWindow(200_000, 2_000, total=8_000), SMALL_SET, 1_000),
+        (ModelWindow(4_000, 1_000), SMALL_SET, 1_000),
         (ModelWindow(3_999, 1_000), (), 0),
     ],
 )
@@ -83,7 +83,7 @@ def test_tools_of_a_model_fit_its_window(
     assert instruction_tokens("", definitions) <= most
 
 
-@pytest.mark.parametrize(("window", "tools"), [(8_000, 4), (6_000, 4), (3_000, 0)])
+@pytest.mark.parametrize(("window", "tools"), [(8_000, 6), (6_000, 6), (3_000, 0)])
 async def test_model_with_a_small_window_is_asked(
     open_stage: OpenStage, window: int, tools: int
 ) -> None:

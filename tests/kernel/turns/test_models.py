@@ -185,11 +185,25 @@ def test_permit_is_that_of_the_tool_then_of_every_tool_then_none() -> None:
 def test_policy_over_another_keeps_what_it_does_not_say() -> None:
     base = PermissionPolicy.parse({"shell": "deny", "block_edit": "ask"}, ["git log *"])
     policy = PermissionPolicy.parse({"shell": "ask"}, ["git status"]).over(base)
+    assert policy.denies_file("a/.ENV") and not policy.denies_file(".env.example")
     assert policy.permit("shell") is ToolPermit.ASK
     assert policy.permit("block_edit") is ToolPermit.ASK
     assert policy.allows_command("git log -n 1")
     assert policy.allows_command("git status")
     assert not policy.allows_command("git push")
+
+
+def test_patterns_of_files_of_both_policies_count_in_place_of_the_usual_secrets() -> None:
+    base = PermissionPolicy.parse({}, files_allow=["src/**"], files_deny=["*.key"])
+    policy = PermissionPolicy.parse({}, files_allow=["a.txt"], files_deny=["b.txt"]).over(base)
+    assert [one for one in ("src/x", "a.txt", "b.txt") if policy.allows_file(one)] == [
+        "src/x",
+        "a.txt",
+    ]
+    assert [one for one in ("x.KEY", "b.txt", ".env") if policy.denies_file(one)] == [
+        "x.KEY",
+        "b.txt",
+    ]
 
 
 @pytest.mark.parametrize(
