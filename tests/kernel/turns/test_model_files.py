@@ -13,10 +13,11 @@ from typing import Any, Final
 import pytest
 
 from antiphon_kernel.providers import PermissionPolicy, ToolCallEvent
+from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, open_kernel
 from tests.waiting import until
 
 TEXT: Final = "one\ntwo\nthree\nfour\nfive\n"
@@ -59,6 +60,10 @@ class Desk:
         """Let the model make calls, and wait until a person is asked; return the call's block."""
         self.provider.then(*([one] for one in calls), DONE)
         await self.stage.submit("Go on.")
+        return await self.waiting()
+
+    async def waiting(self) -> str:
+        """Wait until a person is asked; return the call's block."""
         waiting = self.stage.runner.permissions.waiting
         await until(lambda: bool(waiting))
         return next(iter(waiting))
@@ -324,6 +329,24 @@ async def test_question_shows_the_difference_and_the_answer_carries_it_out(
     block = await desk.asked(create("new.txt"))
     assert desk.stage.text(block) == "--- a/new.txt\n+++ b/new.txt\n@@ -0,0 +1,1 @@\n+new\n"
     assert "version" in await desk.decide(block)
+
+
+async def test_question_about_an_edit_is_carried_out_after_a_restart(tmp_path: Path) -> None:
+    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
+    for decision in ("", "once"):
+        kernel, provider = await open_kernel(tmp_path / "project"), Replying([READ], [edit], DONE)
+        models = Models({"aria": provider}, permissions={"aria": ASKING})
+        runner = TurnRunner(kernel, models)
+        desk = Desk(Stage(kernel, await kernel.context(), runner), provider)
+        if not decision:
+            desk.put("a.txt")
+            await desk.asked(READ, edit)
+        else:
+            provider.then(DONE)
+            assert "version: 2" in await desk.decide(await desk.waiting())
+        await runner.close()
+        await kernel.close()
+    assert (tmp_path / "project" / "a.txt").read_text() == TEXT.replace("two", "2")
 
 
 async def test_turn_of_a_guest_has_only_the_files_that_the_guest_has(desk: Desk) -> None:
