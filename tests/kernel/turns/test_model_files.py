@@ -441,21 +441,28 @@ async def test_secret_that_a_person_has_opened_is_found_by_no_tool(desk: Desk) -
         assert "hunter2" not in result
 
 
-@pytest.mark.parametrize("target", ["../outside.txt", ".env"])
+@pytest.mark.parametrize(
+    ("swapped", "target"),
+    [
+        ("lib/a.txt", "../../other/a.txt"),
+        ("lib/a.txt", "../.env/a.txt"),
+        ("lib", "../other"),
+        ("lib", ".env"),
+    ],
+)
 async def test_link_that_takes_a_files_place_before_the_answer_is_not_followed(
-    open_desk: OpenDesk, target: str
+    open_desk: OpenDesk, swapped: str, target: str
 ) -> None:
     desk = await open_desk(ASKING)
-    outside = desk.project.parent / "outside.txt"
-    for place in (outside, desk.project / ".env"):
-        place.write_text(SECRET)
-    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
-    block = await desk.asked(READ, edit)
-    (desk.project / "a.txt").unlink()
-    (desk.project / "a.txt").symlink_to(target)
+    desk.put("lib/a.txt")
+    others = [desk.put("../other/a.txt", SECRET), desk.put(".env/a.txt", SECRET)]
+    edit = call("file_edit", "e", path="lib/a.txt", old_text="two", new_text="2")
+    block = await desk.asked(call("file_read", "r", path="lib/a.txt"), edit)
+    (desk.project / swapped).rename(desk.project / "before")
+    (desk.project / swapped).symlink_to(target)
     result = await desk.decide(block)
-    assert "invalid_params" in result or "permission_denied" in result
-    assert outside.read_text() == (desk.project / ".env").read_text() == SECRET
+    assert result.startswith(REFUSALS), result
+    assert [one.read_text() for one in others] == [SECRET, SECRET]
 
 
 # Commands
