@@ -39,7 +39,7 @@ from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
-from antiphon_kernel.types.project_paths import UNPRINTABLE, ProjectPath, find_path
+from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 
@@ -202,7 +202,7 @@ class FileContexts:
             found = [one for one in found if matches_path(one, [glob])]
         if by is not None and by.kind is PrincipalKind.MODEL:
             found = await asyncio.to_thread(self._shown_to, by, found)
-        return sorted(one for one in found if not UNPRINTABLE.search(one))
+        return sorted(one for one in found if is_printable(one))
 
     def _shown_to(self, model: Principal, paths: Iterable[str]) -> list[str]:
         return [
@@ -242,7 +242,7 @@ class FileContexts:
         Raises:
             AntiphonError: invalid_params, if there is one; storage_failed.
         """
-        found = await self.find(path)
+        found = await asyncio.to_thread(find_path, self._project, path)
         data, limit = encode(text, TextFormat()), self._limits.file_bytes
         try:
             await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
@@ -252,7 +252,7 @@ class FileContexts:
 
     async def check_free(self, path: str) -> None:
         """Raises AntiphonError invalid_params if there is a file of this path."""
-        found = await self.find(path)
+        found = await asyncio.to_thread(find_path, self._project, path)
         if (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING:
             raise _taken(found)
 
@@ -262,14 +262,6 @@ class FileContexts:
         if not file.disk_state.size:
             await asyncio.to_thread(delete_to, file.path, bin_folder)
             await file.look()
-
-    async def find(self, path: str) -> ProjectPath:
-        """Return the place of a file, without links.
-
-        Raises:
-            AntiphonError: invalid_params, if it is none of the project.
-        """
-        return await asyncio.to_thread(find_path, self._project, path)
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -284,7 +276,7 @@ class FileContexts:
             AntiphonError: invalid_params, if there is no such file or it holds no text; too_large,
                 storage_failed.
         """
-        found = await self.find(path)
+        found = await asyncio.to_thread(find_path, self._project, path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
             context = self._paths.get(found.shown)
             if context is None:

@@ -20,7 +20,7 @@ _PATH_BYTES: Final = 4_096
 _NAME_BYTES: Final = 255
 _DEPTH: Final = 100
 _LINKS: Final = 40
-UNPRINTABLE: Final = re.compile(
+_UNPRINTABLE: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Controls, line separators, what turns the direction of writing, halves of surrogate pairs."""
@@ -88,6 +88,11 @@ def find_path(project: Path, path: str) -> ProjectPath:
         raise unusable(path, str(error)) from error
     except OSError as error:
         raise unusable(path, error.strerror or str(error)) from error
+
+
+def is_printable(path: str) -> bool:
+    """Return whether a path has only characters that names of files may have here."""
+    return _UNPRINTABLE.search(path) is None
 
 
 def unusable(path: str, why: str) -> AntiphonError:
@@ -183,7 +188,7 @@ def _walk(root: str, waiting: list[str]) -> ProjectPath:
 
 
 def _check_name(name: str) -> None:
-    if UNPRINTABLE.search(name):
+    if not is_printable(name):
         raise _UnusableError("it has characters that no name may have")
     if len(name.encode()) > _NAME_BYTES:
         raise _UnusableError(f"a name in it has more than {_NAME_BYTES} bytes")
