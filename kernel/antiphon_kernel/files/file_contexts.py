@@ -39,7 +39,7 @@ from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
-from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable
+from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable, unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 
@@ -174,6 +174,17 @@ class FileContexts:
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
         return path in self._paths
+
+    async def find(self, path: str) -> ProjectPath:
+        """Return the place of a file, without links.
+
+        Raises:
+            AntiphonError: invalid_params, if it is none of the project, or one of the kernel's own.
+        """
+        found = await asyncio.to_thread(find_path, self._project, path)
+        if self._copies.parent in _place(found).parents:
+            raise unusable(path, "it is one of the kernel's own files")
+        return found
 
     def path_of(self, context: ContextId) -> str | None:
         """Return the path of the file that a context is; None if it is none."""

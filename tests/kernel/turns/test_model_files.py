@@ -376,7 +376,13 @@ ATTACKS: Final = (
     *("../outside.txt", "src/../../outside.txt", "/etc/hostname", "/dev/null", "{outside}"),
     *("out.txt", "out/outside.txt", "up/../../outside.txt", "loop", "hard.txt", "pipe", "tty"),
     *(".env", "./src/../.env", "env.txt", "src/env.txt", "{project}/.env", ".git/config"),
-    *("data/journal.db/../../.env", ".antiphon/x", ".GIT/x", ".gi\u200dt/config"),
+    *(
+        "data/journal.db",
+        "data/journal.db/../../.env",
+        ".antiphon/x",
+        ".GIT/x",
+        ".gi\u200dt/config",
+    ),
     *("a\nb.txt", "a\x1b[2J.txt", "a\ud800.txt", "a\0b.txt", "a\u202e.txt", "x" * 300, "", "src/"),
     *("keys/TOP.PEM", "keys/./top.pem", "keys/cle\u0301.pem", "keys/cl\u00e9.pem"),
 )
