@@ -182,7 +182,7 @@ class FileContexts:
             AntiphonError: invalid_params, if it is none of the project, or one of the kernel's own.
         """
         found = await asyncio.to_thread(find_path, self._project, path)
-        if self._copies.parent in _place(found).parents:
+        if self._copies.parent in Path(found.project, *found.names).parents:
             raise unusable(path, "it is one of the kernel's own files")
         return found
 
