@@ -267,6 +267,17 @@ class FileContexts:
         """Return whether a file of this path, as it is shown, has been opened once."""
         return path in self._paths
 
+    async def find(self, path: str) -> ProjectPath:
+        """Return the place of a file, without links.
+
+        Raises:
+            AntiphonError: invalid_params, if it is none of the project, or one of the kernel's own.
+        """
+        found = await asyncio.to_thread(find_path, self._project, path)
+        if self._copies.parent in Path(found.project, *found.names).parents:
+            raise unusable(path, "it is one of the kernel's own files")
+        return found
+
     def path_of(self, context: ContextId) -> str | None:
         """Return the path of the file that a context is; None if it is none."""
         row = self._rows.get(context)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -64,11 +64,14 @@ def search_files(
     return list(islice(hits(), limit))
 
 
-def disk_text(root: str, path: str, limit: int, *, has_one_name: bool) -> str:
+def disk_text(
+    root: str, path: str, limit: int, literals: Sequence[str], *, has_one_name: bool
+) -> str:
     """Return the text of a file on disk; empty if it has none, too much, or is behind a link.
 
     Args:
         root: the project, without links.
+        literals: strings without all of which it need not be read as text.
         has_one_name: leave it out if it has several hard links, and may be another than it seems.
     """
     place = ProjectPath(root, tuple(path.split("/")), path)
@@ -76,7 +79,11 @@ def disk_text(root: str, path: str, limit: int, *, has_one_name: bool) -> str:
         state, data = read(place, limit, "file_bytes")
     except AntiphonError:
         return ""
-    decoded = decode(data) if state.links == 1 or not has_one_name else None
+    if has_one_name and state.links > 1:
+        return ""
+    if b"\0" not in data and not all(one.encode() in data for one in literals if one.isascii()):
+        return ""
+    decoded = decode(data)
     return decoded.text if isinstance(decoded, Decoded) else ""
 
 

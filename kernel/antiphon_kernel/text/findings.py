@@ -28,7 +28,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """A place in a file, and what is wrong there."""
 
     path: str
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
     """Code points before the place in its line."""
 
 
-def parse_findings(output: str) -> list[Finding]:
+def parse_findings(output: str) -> list[CheckFinding]:
     """Return the findings in an output, the first ones if there are very many.
 
     It is JSON as ruff and pyright print it, SARIF, or lines such as `PATH:LINE: error: MESSAGE`.
@@ -56,7 +56,7 @@ def parse_findings(output: str) -> list[Finding]:
     return list(islice(found, _MOST))
 
 
-def _of_lines(lines: Iterable[str]) -> Iterator[Finding]:
+def _of_lines(lines: Iterable[str]) -> Iterator[CheckFinding]:
     for line in lines:
         found = _LINE.fullmatch(line.strip())
         if found is not None:
@@ -69,7 +69,7 @@ def _of_lines(lines: Iterable[str]) -> Iterator[Finding]:
             )
 
 
-def _of_json(said: Any) -> Iterator[Finding]:
+def _of_json(said: Any) -> Iterator[CheckFinding]:
     match said:
         case [*rows]:
             for row in rows:
@@ -96,7 +96,7 @@ def _of_json(said: Any) -> Iterator[Finding]:
                     yield from _of_sarif(result)
 
 
-def _of_sarif(result: Any) -> Iterator[Finding]:
+def _of_sarif(result: Any) -> Iterator[CheckFinding]:
     match result:
         case {
             "message": {"text": message},
@@ -118,9 +118,9 @@ def _of_sarif(result: Any) -> Iterator[Finding]:
 
 def _finding(
     path: object, line: object, column: object, severity: object, message: object, code: object
-) -> Finding:
+) -> CheckFinding:
     known = {"error": Severity.ERROR, "warning": Severity.WARNING}
-    return Finding(
+    return CheckFinding(
         str(path),
         max(0, int(str(line)) - 1),
         known.get(str(severity), Severity.NOTE),

@@ -24,10 +24,11 @@ def matches_path(path: str, globs: Iterable[str], *, ignores_case: bool = False)
 
 @lru_cache(64)
 def _compiled(globs: tuple[str, ...], ignores_case: bool) -> re.Pattern[str]:
-    each = (unicodedata.normalize("NFC", one).rstrip("/") for one in globs)
-    anchored = (one.lstrip("/") if "/" in one else f"**/{one}" for one in each)
+    each = [unicodedata.normalize("NFC", one).rstrip("/") for one in globs]
+    names = "|".join(_as_regex(one) for one in each if "/" not in one) or "(?!)"
+    paths = "|".join(_as_regex(one.lstrip("/")) for one in each if "/" in one) or "(?!)"
     flags = re.DOTALL | (re.IGNORECASE if ignores_case else 0)
-    return re.compile(f"(?:{'|'.join(map(_as_regex, anchored)) or '(?!)'})(?:/.*)?", flags)
+    return re.compile(f"(?:(?:.*/)?(?:{names})|{paths})(?:/.*)?", flags)
 
 
 def _as_regex(glob: str) -> str:

@@ -214,7 +214,7 @@ async def file_search(call: Call, params: FileSearchParams) -> FileSearchResult:
     def text_of(path: str) -> str:
         if path in texts:
             return texts[path]
-        return disk_text(root, path, most, has_one_name=has_one_name)
+        return disk_text(root, path, most, query.literals, has_one_name=has_one_name)
 
     hits = await asyncio.to_thread(search_files, paths, text_of, query, params.limit + 1, most)
     return FileSearchResult(hits=hits[: params.limit], truncated=len(hits) > params.limit)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from antiphon_kernel.files.open_file import CHECKED, OpenFile
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.text.findings import Finding, parse_findings
+from antiphon_kernel.text.findings import CheckFinding, parse_findings
 from antiphon_kernel.turns.shell import run_shell
 from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.ids import ContextId
@@ -63,7 +63,7 @@ class FileChecks:
     async def _check(self, file: OpenFile, commands: Sequence[str]) -> None:
         version, project = file.now().version, self._kernel.project
         place = Path(file.path.project, *file.path.names)
-        found: list[Finding] = []
+        found: list[CheckFinding] = []
         for command in commands:
             output = await self._output(f"{command} {shlex.quote(file.path.shown)}")
             found += [one for one in parse_findings(output) if (project / one.path) == place]
@@ -100,6 +100,6 @@ class FileChecks:
         return "".join(parts)
 
 
-def _row(finding: Finding) -> dict[str, Any]:
+def _row(finding: CheckFinding) -> dict[str, Any]:
     fields = finding._asdict() | {"severity": str(finding.severity)}
     return {name: one for name, one in fields.items() if one is not None and name != "path"}

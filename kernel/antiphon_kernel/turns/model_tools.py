@@ -25,7 +25,7 @@ from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.turns.permission import OWN_NAMES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
-from antiphon_kernel.types.project_paths import find_path, unusable
+from antiphon_kernel.types.project_paths import unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import Permission
@@ -379,7 +379,7 @@ class ModelTools:
             AntiphonError: invalid_params, if it is none of the project, or may be another file than
                 it seems; permission_denied, if the model sees nothing of it.
         """
-        found = await asyncio.to_thread(find_path, self.kernel.project, path)
+        found = await self.kernel.files.find(path)
         if self.model is not None:
             self.kernel.files.check_shown(self.model, found.shown)
         if (await asyncio.to_thread(look, found)).links > 1:

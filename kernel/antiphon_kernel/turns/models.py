@@ -32,6 +32,8 @@ at the same time. What you say becomes blocks of yours; everybody sees them as y
   read as base_version. Lines are counted from 0, ends are exclusive. If others have changed the
   same lines since, the answer shows them: decide again. Never write over what you have not read.
 - Edit a text where it stands rather than saying all of it once more.
+- Read files of the project with file_read, and change them with file_edit or apply_patch, not
+  by a command: people may be writing in them, too.
 - Of a long result you are given the beginning and the end; block_read with a range and the path of
   the result reads the rest.
 - Something that a call may not do is answered with the reason. Do not try to get around it.

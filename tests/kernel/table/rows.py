@@ -560,6 +560,15 @@ FILES: Final = (
     Row("file.delete", {"path": "src/c.txt"}),
     Row("file.save", {"path": "src/c.txt"}, Code.INVALID_PARAMS),
     Row("file.list", {"glob": "*.txt"}),
+    Row("file.create", {"path": "d.txt", "content": "one\ntwo\none\n"}),
+    Row("file.list", {"glob": "*.txt"}, by="vic", fails=Code.PERMISSION_DENIED),
+    Row("file.read", {"path": "d.txt", "start_line": 1}, by="vic"),
+    Row("file.read", {"path": "d.txt", "start_line": 9}, Code.LINE_OUT_OF_RANGE),
+    Row("file.edit", {"path": "d.txt", "old_text": "two", "new_text": "zwei"}, by="bo"),
+    Row("file.edit", {"path": "d.txt", "old_text": "one", "new_text": ""}, Code.CONTENT_MISMATCH),
+    Row("file.patch", {"patch": "--- a/d.txt\n+++ b/d.txt\n@@ -2 +2 @@\n-zwei\n+2\n"}),
+    Row("file.patch", {"patch": "--- a/d.txt\n+++ b/d.txt\n@@ -2 +2 @@\n-3\n"}, Code.PATCH_FAILED),
+    Row("file.search", {"query": "o.e", "regex": True}),
 )
 
 ROWS: Final = (

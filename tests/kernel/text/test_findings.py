@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from antiphon_kernel.text.findings import Finding, Severity, parse_findings
+from antiphon_kernel.text.findings import CheckFinding, Severity, parse_findings
 
 RUFF = [
     {
@@ -65,29 +65,29 @@ PLACE = "/p/a.py"
         (
             json.dumps(RUFF),
             [
-                Finding(PLACE, 0, W, "`os` imported but unused", "F401", 7),
-                Finding(PLACE, 2, E, "Bad", None, 0),
+                CheckFinding(PLACE, 0, W, "`os` imported but unused", "F401", 7),
+                CheckFinding(PLACE, 2, E, "Bad", None, 0),
             ],
         ),
         (
             json.dumps(PYRIGHT),
-            [Finding(PLACE, 4, E, 'Type "int" is not "str"', "reportArgumentType", 7)],
+            [CheckFinding(PLACE, 4, E, 'Type "int" is not "str"', "reportArgumentType", 7)],
         ),
-        (json.dumps(SARIF), [Finding(PLACE, 1, N, "why", "R1", 2)]),
+        (json.dumps(SARIF), [CheckFinding(PLACE, 1, N, "why", "R1", 2)]),
         (
             MYPY,
             [
-                Finding("a.py", 1, E, 'Name "x" is not defined', "name-defined"),
-                Finding("a.py", 1, N, "See https://example.org", None, 4),
+                CheckFinding("a.py", 1, E, 'Name "x" is not defined', "name-defined"),
+                CheckFinding("a.py", 1, N, "See https://example.org", None, 4),
             ],
         ),
         ("", []),
         ("[1, null, {}]", []),
         ('{"runs": [{"results": [{}]}]}', []),
         ("[" * 100_000, []),
-        ("a.py:1: x\n" * 1_000, [Finding("a.py", 0, E, "x")] * 100),
+        ("a.py:1: x\n" * 1_000, [CheckFinding("a.py", 0, E, "x")] * 100),
     ],
     ids=["ruff", "pyright", "sarif", "mypy", "empty", "other", "no place", "deep", "many"],
 )
-def test_findings_are_read_in_every_form(output: str, findings: list[Finding]) -> None:
+def test_findings_are_read_in_every_form(output: str, findings: list[CheckFinding]) -> None:
     assert parse_findings(output) == findings

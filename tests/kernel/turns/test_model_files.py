@@ -13,10 +13,11 @@ from typing import Any, Final
 import pytest
 
 from antiphon_kernel.providers import PermissionPolicy, ToolCallEvent
+from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, open_kernel
 from tests.waiting import until
 
 TEXT: Final = "one\ntwo\nthree\nfour\nfive\n"
@@ -59,6 +60,10 @@ class Desk:
         """Let the model make calls, and wait until a person is asked; return the call's block."""
         self.provider.then(*([one] for one in calls), DONE)
         await self.stage.submit("Go on.")
+        return await self.waiting()
+
+    async def waiting(self) -> str:
+        """Wait until a person is asked; return the call's block."""
         waiting = self.stage.runner.permissions.waiting
         await until(lambda: bool(waiting))
         return next(iter(waiting))
@@ -326,6 +331,24 @@ async def test_question_shows_the_difference_and_the_answer_carries_it_out(
     assert "version" in await desk.decide(block)
 
 
+async def test_question_about_an_edit_is_carried_out_after_a_restart(tmp_path: Path) -> None:
+    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
+    for decision in ("", "once"):
+        kernel, provider = await open_kernel(tmp_path / "project"), Replying([READ], [edit], DONE)
+        models = Models({"aria": provider}, permissions={"aria": ASKING})
+        runner = TurnRunner(kernel, models)
+        desk = Desk(Stage(kernel, await kernel.context(), runner), provider)
+        if not decision:
+            desk.put("a.txt")
+            await desk.asked(READ, edit)
+        else:
+            provider.then(DONE)
+            assert "version: 2" in await desk.decide(await desk.waiting())
+        await runner.close()
+        await kernel.close()
+    assert (tmp_path / "project" / "a.txt").read_text() == TEXT.replace("two", "2")
+
+
 async def test_turn_of_a_guest_has_only_the_files_that_the_guest_has(desk: Desk) -> None:
     principal = await desk.stage.kernel.principal("bo")
     await desk.stage.kernel.members.give_role(principal, AccessRole.EDITOR)
@@ -353,7 +376,13 @@ ATTACKS: Final = (
     *("../outside.txt", "src/../../outside.txt", "/etc/hostname", "/dev/null", "{outside}"),
     *("out.txt", "out/outside.txt", "up/../../outside.txt", "loop", "hard.txt", "pipe", "tty"),
     *(".env", "./src/../.env", "env.txt", "src/env.txt", "{project}/.env", ".git/config"),
-    *("data/journal.db/../../.env", ".antiphon/x", ".GIT/x", ".gi\u200dt/config"),
+    *(
+        "data/journal.db",
+        "data/journal.db/../../.env",
+        ".antiphon/x",
+        ".GIT/x",
+        ".gi\u200dt/config",
+    ),
     *("a\nb.txt", "a\x1b[2J.txt", "a\ud800.txt", "a\0b.txt", "a\u202e.txt", "x" * 300, "", "src/"),
     *("keys/TOP.PEM", "keys/./top.pem", "keys/cle\u0301.pem", "keys/cl\u00e9.pem"),
 )
@@ -418,21 +447,28 @@ async def test_secret_that_a_person_has_opened_is_found_by_no_tool(desk: Desk) -
         assert "hunter2" not in result
 
 
-@pytest.mark.parametrize("target", ["../outside.txt", ".env"])
+@pytest.mark.parametrize(
+    ("swapped", "target"),
+    [
+        ("lib/a.txt", "../../other/a.txt"),
+        ("lib/a.txt", "../.env/a.txt"),
+        ("lib", "../other"),
+        ("lib", ".env"),
+    ],
+)
 async def test_link_that_takes_a_files_place_before_the_answer_is_not_followed(
-    open_desk: OpenDesk, target: str
+    open_desk: OpenDesk, swapped: str, target: str
 ) -> None:
     desk = await open_desk(ASKING)
-    outside = desk.project.parent / "outside.txt"
-    for place in (outside, desk.project / ".env"):
-        place.write_text(SECRET)
-    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
-    block = await desk.asked(READ, edit)
-    (desk.project / "a.txt").unlink()
-    (desk.project / "a.txt").symlink_to(target)
+    desk.put("lib/a.txt")
+    others = [desk.put("../other/a.txt", SECRET), desk.put(".env/a.txt", SECRET)]
+    edit = call("file_edit", "e", path="lib/a.txt", old_text="two", new_text="2")
+    block = await desk.asked(call("file_read", "r", path="lib/a.txt"), edit)
+    (desk.project / swapped).rename(desk.project / "before")
+    (desk.project / swapped).symlink_to(target)
     result = await desk.decide(block)
-    assert "invalid_params" in result or "permission_denied" in result
-    assert outside.read_text() == (desk.project / ".env").read_text() == SECRET
+    assert result.startswith(REFUSALS), result
+    assert [one.read_text() for one in others] == [SECRET, SECRET]
 
 
 # Commands
