@@ -155,7 +155,7 @@ async def measure_search(kernel: Filled, project: Path, count: int) -> AsyncIter
     commands = {"git grep": ["git", "grep", "-nF", NEEDLE], "rg": ["rg", "-nF", NEEDLE]}
     took: dict[str, list[float]] = {}
     for _ in range(5):
-        if "file.search" in kernel.kernel.registry:
+        if "file.search" in kernel.kernel.registry.names:
             searched = await milliseconds(lambda: kernel.call("file.search", query=NEEDLE))
             took.setdefault("file.search", []).append(searched)
         for name, command in commands.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Final, NoReturn
 import pytest
 
 from antiphon_kernel.files import file_contexts, open_file
-from antiphon_kernel.files.open_file import FileState
+from antiphon_kernel.files.disk_file import write
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -89,6 +88,9 @@ class Editor:
         offset = read["content"].index(behind) + len(behind)
         await self.call("block.splice", block_id=f"file:{name}", offset=offset, insert=text)
 
+    async def state(self, name: str) -> str:
+        return str((await self.call("file.open", path=name))["state"])
+
     async def save(self, name: str) -> bytes:
         """The file as it is written."""
         await self.call("file.save", path=name)
@@ -142,7 +144,6 @@ async def test_file_of_mixed_ends_is_saved_after_a_kill_that_came_after_a_save(
         write(*arguments, **options)
         raise _KilledError
 
-    write = open_file.write
     editor.put("a", b"a\r\nb\nc\rd")
     await editor.type("a", "b", "\nx")
     with monkeypatch.context() as patched:
@@ -162,17 +163,13 @@ async def test_format_of_a_conflict_is_forgotten_when_the_disk_is_as_it_was(
     editor.put("a", b"one\r\ntwo\nthree\n")
     await editor.type("a", "two", " ours")
     theirs = "one\ntwo theirs\nthree\n".encode("utf-16")
-    file = await editor.kernel.files.open("a")
     editor.put("a", theirs)
-    await file.look()
-    assert file.state is FileState.CONFLICT
+    assert await editor.state("a") == "conflict"
     if away:
-        shutil.move(editor.project / "a", editor.project / "b")
-        await file.look()
-        assert file.state is FileState.DELETED
+        (editor.project / "a").unlink()
+        assert await editor.state("a") == "deleted"
         editor.put("a", theirs)
-        await file.look()
-        assert file.state is FileState.CONFLICT
+        assert await editor.state("a") == "conflict"
     editor.put("a", b"one\r\ntwo\nthree\n")
     assert await editor.save("a") == b"one\r\ntwo ours\nthree\n"
 

@@ -109,6 +109,10 @@ class OpenRepository:
     def text(self, name: str) -> str:
         return self.files[name].now().text
 
+    def is_saved(self, name: str) -> bool:
+        """Return whether what was typed is on disk."""
+        return self.typed[name] in (self.folder / name).read_text()
+
     def git(self, *commands: str) -> None:
         git(self.folder, *commands)
         git(self.control, *commands)
@@ -223,11 +227,7 @@ async def test_nothing_is_saved_by_itself_as_long_as_an_operation_of_git_is_stop
         await asyncio.sleep(0.3)
         opened.check_disk()
         opened.git(abort)
-        places = [opened.folder / name for name in opened.files]
-        await until(
-            lambda places=places: all("typed" in one.read_text() for one in places),
-            f"the saves after {abort}",
-        )
+        await until(lambda: all(map(opened.is_saved, opened.files)), "the saves")
         opened.git("checkout -q -f mine")
         opened.typed.clear()
         await opened.check_blocks()

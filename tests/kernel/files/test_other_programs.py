@@ -161,11 +161,15 @@ async def test_file_in_a_folder_that_goes_and_comes_back_is_followed(
     place.parent.mkdir(parents=True)
     place.write_text(TEXT)
     file = await kernel.files.open("src/deep/a.py")
+
+    async def holds(text: str) -> None:
+        await until(lambda: file.now().text == text, f"the text {text!r}")
+
     for text in ("one\n", "two\n"):
         shutil.rmtree(data.parent / "src")
         await until(lambda: file.state == "deleted", "that it is gone")
         place.parent.mkdir(parents=True)
         place.write_text(text)
-        await until(lambda text=text: file.now().text == text, "the file that came back")
+        await holds(text)
         place.write_text(f"{text}more\n")
-        await until(lambda text=text: file.now().text == f"{text}more\n", "the change")
+        await holds(f"{text}more\n")
