@@ -295,7 +295,7 @@ class FileContexts:
     async def listed(self, glob: str | None = None, by: Principal | None = None) -> list[str]:
         """Return the paths of the files that git does not ignore, sorted; all without git.
 
-        What cannot be named, and what is being written, is left out.
+        What cannot be named, what is being written, and the kernel's own files are left out.
 
         Args:
             by: who is to see them; models see no links, which are other names of other files.
@@ -307,7 +307,12 @@ class FileContexts:
             found = [one for one in found if matches_path(one, [glob])]
         if by is not None and by.kind is PrincipalKind.MODEL:
             found = await asyncio.to_thread(self._shown_to, by, found)
-        return sorted(one for one in found if is_printable(one) and not is_temporary(one))
+        own = f"{os.path.relpath(self._copies.parent, self._project)}/"
+        return sorted(
+            one
+            for one in found
+            if is_printable(one) and not is_temporary(one) and not one.startswith(own)
+        )
 
     def _shown_to(self, model: Principal, paths: Iterable[str]) -> list[str]:
         return [
