@@ -22,6 +22,7 @@ from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange
 from antiphon.widgets.block_list.cell_presenter import CellPresenter, FrameBuffer, with_selection
 from antiphon.widgets.block_list.frame_scheduler import CellTimers, FrameScheduler
+from antiphon.widgets.block_list.gutter import LineMark
 from antiphon.widgets.block_list.height_index import (
     GUESSED_ROWS,
     CellOrder,
@@ -135,6 +136,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return
         self.clock.drawn()
         self._streams.clear()
+        self.looks.fit_numbers()
         self.viewport.height = height
         self.anchoring.resolve()
         self.viewport.layout()
@@ -445,6 +447,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """Mark hits, one of them as the one that the person has gone to; None ends it."""
         self.looks.finder, self.looks.hit = finder, hit
         self.editing.mark_hits()
+        self._request_frame()
+
+    def mark_lines(self, marks: Mapping[int, LineMark]) -> None:
+        """Put marks beside lines of a file."""
+        self.looks.line_marks = marks
         self._request_frame()
 
     def pin(self, block: str, offset: int, row: int) -> None:
