@@ -68,7 +68,7 @@ async def test_file_is_found_by_what_a_text_calls_it(
 
 async def test_likeliest_path_comes_first(files: ProjectFiles) -> None:
     assert await files.matching("main") == ["app/main.py", "src/app/main.py", "docs/domain.md"]
-    assert await files.matching("SA") == ["src/app/main.py"]
+    assert await files.matching("S A P") == ["src/app/main.py"]
     assert await files.matching("]^") == []
     files.opened("src/app/main.py")
     assert (await files.matching("main"))[0] == "src/app/main.py"

@@ -86,6 +86,9 @@ class DocumentView(Widget):
         anchor = None
         if offset is None:
             offset, anchor = self._last_places.get(block, (None, None))
+            # In a file one goes on where one looks.
+            if offset is not None and self.source.is_file:
+                offset = offset if self.cells.shown.is_shown(block, offset) else None
         if offset is None:
             offset = self._first_finished_line(block)
         offset = min(offset, len(self.source.document.text(block)))
