@@ -171,7 +171,7 @@ class ShownContext:
         try:
             file = ShownFile.of(await self.session.call("file.open", {"path": path}))
         except AntiphonError as error:
-            self.screen.hint(error.message, weighty=True)
+            self.screen.hint(error.message)
             release_keys()
             return
         self.files.opened(file.path)

@@ -63,7 +63,7 @@ class FileView(Controller):
         if file is not None:
             self._scope.frame.set_interval(LOOK_SECONDS, self.look)
             if file.state in _STATES:
-                self._scope.hint(_STATES[file.state], weighty=True)
+                self._hint(_STATES[file.state])
 
     def look(self) -> None:
         if self._session.is_live:
@@ -80,7 +80,7 @@ class FileView(Controller):
             return
         self.changed.notify()
         if file.state != before.state and file.state in _STATES:
-            self._scope.hint(_STATES[file.state], weighty=True)
+            self._hint(_STATES[file.state])
 
     async def refresh(self) -> None:
         """Ask how the file stands to the disk and, when it is left alone, to the last commit."""

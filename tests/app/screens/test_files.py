@@ -96,7 +96,9 @@ async def test_conflict_is_decided_hunk_by_hunk_and_deleted_file_made_again(
         block = there.screen.source.ids()[0]
         ours = SOURCE.replace("return 1", "return 10").replace("return 2", "return 20")
         theirs = SOURCE.replace("return 1", "return 11").replace("return 2", "return 21")
-        await here.call("block.write", block_id=block, content=ours)
+        for number in ("2", "1"):
+            offset = SOURCE.index(f"return {number}") + len("return 1")
+            await here.call("block.splice", block_id=block, offset=offset, insert="0")
         file.write_text(theirs)
         await there.hint("in the same place")
         assert there.shows("conflict")
