@@ -66,7 +66,7 @@ class ShownFile:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What people are told of it beside its path."""
+        """Words beside its path for people."""
         words = {CONFLICT: "conflict", DELETED: "deleted on disk", "": ""}
         state = words.get(self.state, f"{self.state} on disk")
         notes = [state or ("● unsaved" if self.is_dirty else "")]

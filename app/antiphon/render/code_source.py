@@ -23,7 +23,7 @@ from antiphon.render.text_lines import PlainCutter, code_pieces, highlighted_lin
 from antiphon.render.wrap import compose, wrap
 
 _BEGINNING: Final = re.compile(r"\n\n(?=\S)")
-"""What stands before a line at which code can be read as if nothing stood above it."""
+"""The end of a part of code, before a line at which reading can begin."""
 
 _BACK: Final = 100
 """Lines above one in which such a line is looked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import ClassVar, Final
@@ -13,7 +13,7 @@ from textual.worker import WorkType
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
-from antiphon.widgets.block_list import Anchor, BlockList, CellModel
+from antiphon.widgets.block_list import Anchor, BlockList, CellModel, LineMark
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.types.enums import BlockKind
@@ -150,6 +150,11 @@ class CellList(BlockList):
             else:
                 self.restore_view(anchor)
             self.focus_cell(focused, reveal=False)
+
+    def mark_lines(self, marks: Mapping[int, LineMark]) -> None:
+        """Put marks beside lines of a file."""
+        self.looks.line_marks = marks
+        self.clock.request()
 
     def action_next_unread(self) -> None:
         if not self.focus_unread(1):

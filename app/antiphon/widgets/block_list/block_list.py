@@ -22,7 +22,6 @@ from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange
 from antiphon.widgets.block_list.cell_presenter import CellPresenter, FrameBuffer, with_selection
 from antiphon.widgets.block_list.frame_scheduler import CellTimers, FrameScheduler
-from antiphon.widgets.block_list.gutter import LineMark
 from antiphon.widgets.block_list.height_index import (
     GUESSED_ROWS,
     CellOrder,
@@ -143,7 +142,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.anchoring.keep_held()
         if self.looks.editor is None:
             self.viewport.follow_if_same()
-        unread = self._unread.update()
+        unread = 0 if self.source.is_file else self._unread.update()
         self.looks.unread = self._unread.start
         self.looks.shows_focus = self.has_focus
         self._show_position(max(0, self.viewport.first_row), self._heights.total)
@@ -447,11 +446,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """Mark hits, one of them as the one that the person has gone to; None ends it."""
         self.looks.finder, self.looks.hit = finder, hit
         self.editing.mark_hits()
-        self._request_frame()
-
-    def mark_lines(self, marks: Mapping[int, LineMark]) -> None:
-        """Put marks beside lines of a file."""
-        self.looks.line_marks = marks
         self._request_frame()
 
     def pin(self, block: str, offset: int, row: int) -> None:
