@@ -110,8 +110,8 @@ class ProjectFiles:
         self._project = project.as_posix()
         self.recent: list[str] = []
         """Paths that were opened here, the latest first."""
-        self._paths: dict[str, str] = {}
-        """The paths in lower case, by the path."""
+        self._paths: dict[str, tuple[str, str]] = {}
+        """Each path, and the name that it ends with, in lower case, by the path."""
         self._named: dict[str, list[str]] = {}
         """The paths by the names that they end with."""
         self._listed_at: float | None = None
@@ -131,14 +131,16 @@ class ProjectFiles:
         self.has_paths.set()
 
     async def _fetch(self, kernel: KernelCalls) -> None:
-        paths: dict[str, str] = {}
+        paths: dict[str, tuple[str, str]] = {}
         after: str | None = None
         while True:
             params = {"limit": _PAGE} | ({} if after is None else {"after": after})
             told = await kernel.call("file.list", params, "The files cannot be listed")
             if told is None:
                 return
-            paths |= {one: one.lower() for one in told["paths"]}
+            for path in told["paths"]:
+                lower = path.lower()
+                paths[path] = lower, lower.rpartition("/")[2]
             if len(paths) > len(self._paths):
                 self._paths = dict(paths)
                 self.has_paths.set()
@@ -185,24 +187,27 @@ class ProjectFiles:
         if not letters:
             others = (path for path in self._paths if path not in recent)
             return [*self.recent, *others][:_MOST]
+
+        def rank(path: str) -> tuple[int, int]:
+            return recent.get(path, _MOST), len(path)
+
         # No letter can be matched in two ways: time grows with the length of a path only.
-        has = re.compile("".join(f"[^{re.escape(one)}]*{re.escape(one)}" for one in letters)).match
-        best: list[tuple[tuple[int, int, int], str]] = []
+        scattered = re.compile("".join(f"[^{one}]*+{one}" for one in map(re.escape, letters)))
+        kinds: Sequence[Callable[[str, str], object]] = (
+            lambda _, name: name.startswith(letters),
+            lambda _, name: letters in name,
+            lambda path, _: letters in path,
+            lambda path, _: scattered.match(path),
+        )
+        likely: dict[str, None] = {}
         paths = list(self._paths.items())
-        for start in range(0, len(paths), _SLICE):
-            found = (one for one in paths[start : start + _SLICE] if has(one[1]))
-            ranked = ((_rank(low, letters, recent.get(path)), path) for path, low in found)
-            best = nsmallest(_MOST, [*best, *ranked])
-            await asyncio.sleep(0)
-        return [path for _, path in best]
-
-
-def _rank(path: str, letters: str, recent: int | None) -> tuple[int, int, int]:
-    """Return the smaller, the likelier: how the letters stand in it, when opened, its length."""
-    name = path.rfind("/") + 1
-    at = path.find(letters, name)
-    if at < 0:
-        kind = 3 if letters in path else 4
-    else:
-        kind = 0 if at == name else 1 if not path[at - 1].isalnum() else 2
-    return kind, _MOST if recent is None else recent, len(path)
+        for is_match in kinds:
+            found: list[str] = []
+            for start in range(0, len(paths), _SLICE):
+                some = paths[start : start + _SLICE]
+                found += [path for path, lower in some if is_match(*lower)]
+                await asyncio.sleep(0)
+            likely |= dict.fromkeys(nsmallest(_MOST, found, key=rank))
+            if len(likely) >= _MOST:
+                break
+        return list(likely)[:_MOST]

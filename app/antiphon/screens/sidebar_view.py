@@ -134,11 +134,12 @@ class SidebarView(Controller):
     def look_at_contexts(self) -> None:
         if self._frame.has_sidebar:
             self._scope.host.run_one_of("contexts", self._contexts.fetch)
-            self._scope.host.run_one_of("files", self._contexts.fetch_files)
 
     def list_contexts(self) -> None:
         if self._session.is_live:
             self._scope.host.run_one_of("contexts", self._contexts.fetch_branches)
+            if self._frame.has_sidebar:
+                self._scope.host.run_one_of("files", self._contexts.fetch_files)
 
     def show_contexts(self) -> None:
         here = self._session.document.context or ""

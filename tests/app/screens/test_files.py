@@ -135,7 +135,7 @@ async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
         assert pictures.lines_drawn < 5_000
         await there.press("enter", mode=Mode.EDIT)
         await there.type("X")
-        await there.sees("30000  Xline 29999")
+        await there.sees("30000~ Xline 29999")
         await there.sees("long.txt  ")
         await there.press("escape", mode=Mode.NAVIGATE)
         await there.press("f2", mode=Mode.CONTEXTS)
