@@ -86,6 +86,10 @@ class ActionContext:
     """Somebody else is here."""
     finding: bool = False
     """Hits of a search are marked."""
+    in_file: bool = False
+    """A file fills the page."""
+    after_g: bool = False
+    """The key before was g, a moment ago."""
     moving: bool = False
     """Another place is looked for, for a cell."""
     unread: bool = False
@@ -184,6 +188,11 @@ def shown_key(key: str) -> str:
     return "+".join([*(modifier.capitalize() for modifier in modifiers), name])
 
 
+def _among_messages(now: ActionContext) -> bool:
+    """Return whether a conversation is shown, not a file."""
+    return not now.in_file
+
+
 _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
 _EDIT: Final = frozenset({Mode.EDIT})
@@ -197,6 +206,7 @@ _navigate = partial(Action, modes=_NAVIGATE, owner=Owner.PAGE)
 _in_list = partial(Action, modes=_NAVIGATE, owner=Owner.CELLS)
 _on_cell = partial(_navigate, enabled=lambda now: now.focused and now.live)
 _change_cell = partial(_on_cell, mutates=True)
+_arrange_cell = partial(_change_cell, takes=_among_messages)
 _branched = partial(_navigate, enabled=lambda now: now.branched and now.live)
 _unread = partial(_in_list, enabled=lambda now: now.unread)
 _found = partial(_navigate, enabled=lambda now: now.finding)
@@ -277,6 +287,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="{privacy}",
         title="Private draft on or off",
         footer=lambda now: now.private,
+        takes=_among_messages,
     ),
     # FIND
     _find(
@@ -373,6 +384,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="end find",
         takes=lambda now: now.finding,
     ),
+    _navigate(
+        "leave_file",
+        ("escape",),
+        "In a file: back to where you were before it was opened.",
+        words="back",
+        title="Back from the file",
+        enabled=lambda now: now.in_file,
+        takes=lambda now: now.in_file,
+    ),
     _found(
         "next_hit",
         ("n",),
@@ -387,11 +407,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "write",
         ("i", "tab", "escape"),
-        "To the composer.",
+        "To the composer; in a file, into its text.",
         modes=_NAVIGATE,
         words="write",
         title="Write a message",
-        enabled=lambda now: now.composing or not now.reading,
+        enabled=lambda now: not now.in_file and (now.composing or not now.reading),
     ),
     _in_list(
         "fold",
@@ -401,6 +421,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="fold",
         title="Fold or open the cell",
         enabled=lambda now: now.foldable,
+        takes=_among_messages,
     ),
     _anywhere(
         "interrupt",
@@ -479,21 +500,22 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Show what the model of the cell reads, with what its provider keeps; else the only model.",
         title="What the model reads",
         enabled=lambda now: now.live,
+        takes=_among_messages,
     ),
-    _change_cell(
+    _arrange_cell(
         "cut_out",
         ("x",),
         "Take the cell, a call with its output, out of the page and of what models read; u brings"
         " it back.",
         title="Cut the cell out",
     ),
-    _change_cell(
+    _arrange_cell(
         "move",
         ("m",),
         "Move the cell, a call with its output: arrows choose the place, Enter puts it there.",
         title="Move the cell",
     ),
-    _change_cell(
+    _arrange_cell(
         "exclude",
         ("e",),
         "Let models not read the cell from now on, or read it again.",
@@ -518,6 +540,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Cut the cell that you edit in two: the cursor's line begins the second one.",
         title="Split the cell at the cursor's line",
         mutates=True,
+        takes=_among_messages,
     ),
     _cell_command(
         "restore",
@@ -532,6 +555,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Copy the context up to the cell into a new one, and go there.",
         title="Fork from this cell",
         mutates=True,
+        takes=_among_messages,
     ),
     Action(
         "open_paste",
@@ -578,6 +602,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="to {writer}",
         title="Go to {writer}",
         enabled=lambda now: now.writer is not None,
+    ),
+    _navigate(
+        "path_after_g",
+        ("f",),
+        "After g: open the file that the cell names, at its line; of several you choose.",
+        enabled=lambda now: now.after_g,
+        takes=lambda now: now.after_g,
     ),
     _navigate(
         "follow",
@@ -678,6 +709,36 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("f5",),
         "Everybody whom the kernel knows: follow, invite, give a role, kick.",
         title="People: follow, invite, role, kick",
+    ),
+    Action(
+        "save",
+        ("ctrl+s",),
+        "In a file: write it to disk now, which else happens a second after the last change. If it"
+        " was changed here and on disk in the same place, decide about that.",
+        words="save",
+        title="Save the file",
+        enabled=lambda now: now.in_file and now.live,
+        mutates=True,
+    ),
+    _page(
+        "files",
+        ("f6",),
+        "Open a file of the project by some letters of its name; in the palette @ does the same.",
+        title="Open a file",
+    ),
+    _online(
+        "search_files",
+        (),
+        "Find a text in the files of the project; in the palette # does the same.",
+        title="Find in files",
+    ),
+    _online(
+        "go_to_path",
+        ("ctrl+g",),
+        "Open the file that is named at the cursor, at its line, or that the chosen cell names; gf"
+        " does the same among cells.",
+        modes=_EDIT | _NAVIGATE,
+        title="Go to the file that is named here",
     ),
     _anywhere(
         "find",

@@ -153,6 +153,7 @@ class AntiphonApp(App[None]):
             place=self._place,
             settings=self.settings,
             clock=self._clock,
+            is_file=self.context.file is not None,
         )
         control = partial(
             ConversationControllers,
@@ -162,6 +163,8 @@ class AntiphonApp(App[None]):
             session=self.context.session,
             context=self.context.name,
             open_context=self.context.open,
+            files=self.context.files,
+            file=self.context.file,
             keys=self._keys,
             memory=self._memory,
             hints=self._hints,
@@ -285,7 +288,12 @@ class AntiphonApp(App[None]):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            self.push_screen(LaidOutPalette(id="--command-palette"))
+            leads = {"@": "files", "#": "search_files"}
+            does = {
+                sign: partial(self.document_screen.call_action, action)
+                for sign, action in leads.items()
+            }
+            self.push_screen(LaidOutPalette(does, id="--command-palette"))
 
     def on_command_palette_option_highlighted(
         self, message: CommandPalette.OptionHighlighted

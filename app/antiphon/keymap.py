@@ -127,6 +127,7 @@ class KeyMap:
                 and action.words
                 and action.enabled(situation)
                 and action.footer(situation)
+                and (action.takes is None or action.takes(situation))
                 and not (action.mutates and situation.reading)
             ):
                 named.add(action.keys[0])
@@ -138,7 +139,7 @@ class KeyMap:
         for action in sorted(self.actions, key=lambda one: is_writing and one.modes != anywhere):
             if not action.title or (action.mutates and situation.reading):
                 continue
-            if action.enabled(situation):
+            if action.enabled(situation) and (action.takes is None or action.takes(situation)):
                 yield action
 
     def help_sections(self) -> Iterator[tuple[str, tuple[Action, ...]]]:

@@ -23,6 +23,8 @@ class AppOptions:
     elsewhere, a folder of this user in which the app may keep what belongs to that kernel."""
     context: str | None = None
     """Id or label of the context to show; if absent, the one that was open last."""
+    file: tuple[str, int | None] | None = None
+    """Path of a file of the project to show over it, and the line, counted from 0."""
     as_name: str | None = None
     """Act as this principal (made on first use) instead of the owner of the data folder."""
     project: Path | None = None

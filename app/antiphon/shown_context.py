@@ -9,13 +9,16 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from textual.app import App
 from textual.worker import WorkerError, WorkType, get_current_worker
 
+from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
+from antiphon.project_files import ProjectFiles, ShownFile
 from antiphon.screens.conversation_screen import ConversationScreen, ScreenState
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateStore
@@ -33,6 +36,19 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 
 KNOWN_SECONDS = 1.0
 """How long keys wait for the kernel to say who the person is, after it has refused something."""
+
+
+class _Visit(NamedTuple):
+    """A context to show, and where in it."""
+
+    context: str
+    file: ShownFile | None = None
+    block: str | None = None
+    query: str = ""
+    line: int | None = None
+    """Of a file, counted from 0."""
+    is_among_cells: bool = False
+    """The person chooses a cell there."""
 
 
 class ShownContext:
@@ -62,6 +78,13 @@ class ShownContext:
         self.is_leaving = False
         """The person has said that they leave, with what is not on the kernel."""
         self.session = self._new_session(options)
+        self.file: ShownFile | None = None
+        """The file that is shown; None if a conversation is."""
+        self._visits: list[_Visit] = []
+        """The way back, the last one first to go to."""
+        self._wanted_file = options.file
+        """The path that the app was started with, until it has been opened, and a line."""
+        self.files = ProjectFiles(self.open_file, self.go_back, self.session.project)
         self.draft = new_draft(self.session.document, private=self._private_file())
         self._mode_numbers = count()
         self._replacements = 0
@@ -102,6 +125,9 @@ class ShownContext:
         elif standing.connection is ConnectionStatus.LIVE:
             self._returning = self._is_context_named = False
             self.is_leaving = self.is_leaving and standing.is_silent
+            if self._wanted_file is not None:
+                wanted, self._wanted_file = self._wanted_file, None
+                self.open_file(*wanted)
         elif standing.connection is ConnectionStatus.REFUSED and self._returning:
             self._returning = False
             self.open(DEFAULT_CONTEXT)
@@ -127,13 +153,47 @@ class ShownContext:
         return PrivateDraftFile(state_folder(), kernel_name(self.options))
 
     def open(self, context: str, block: str | None = None, query: str = "") -> None:
-        work: WorkType[None] = partial(self._show_context, context, block, query, self._keys.hold())
+        self._visits.clear()
+        self._go(_Visit(context, block=block, query=query))
+
+    def _go(self, visit: _Visit) -> None:
+        work: WorkType[None] = partial(self._show_context, visit, self._keys.hold())
         self._app.run_worker(work, name="another context", exclusive=True)
 
-    async def _show_context(
-        self, context: str, block: str | None, query: str, release_keys: Callable[[], None]
+    def open_file(self, path: str, line: int | None = None) -> None:
+        """Show a file, at a line if one is given; `go_back` leads to what is shown now."""
+        work: WorkType[None] = partial(self._open_file, path, line, self._keys.hold())
+        self._app.run_worker(work, name="a file", exclusive=True)
+
+    async def _open_file(
+        self, path: str, line: int | None, release_keys: Callable[[], None]
     ) -> None:
+        try:
+            file = ShownFile.of(await self.session.call("file.open", {"path": path}))
+        except AntiphonError as error:
+            self.screen.hint(error.message)
+            release_keys()
+            return
+        self.files.opened(file.path)
+        here = self.session.document.context or self.options.context or DEFAULT_CONTEXT
+        if file.context == here:
+            if line is not None:
+                self.screen.area.go_to_line(file.block, line)
+            release_keys()
+            return
+        is_among_cells = self.screen.mode is not Mode.WRITE
+        self._visits = [one for one in self._visits if one.context != file.context]
+        self._visits.append(_Visit(here, self.file, is_among_cells=is_among_cells))
+        await self._show_context(_Visit(file.context, file, file.block, line=line), release_keys)
+
+    def go_back(self) -> None:
+        """Show what was shown before the file."""
+        if self._visits:
+            self._go(self._visits.pop())
+
+    async def _show_context(self, visit: _Visit, release_keys: Callable[[], None]) -> None:
         """Everything that was written in the one before is on the kernel's disk first."""
+        context, file, block = visit.context, visit.file, visit.block
         before = self.session
         if before.is_live:
             with suppress(AntiphonError):  # leaving it writes down what was refused
@@ -141,13 +201,16 @@ class ShownContext:
             await self.screen.contexts.refresh()
         async with self._replacing:  # else the message goes on in the other context
             before, draft = self.session, self.draft
-            self.label = self.screen.contexts.label_of(context)
+            self.file = file
+            self.label = file.path if file else self.screen.contexts.label_of(context)
             self.options = replace(self.options, context=context)
             self.session = self._new_session(self.options)
             try:
                 await self._show_document()
                 if block is not None:
-                    self.screen.view.arrive_at(block, query)
+                    self.screen.view.arrive_at(block, visit.query, visit.line)
+                elif visit.is_among_cells:
+                    self.screen.cells.focus()
                 self.session.start(block or self._memory.anchored_block(context))
             finally:  # also for a person who wants to be in a third context meanwhile
                 self._start_work(partial(self._leave, before, draft), group="sessions before")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import locale
 import os
+import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -50,9 +51,31 @@ _context = click.option(
 )
 
 
+_WITH_LINE = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]*)?:?")
+"""A path with a line, and perhaps a column, as compilers print it."""
+
+
+def _split_line(argument: str) -> tuple[Path, int | None]:
+    """Return the path in an argument, and the line behind it, counted from 0."""
+    found = None if Path(argument).exists() else _WITH_LINE.fullmatch(argument)
+    if found is None:
+        return Path(argument), None
+    return Path(found[1]), max(int(found[2]) - 1, 0)
+
+
+class _FileOrCommand(CommandGroup):
+    """Commands, and a file in the place of one: the name of a command is always that."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        is_path = "/" in cmd_name or "." in cmd_name or _split_line(cmd_name)[0].is_file()
+        return _file_command(cmd_name) if found is None and is_path else found
+
+
 @click.group(
-    cls=CommandGroup,
+    cls=_FileOrCommand,
     invoke_without_command=True,
+    subcommand_metavar="[FILE[:LINE] | COMMAND [ARGS]...]",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="antiphon")
@@ -78,11 +101,14 @@ def antiphon(
     Without a command: open the app on this project's kernel, starting it if none runs. The project
     is the nearest folder upwards with .antiphon or .git in it, else the current one.
 
+    With a file of the project: open the app with that file, at a line if one is given.
+
     Exit codes: 0 well ended, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no kernel
     could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
     """
-    if click_context.invoked_subcommand is not None:
-        if any(map(is_typed, click_context.params)):
+    command = click_context.invoked_subcommand
+    if command is not None:
+        if command in antiphon.commands and any(map(is_typed, click_context.params)):
             raise click.UsageError(
                 "options go after the command: "
                 f"antiphon {click_context.invoked_subcommand} --data ..."
@@ -93,6 +119,40 @@ def antiphon(
         return
     project = project_root(Path.cwd())
     _open_started(chosen_data(data, project), project, context=context, as_name=as_name)
+
+
+def _file_command(argument: str) -> click.Command:
+    """Return the command that opens the app with a file."""
+
+    @click.command(help="Open the app with a file of the project.")
+    @DATA
+    @_as_name
+    @click.pass_context
+    def open_file(ctx: click.Context, data: Path | None, as_name: str | None) -> None:
+        before = {} if ctx.parent is None else ctx.parent.params
+        if before.get("linear"):
+            raise CommandError("a file is shown on a screen: leave out --linear.", ExitCode.USAGE)
+        project = project_root(Path.cwd())
+        path, line = _split_line(argument)
+        # Links are followed by the kernel, which opens them only inside the project.
+        place = path.absolute().parent.resolve() / path.name
+        if not place.is_file():
+            what = "a folder" if place.is_dir() else "no file"
+            raise CommandError(f"{path} is {what}: name a file of the project.", ExitCode.USAGE)
+        if not place.is_relative_to(project):
+            raise CommandError(
+                f"{path} is outside of the project {project}: go to its own folder first.",
+                ExitCode.USAGE,
+            )
+        _open_started(
+            chosen_data(data or before.get("data"), project),
+            project,
+            context=before.get("context"),
+            as_name=as_name or before.get("as_name"),
+            file=(place.relative_to(project).as_posix(), line),
+        )
+
+    return open_file
 
 
 def _read_and_write(data: Path | None, context: str, as_name: str | None) -> None:
@@ -355,6 +415,7 @@ def _open_started(
     *,
     context: str | None,
     as_name: str | None,
+    file: tuple[str, int | None] | None = None,
     arguments: tuple[str, ...] = (),
     demo: bool = False,
 ) -> None:
@@ -368,6 +429,7 @@ def _open_started(
     options = AppOptions(
         data=data,
         context=context,
+        file=file,
         as_name=as_name,
         demo=demo,
         restart=starter.restart,

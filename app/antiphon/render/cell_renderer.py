@@ -21,6 +21,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.code_source import PageCutter
 from antiphon.render.display import (
     SourceLines,
     displayable_in_a_row,
@@ -35,7 +36,7 @@ from antiphon.render.text_lines import (
     CodeCutter,
     PlainCutter,
     file_cell,
-    language_of_path,
+    language_of,
 )
 from antiphon.render.view import CellView, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
@@ -499,7 +500,10 @@ class CellRenderer:
 
     def _file(self, view: CellView) -> RenderedCell:
         path = view.header.path or ""
-        language = view.header.language or (path and language_of_path(path))
+        language = language_of(path, view.header.language)
+        if view.is_page:
+            page = PageCutter(self._width, self._theme, language)
+            return self._drawn(("page", language), page, view.text)
         name = sanitize_for_display(path or "file").replace("\n", " ").replace("\t", " ")
         if len(view.text) > LONGEST_COLOURED:
             cutter = CodeCutter(self._wide, self._theme)

@@ -13,7 +13,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_blocks import AT, FENCE_LINE, TARGET, Fence, fence_behind
-from antiphon.render.text_lines import highlighted_lines
+from antiphon.render.text_lines import highlighted_lines, on_ground
 from antiphon_kernel.types.records import TextSplice
 
 _MARK: Final = re.compile(
@@ -242,11 +242,11 @@ def _may_be_fence(line: str) -> bool:
 
 def _code_spans(line: str, language: str, theme: CellTheme) -> tuple[StyleSpan, ...]:
     if len(line) > _LONGEST:
-        return (StyleSpan(0, len(line), _text_of(theme.code.plain)),)
+        return (StyleSpan(0, len(line), on_ground(theme.code.plain)),)
     spans: list[StyleSpan] = []
     at = 0
     for text, style in highlighted_lines(line, language, theme.code)[0]:
-        spans.append(StyleSpan(at, at + len(text), _text_of(style)))
+        spans.append(StyleSpan(at, at + len(text), on_ground(style)))
         at += len(text)
     return tuple(spans)
 
@@ -284,7 +284,7 @@ def _inline_styles(text: str, style: Style, theme: CellTheme) -> list[Style]:
             length = len(text) - at
             end = text.find(token.markup, at + len(token.markup))
             length = end - at if end > 0 else length
-            code = stack[-1] + _text_of(theme.inline_code)
+            code = stack[-1] + on_ground(theme.inline_code)
             _fill(styles, at + len(token.markup), at + length, code)
         elif token.type == "text_special":
             _fill(styles, at, at + len(token.markup), stack[-1])
@@ -310,14 +310,3 @@ def _joined(styles: Sequence[Style]) -> Iterator[StyleSpan]:
         if at == len(styles) or styles[at] != styles[start]:
             yield StyleSpan(start, at, styles[start])
             start = at
-
-
-def _text_of(style: Style) -> Style:
-    """The style on the ground of what it stands in."""
-    return Style(
-        color=style.color,
-        bold=style.bold,
-        italic=style.italic,
-        underline=style.underline,
-        strike=style.strike,
-    )

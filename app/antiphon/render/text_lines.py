@@ -191,6 +191,11 @@ def language_of_path(path: str) -> str:
     return found.aliases[0] if found and found.aliases else ""
 
 
+def language_of(path: str, language: str | None) -> str:
+    """Return the language of a file: what its name suggests, else what it says."""
+    return (path and language_of_path(path)) or language or ""
+
+
 @functools.cache
 def _role(token_type: object) -> CodeRole:
     from pygments.token import Token  # type: ignore[import-untyped]
@@ -263,10 +268,22 @@ MARGIN: Final = " "
 CODE_TAB: Final = 4
 
 
-def code_rows(
-    parts: Sequence[tuple[str, Style]], offset: int, width: int, theme: CodeTheme, lead: int = 0
-) -> Iterator[list[WrapPiece]]:
-    """The rows of one line of code.
+@functools.lru_cache(maxsize=256)
+def on_ground(style: Style) -> Style:
+    """Return a style on the ground of what it stands in."""
+    return Style(
+        color=style.color,
+        bold=style.bold,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+    )
+
+
+def code_pieces(
+    parts: Sequence[tuple[str, Style]], offset: int, plain: Style, lead: int = 0
+) -> list[WrapPiece]:
+    """Return one line of code in pieces, one that marks its place if it is empty.
 
     `offset` is where the line starts in the block's text; its first `lead` code points are not
     from the text (a tab of which a part is indentation of what the code stands in).
@@ -283,8 +300,14 @@ def code_rows(
             pieces.append(piece)
             column += len(piece.text)
         at += len(text)
-    if not pieces:
-        pieces = [WrapPiece("", theme.plain, offset)]
+    return pieces or [WrapPiece("", plain, offset)]
+
+
+def code_rows(
+    parts: Sequence[tuple[str, Style]], offset: int, width: int, theme: CodeTheme, lead: int = 0
+) -> Iterator[list[WrapPiece]]:
+    """The rows of one line of code between margins; see `code_pieces`."""
+    pieces = code_pieces(parts, offset, theme.plain, lead)
     margin = WrapPiece(MARGIN, theme.plain)
     inner = width - 2 * len(MARGIN)
     for row in wrap(pieces, inner, words=False):

@@ -48,6 +48,8 @@ class CellView:
     """The position among the messages in its place: `‹ 2/3 ›`; empty if it is the only one."""
     source_context: str | None = None
     """The context that a drift block came from."""
+    is_page: bool = False
+    """It is a file that fills the page."""
 
 
 ASKS: Final = "asks"

@@ -12,6 +12,7 @@ from textual.worker import WorkType
 
 from antiphon.actions import ActionContext, Mode
 from antiphon.keymap import KeyMap
+from antiphon.project_files import ProjectFiles, ShownFile
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
@@ -80,6 +81,8 @@ class ActionScope(KernelCalls):
         frame: DocumentLayout,
         cells: CellList,
         open_context: OpenContext,
+        files: ProjectFiles,
+        file: ShownFile | None,
         keymap: KeyMap,
         memory: ViewStateStore,
         clock: Clock | None,
@@ -92,11 +95,14 @@ class ActionScope(KernelCalls):
         self.source = cells.source
         self.composer = frame.composer
         self.open_context = open_context
+        self.files = files
+        self.file = file
+        """The file that fills the page; None if a conversation is shown."""
         self.keymap = keymap
         self.memory = memory
         self.clock = clock or SystemClock()
         self.models = KnownModels(self)
-        self.mode = Mode.WRITE
+        self.mode = Mode.WRITE if file is None else Mode.NAVIGATE
 
     @property
     def mode_word(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
@@ -12,7 +13,7 @@ from textual.worker import WorkType
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
-from antiphon.widgets.block_list import BlockList, CellModel
+from antiphon.widgets.block_list import Anchor, BlockList, CellModel, LineMark
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.types.enums import BlockKind
@@ -28,6 +29,9 @@ CELLS_ABOVE: Final = 200
 EARLIER_CELLS: Final = "Earlier cells are being read."
 
 EARLIER_OFFLINE: Final = "Offline: earlier cells are read when the kernel is back."
+
+PAIR_SECONDS: Final = 2.0
+"""How long after g another key makes a pair with it."""
 
 
 def moving(move: Callable[[CellList], object], at_the_end: str) -> Callable[[CellList], None]:
@@ -57,6 +61,8 @@ class CellList(BlockList):
         """The person waits for the first cell, which is not here."""
         self.preview: BlockList | None = None
         """The cells on the screen until the document is here."""
+        self._before_first: tuple[float, str | None, Anchor | None] | None = None
+        """When g was pressed, and the focused cell and the view before that."""
 
     @property
     def on_screen(self) -> BlockList:
@@ -96,6 +102,7 @@ class CellList(BlockList):
 
     def move(self, move: Callable[[], object], at_the_end: str) -> None:
         """Move in the page, or say why nothing has moved."""
+        self._before_first = None
         before = self.position()
         move()
         if self.position() == before:
@@ -117,6 +124,7 @@ class CellList(BlockList):
     action_half_page_up = moving(lambda cells: cells.on_screen.half_page(-1), PAGE_START)
 
     def action_first_cell(self) -> None:
+        before = monotonic(), self.focused_cell, self.view_state()
         self.goes_first = self.replica.omitted > 0
         if self.goes_first:
             self.read_all()
@@ -124,6 +132,29 @@ class CellList(BlockList):
             self.hint(self.earlier_words)
         else:
             self.move(self.first_cell, FIRST_CELL)
+        self._before_first = before
+
+    @property
+    def is_after_first(self) -> bool:
+        """Whether the person has gone to the first cell a moment ago, and nowhere else."""
+        before = self._before_first
+        return before is not None and monotonic() - before[0] < PAIR_SECONDS
+
+    def undo_first(self) -> None:
+        """Go back to where the person was before that."""
+        if self.is_after_first and self._before_first is not None:
+            _, focused, anchor = self._before_first
+            self._before_first = None
+            if anchor is None:
+                self.to_tail()
+            else:
+                self.restore_view(anchor)
+            self.focus_cell(focused, reveal=False)
+
+    def mark_lines(self, marks: Mapping[int, LineMark]) -> None:
+        """Put marks beside lines of a file."""
+        self.looks.line_marks = marks
+        self.clock.request()
 
     def action_next_unread(self) -> None:
         if not self.focus_unread(1):

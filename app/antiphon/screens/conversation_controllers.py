@@ -11,12 +11,14 @@ from antiphon.actions import ActionContext, Mode
 from antiphon.input_queue import InputQueue
 from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
+from antiphon.project_files import ProjectFiles, ShownFile
 from antiphon.screens.action_scope import ActionScope, ConversationHost, OpenContext
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.cell_arranger import CellArranger
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.edit_undo import EditUndo
+from antiphon.screens.file_view import FileView
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
 from antiphon.screens.known_contexts import KnownContexts
@@ -69,6 +71,8 @@ class ConversationControllers:
         session: Session,
         context: str,
         open_context: OpenContext,
+        files: ProjectFiles,
+        file: ShownFile | None,
         keys: InputQueue,
         memory: ViewStateStore,
         hints: HintLog,
@@ -93,9 +97,10 @@ class ConversationControllers:
         cells.hint = host.hint
         source = self.source = cells.source
         scope = self.scope = ActionScope(
-            session, host, frame, cells, open_context, keymap, memory, clock
+            session, host, frame, cells, open_context, files, file, keymap, memory, clock
         )
         self.models = scope.models
+        self.file = FileView(scope)
         self.contexts = KnownContexts(scope, context)
         cells.replica, cells.run_one_of = session.replica, host.run_one_of
         self.find = FindView(scope)
@@ -135,6 +140,8 @@ class ConversationControllers:
             company=bool(session.presence()),
             writer=self.following.waits_for_me or self.live.shown_name,
             finding=self.find.is_open,
+            in_file=scope.file is not None,
+            after_g=cells.is_after_first,
             moving=self.arranger.state.moving is not None,
             unread=cells.unread_lines > 0,
             waiting=self.questions.first is not None,
@@ -164,7 +171,7 @@ class ConversationControllers:
             own_message=is_mine and is_message and header.status == Status.DONE,
             answered=header.role == Role.MODEL and is_over,
             asks=source.may_decide(header),
-            foldable=header.kind != BlockKind.TOOL_CALL or is_over,
+            foldable=scope.file is None and (header.kind != BlockKind.TOOL_CALL or is_over),
             is_result=header.kind == BlockKind.TOOL_RESULT,
         )
 
@@ -193,6 +200,8 @@ class ConversationControllers:
             session.replica.presence_changed.listen(self._presence_changed),
             session.previewed.listen(self.view.show_preview),
         )
+        self.file.changed.listen(self._people_changed)
+        self.file.start()
         self.people.show()
         if self._status.connection is ConnectionStatus.LIVE:  # since before it was followed
             self._came_live()
@@ -278,11 +287,16 @@ class ConversationControllers:
         self.visitors.watch()
         self.submit_pending()
         self.sidebar.list_contexts()
-        self._host.run_last_of("models", self.models.fetch)
+        self._fetch_models()
         if self._session.options.address is not None:  # no folder here names its project
             self._host.run_last_of("place", self.people.name_place)
         self.view.restore()
         self.view.replace_preview()
+        self.file.look()
+
+    def _fetch_models(self) -> None:
+        if self.scope.file is None:
+            self._host.run_last_of("models", self.models.fetch)
 
     def _role_changed(self) -> None:
         """The person may write now, or may not any more."""
@@ -307,7 +321,7 @@ class ConversationControllers:
         self.tour.presence_changed()
         ended = self.turns.ended()
         if ended and self._session.is_live:
-            self._host.run_last_of("models", self.models.fetch)
+            self._fetch_models()
             self._host.tell(f"{join_names(sorted(ended))} ended")
         self.following.presence_changed()
         self.people.show()
@@ -318,7 +332,7 @@ class ConversationControllers:
             self.frame.drafts.show(self.source.drafts())
         if change.ended and not self.turns.at_work:
             # A turn so short that its author was never seen at work.
-            self._host.run_last_of("models", self.models.fetch)
+            self._fetch_models()
         self.questions.cells_changed(change)
         self.arranger.leave_hidden(change)
         if self.tour.cells_changed(change):

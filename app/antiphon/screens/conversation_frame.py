@@ -48,24 +48,38 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         place: str,
         settings: Settings,
         clock: Clock | None,
+        is_file: bool = False,
     ) -> None:
         source = CellModel(
             session.document, presence=session.presence, user=session.user, clock=clock
         )
         source.ink.is_shown = settings.ink
         source.gutter = settings.gutter
+        source.is_file = is_file
         source.name_keys = keymap.name_keys
         composer = MessageComposer(draft, session.user)
+        composer.disabled = is_file
         page = DocumentPage(source, composer)
         super().__init__(page, composer, hints, keymap, place=place, settings=settings)
+        self.set_class(is_file, "-file")
         self._session = session
 
     def action_write(self) -> None:
+        if self.area.source.is_file:
+            self.area.action_edit()
+            return
         refusal = self.area.source.user.refusal
         if refusal is not None and not self.composer.draft.text:
             self.hint(refusal)
         else:
             self.composer.editor.focus()
+
+    # Files
+
+    action_save = controlled(lambda parts: parts.file.save)
+    action_files = controlled(lambda parts: parts.file.find)
+    action_search_files = controlled(lambda parts: parts.file.search)
+    action_go_to_path = controlled(lambda parts: parts.file.go_to_path)
 
     def action_open_paste(self) -> None:
         editor = self.parts.scope.editor

@@ -104,6 +104,8 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
 
     def on_mount(self) -> None:
         self.composer.editor.completer = self.controllers.commands.complete
+        if self.source.is_file:
+            self.cells.focus()
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(self.cells, name, self._view_changed, init=False)
         self.controllers.start()
@@ -224,6 +226,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self.suggest()
         is_first = self.view.is_restored and not self.composer.draft.text
         is_first = is_first and not self.controllers.tour.is_shown and is_empty(self.source)
+        is_first = is_first and not self.source.is_file
         self.frame.first_page.content = (
             first_page_content(self.keymap, self.models, self.user, self.contexts.others)
             if is_first
@@ -330,6 +333,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         if message.editor is not self.composer.editor:
             self.controllers.tour.tour.typed(message.inserted)
             self.suggest()
+            self.controllers.file.edited()
 
     def _view_changed(self) -> None:
         self.controllers.arranger.show_move()

@@ -50,6 +50,9 @@ class DocumentPage(DocumentView, ActionOwner):
     def action_back(self) -> None:
         self.leave()
 
+    action_leave_file = controlled(lambda parts: parts.file.leave)
+    action_path_after_g = controlled(lambda parts: parts.file.go_to_path)
+
     def action_edit_next(self) -> None:
         if self.editor is not None:
             self.editor.action_neighbour(1)

@@ -10,7 +10,8 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation, Siblings
-from antiphon.widgets.sidebar import ContextName
+from antiphon.widgets.sidebar import ContextName, FileName
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.signal import Signal
 
 ANSWER_SECONDS: Final = 0.5
@@ -29,10 +30,14 @@ class KnownContexts(Controller):
         self._branched_at: Sequence[tuple[str, int]] = ()
         """Ids and versions of the contexts when it was last asked where they branch."""
         self.changed = Signal[()]()
+        self.files: Sequence[FileName] = ()
+        """The files that are open, as the kernel listed them last."""
 
     @property
     def label(self) -> str:
-        """The name of the context here."""
+        """The name of the context here, or the path of the file."""
+        if self._scope.file is not None:
+            return displayable_in_a_row(self._scope.file.path)
         return displayable_in_a_row(self._document.label or self._asked_for)
 
     @property
@@ -44,7 +49,7 @@ class KnownContexts(Controller):
         """The contexts, this one among them, also if it is archived."""
         here = self._document.context
         named = [one if one.id != here else one._replace(label=self.label) for one in self._listed]
-        if not any(one.id == here for one in named):
+        if self._scope.file is None and not any(one.id == here for one in named):
             mark = " · archived" if self._document.archived else ""
             named.append(ContextName(here or "", self.label + mark))
         return named
@@ -65,6 +70,17 @@ class KnownContexts(Controller):
                 self._scope.memory.saw(one.id, one.version)
         self.changed.notify()
 
+    async def fetch_files(self) -> None:
+        """Ask which files are open."""
+        try:
+            told = await self._session.call("file.status", {})
+        except AntiphonError:  # by a kernel that is not there, or that is older
+            return
+        files = [FileName.of(one) for one in told["files"]]
+        if files != self.files:
+            self.files = files
+            self.changed.notify()
+
     async def refresh(self) -> None:
         """As `fetch`, but do not wait long for the kernel's answer."""
         asked = asyncio.create_task(self.fetch(), name="contexts")
@@ -77,7 +93,7 @@ class KnownContexts(Controller):
         if now == self._branched_at:
             return
         result: Mapping[str, Any] | None = {"messages": ()}
-        if any(one.source is not None for one in self._listed):
+        if self._scope.file is None and any(one.source is not None for one in self._listed):
             params, failed = {"context": self._document.context}, "The branches cannot be listed"
             result = await self._scope.call("message.branches", params, failed)
         if result is not None:

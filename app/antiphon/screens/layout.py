@@ -63,6 +63,8 @@ class DocumentLayout(Container):
         background: $background; color: $foreground;
     }
     DocumentLayout #too-small.-shown { display: block; }
+    DocumentLayout.-file Composer { display: none; }
+    DocumentLayout.-file DraftPreview { display: none; }
     """
 
     def __init__(
@@ -145,8 +147,9 @@ class DocumentLayout(Container):
         changed = is_open != self.has_sidebar
         self.sidebar.set_class(is_open, "-open")
         is_wide = size.width >= OUTLINE_FROM
-        has_outline = is_wide and self.wants_outline
-        most = MAX_WIDE_COLUMNS if is_wide else MAX_COLUMNS
+        is_file = self.area.source.is_file
+        has_outline = is_wide and self.wants_outline and not is_file
+        most = size.width if is_file else MAX_WIDE_COLUMNS if is_wide else MAX_COLUMNS
         room = size.width - (WIDTH if is_open else 0)
         if has_outline:
             outline = max(LEAST_WIDTH, min(MOST_WIDTH, room - most))

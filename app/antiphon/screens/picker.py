@@ -70,16 +70,32 @@ class PickerModal(HintingModal[str | None]):
         Binding("enter", "choose", show=False, priority=True),
     ]
 
-    def __init__(self, title: str, ask: Ask, *, empty: str = NOTHING_FOUND) -> None:
-        """`empty` stands in the place of the list while nothing is typed and there is none."""
+    def __init__(
+        self,
+        title: str,
+        ask: Ask,
+        *,
+        empty: str = NOTHING_FOUND,
+        pause: float = TYPING_PAUSE_SECONDS,
+    ) -> None:
+        """`empty` stands in the place of the list while nothing is typed and there is none.
+
+        `pause` is how long after a key it is looked for what was typed.
+        """
         super().__init__()
         self._ask = ask
+        self._pause = pause
         self._empty = self._nothing = empty
         self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
         self._input.cursor_blink = False
         self._list = OptionList(markup=False)
         self._list.can_focus = False
         self.shown = (Vertical(self._input, self._list),)
+
+    @property
+    def typed(self) -> str:
+        """Return what is looked for."""
+        return self._input.value
 
     def on_mount(self) -> None:
         self._input.focus()
@@ -95,7 +111,7 @@ class PickerModal(HintingModal[str | None]):
 
     async def _fill(self, typed: str) -> None:
         if typed:
-            await asyncio.sleep(TYPING_PAUSE_SECONDS)
+            await asyncio.sleep(self._pause)
         choices = await self._ask(typed)
         self._list.clear_options()
         self._list.add_options([Option(one.shown, one.id) for one in choices])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from textual.widget import Widget
 
@@ -16,7 +17,11 @@ from antiphon.screens.questions import Questions
 from antiphon.widgets.sidebar import WIDE, place_of
 from antiphon.widgets.status import Participant
 from antiphon.widgets.status.header_line import participants
+from antiphon.widgets.status.line import end_of
 from antiphon_kernel.client.rejected_edits import Rejection
+
+LEAST_PATH: Final = 20
+"""Columns of the header that the path of a file has at least."""
 
 
 class PeopleHere(Controller):
@@ -55,7 +60,12 @@ class PeopleHere(Controller):
         if status.refused is self.looked_at:
             status = replace(status, refused=None)
         label = self._contexts.label
-        self._frame.header.show(label, people, status, self._scope.models.here.use)
+        file = self._scope.file
+        if file is None:
+            self._frame.header.show(label, people, status, self._scope.models.here.use)
+        else:
+            path = end_of(label, max(self._frame.size.width // 2, LEAST_PATH))
+            self._frame.header.show(path, people, status, notes=file.notes)
         if self._frame.has_sidebar:
             mode = self._scope.mode_word
             self._frame.sidebar.show_people(
@@ -117,7 +127,8 @@ class SidebarView(Controller):
     def leave(self) -> None:
         before = self.focused_before
         if before is None or not before.is_attached:
-            before = self._scope.composer.editor
+            is_file = self._scope.file is not None
+            before = self._cells if is_file else self._scope.composer.editor
         before.focus(scroll_visible=False)
 
     def look_at_contexts(self) -> None:
@@ -127,17 +138,22 @@ class SidebarView(Controller):
     def list_contexts(self) -> None:
         if self._session.is_live:
             self._scope.host.run_one_of("contexts", self._contexts.fetch_branches)
+            if self._frame.has_sidebar:
+                self._scope.host.run_one_of("files", self._contexts.fetch_files)
 
     def show_contexts(self) -> None:
         here = self._session.document.context or ""
-        self._frame.sidebar.show_contexts(self._contexts.all, here)
+        self._frame.sidebar.show_contexts(self._contexts.all, here, self._contexts.files)
 
     def open_context(self, context: str) -> None:
-        """Show a context, which needs the kernel; the one that is shown is gone back to."""
+        """Show a context or a file, which needs the kernel; what is shown is gone back to."""
         session = self._scope.session
+        file = next((one for one in self._contexts.files if one.id == context), None)
         if context == session.document.context:
             self.leave()
         elif not session.is_live:
             self._hint("Offline: another context needs the kernel; try again when it is back.")
+        elif file is not None:
+            self._scope.files.open(file.path)
         else:
             self._scope.open_context(context, None)

@@ -19,14 +19,20 @@ class ViewRestorer(Controller):
         """The block to go to when the document is there."""
         self._arriving_query = ""
         """The text to find in it."""
+        self._arriving_line: int | None = None
+        """The line to go to in a file."""
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
         self.is_restored = False
         """The view is where it was when this context was left."""
 
-    def arrive_at(self, block: str, query: str = "") -> None:
-        """Go to a cell and a text in it as soon as the document is there, not where one was."""
+    def arrive_at(self, block: str, query: str = "", line: int | None = None) -> None:
+        """Go to a cell as soon as the document is there, not where one was, and to a text in it.
+
+        In a file that is to a `line`, else where one was.
+        """
         self._arriving, self._arriving_query = block, query
+        self._arriving_line = line
         self._cells.focus()
 
     def restore(self) -> None:
@@ -34,9 +40,15 @@ class ViewRestorer(Controller):
         if context is None or self.is_restored:
             return
         self.is_restored = True
-        block, query = self._arriving, self._arriving_query
+        block, query, line = self._arriving, self._arriving_query, self._arriving_line
+        file = self._scope.file
         if self._preview is not None:
             self._preview.hand_over(cells)
+        elif file is not None and line is not None:
+            self._scope.area.go_to_line(file.block, line)
+        elif file is not None:
+            cells.first_cell()
+            self._scope.memory.go_back(context, cells)
         elif block is not None and cells.has_cell(block):
             cells.focus_cell(block)
         else:

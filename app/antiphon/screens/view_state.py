@@ -71,8 +71,10 @@ class ViewStateStore:
             )
         return ViewStates()
 
-    def write(self, context: str, place: ViewState, *, is_left: bool = False) -> None:
-        """Remember a place, and that this context was open last.
+    def write(
+        self, context: str, place: ViewState, *, is_left: bool = False, is_file: bool = False
+    ) -> None:
+        """Remember a place, and that this context was open last unless it is a file.
 
         A place that this window has written last is written again only if the context `is_left`:
         another window may have been used since.
@@ -80,7 +82,7 @@ class ViewStateStore:
         if self._file is None or (not is_left and (context, place) == self._written):
             return
         kept = self._read()
-        kept.context = context
+        kept.context = kept.context if is_file else context
         kept.places.pop(context, None)
         kept.places[context] = place
         for oldest in list(kept.places)[:-_LIMIT]:
@@ -135,7 +137,7 @@ class ViewStateStore:
         if anchor is not None:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
             place.offset = anchor.offset
-        self.write(context, place, is_left=is_left)
+        self.write(context, place, is_left=is_left, is_file=cells.source.is_file)
 
     def _fail(self, error: object) -> None:
         if not self._failed:

@@ -5,6 +5,7 @@ Textual takes the next screen away for a second dismissal of one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from textual import events
@@ -30,7 +31,22 @@ class DismissOnceMixin(Screen[Result]):
 
 
 class LaidOutPalette(CommandPalette, DismissOnceMixin[None]):
-    """Command palette that moves in its list only once that is laid out, and runs one command."""
+    """Command palette that moves in its list only once that is laid out, and runs one command.
+
+    A sign that is typed first may lead elsewhere.
+    """
+
+    def __init__(self, leads: Mapping[str, Callable[[], object]], *, id: str) -> None:
+        """`leads` are what signs do in the place of the palette."""
+        super().__init__(id=id)
+        self._leads = leads
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.value in self._leads and not self.is_dismissed:
+            event.prevent_default()
+            event.stop()
+            self.dismiss()
+            self.app.call_later(self._leads[event.value])
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         # Whoever takes the palette away, a search would look for its list and end the app.

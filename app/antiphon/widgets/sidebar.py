@@ -1,10 +1,10 @@
-"""Contexts of the kernel and people of this context, with where they are."""
+"""Contexts of the kernel, files that are open, and people of this context, with where they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from textual import events
 from textual.binding import BindingType
@@ -12,7 +12,9 @@ from textual.message import Message
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
+from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.status import Participant, Row, StatusRows, StatusSpan
+from antiphon.widgets.status.line import end_of
 from antiphon_kernel.types.roles import AccessRole
 
 WIDTH: Final = 24
@@ -43,6 +45,22 @@ class ContextName(NamedTuple):
     changed_at: str = ""
     """Time of the last change: ISO 8601, UTC."""
     is_archived: bool = False
+
+
+class FileName(NamedTuple):
+    """A file that is open."""
+
+    id: str
+    """Id of its context."""
+    path: str
+    mark: str
+    """How it differs from the disk, `!` for a conflict, and from the last commit, as git says."""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> FileName:
+        """Return the file that `file.status` tells of."""
+        state = "!" if told["state"] else "●" if told["dirty"] else ""
+        return cls(told["context_id"], told["path"], state + told.get("mark", "").strip()[:1])
 
 
 def context_entries(contexts: Sequence[ContextName]) -> Iterator[tuple[ContextName, str]]:
@@ -87,9 +105,12 @@ LEAST_CONTEXTS: Final = 3
 OTHER_ROWS: Final = 3
 """Headings, and the empty row between the lists."""
 
+MOST_FILES: Final = 12
+"""Files that are shown at most."""
+
 
 class Sidebar(StatusRows, can_focus=True):
-    """The contexts, and below them the people.
+    """The contexts, and below them the files that are open and the people.
 
     They are drawn by hand: to show where six people are takes an `OptionList` five times as long,
     and people move with every key of theirs.
@@ -129,13 +150,17 @@ class Sidebar(StatusRows, can_focus=True):
         """Id of the context that Enter opens."""
         self._here = ""
         self._people: Sequence[tuple[Participant, str]] = ()
+        self._files: Sequence[FileName] = ()
         self._shown = range(0)
         """Places of the contexts for which there is room."""
 
-    def show_contexts(self, contexts: Sequence[ContextName], here: str) -> None:
-        """The kernel's contexts, and the id of the one that is on screen."""
+    def show_contexts(
+        self, contexts: Sequence[ContextName], here: str, files: Sequence[FileName] = ()
+    ) -> None:
+        """The kernel's contexts, the id of the one that is on screen, and the open files."""
         self._contexts, self._here = tuple(context_entries(contexts)), here
-        if self.chosen not in {one.id for one in contexts}:
+        self._files = files[:MOST_FILES]
+        if self.chosen not in self._ids():
             self.chosen = here
         self._layout_rows()
 
@@ -145,8 +170,11 @@ class Sidebar(StatusRows, can_focus=True):
     def action_previous_context(self) -> None:
         self._step(-1)
 
+    def _ids(self) -> list[str]:
+        return [*(one.id for one, _ in self._contexts), *(one.id for one in self._files)]
+
     def _step(self, step: int) -> None:
-        before, ids = self.chosen, [one.id for one, _ in self._contexts]
+        before, ids = self.chosen, self._ids()
         if ids:
             at = ids.index(before) if before in ids else 0
             self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
@@ -169,6 +197,9 @@ class Sidebar(StatusRows, can_focus=True):
         if 0 < event.y <= len(self._shown):
             context, _ = self._contexts[self._shown[event.y - 1]]
             self.post_message(self.ContextChosen(context.id))
+        at = event.y - len(self._shown) - OTHER_ROWS
+        if 0 <= at < len(self._files):
+            self.post_message(self.ContextChosen(self._files[at].id))
         first = len(self._rows) - len(self._people)
         if first <= event.y < len(self._rows):
             person, _ = self._people[event.y - first]
@@ -183,14 +214,15 @@ class Sidebar(StatusRows, can_focus=True):
     def _new_rows(self) -> list[Row]:
         theme = self.cell_theme
         # The contexts that leave room for the people, the chosen one among them.
-        room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - OTHER_ROWS)
-        ids = [one.id for one, _ in self._contexts]
-        at = ids.index(self.chosen) if self.chosen in ids else 0
-        first = min(max(self._shown.start, at - room + 1), at, max(0, len(ids) - room))
-        self._shown = range(first, min(first + room, len(ids)))
+        files = len(self._files) and len(self._files) + 2
+        room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - files - OTHER_ROWS)
+        ids, count = self._ids(), len(self._contexts)
+        at = min(ids.index(self.chosen), count - 1) if self.chosen in ids and count else 0
+        first = min(max(self._shown.start, at - room + 1), at, max(0, count - room))
+        self._shown = range(first, min(first + room, count))
         is_cut = len(self._shown) < len(self._contexts)
-        count = [StatusSpan(f"of {len(self._contexts)}", theme.dim)] if is_cut else []
-        rows: list[Row] = [([StatusSpan("contexts", theme.dim)], count)]
+        total = [StatusSpan(f"of {count}", theme.dim)] if is_cut else []
+        rows: list[Row] = [([StatusSpan("contexts", theme.dim)], total)]
         for context, mark in (self._contexts[place] for place in self._shown):
             here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
             bar = "┃ " if chosen else "▸ " if here else "  "
@@ -200,6 +232,16 @@ class Sidebar(StatusRows, can_focus=True):
             right = [StatusSpan(unread, theme.unread)] if unread else []
             rows.append(([StatusSpan(bar, theme.focus), fork, label], right))
         rows.append(((), ()))
+        if self._files:
+            rows.append(([StatusSpan("files", theme.dim)], ()))
+        for file in self._files:
+            here, chosen = file.id == self._here, self.has_focus and file.id == self.chosen
+            bar = "┃ " if chosen else "▸ " if here else "  "
+            path = end_of(displayable_in_a_row(file.path), WIDTH - 6 - len(file.mark))
+            label = StatusSpan(path, theme.text if here or chosen else theme.dim)
+            right = [StatusSpan(file.mark, theme.unread)] if file.mark else []
+            rows.append(([StatusSpan(bar, theme.focus), label], right))
+        rows += [((), ())] if self._files else []
         rows.append(
             ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])
         )

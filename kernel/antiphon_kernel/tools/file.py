@@ -93,7 +93,8 @@ class FileStatusResult(Result):
 async def status(call: Call, params: NoParams) -> FileStatusResult:
     """List the files that are open: whether each is saved, and what git says of it."""
     files = sorted(call.kernel.files.opened(), key=lambda one: one.path.shown)
-    marks = await call.kernel.files.git.marks([one.path.shown for one in files])
+    paths = [one.path.shown for one in files]
+    marks = await call.kernel.files.git.marks(paths) if paths else {}
     return FileStatusResult(
         files=[FileInfo(**await file_info(one, mark=marks.get(one.path.shown))) for one in files]
     )

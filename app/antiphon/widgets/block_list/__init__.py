@@ -10,7 +10,7 @@ from antiphon.widgets.block_list.cell_model import (
 )
 from antiphon.widgets.block_list.cell_painter import AuthorRange
 from antiphon.widgets.block_list.document_view import DocumentView, PreviewView
-from antiphon.widgets.block_list.gutter import Columns, GutterWidth, author_labels
+from antiphon.widgets.block_list.gutter import Columns, GutterWidth, LineMark, author_labels
 from antiphon.widgets.block_list.remote_cursors import Writer
 from antiphon.widgets.block_list.text_finder import Hit, HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import Anchor

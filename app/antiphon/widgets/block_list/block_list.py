@@ -135,13 +135,14 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             return
         self.clock.drawn()
         self._streams.clear()
+        self.looks.fit_numbers()
         self.viewport.height = height
         self.anchoring.resolve()
         self.viewport.layout()
         self.anchoring.keep_held()
         if self.looks.editor is None:
             self.viewport.follow_if_same()
-        unread = self._unread.update()
+        unread = 0 if self.source.is_file else self._unread.update()
         self.looks.unread = self._unread.start
         self.looks.shows_focus = self.has_focus
         self._show_position(max(0, self.viewport.first_row), self._heights.total)

@@ -220,6 +220,8 @@ class CellModel:
         self.ink = Ink(clock)
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
+        self.is_file = False
+        """The one cell is a file that fills the page."""
         self.name_keys: Callable[[str], str] = str
         """Writes the keys of actions where a text names these."""
         self.before_answer: Callable[[str], str] = lambda _: ""
@@ -322,6 +324,7 @@ class CellModel:
             siblings=self.branches.labels.get(block, ""),
             source_context=self._labels.get(header.source_context or "", header.source_context),
             is_read_from=block == self._read_from,
+            is_page=self.is_file,
         )
         return view
 

@@ -12,7 +12,8 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.lines import RenderedCell, RenderedLine, StyleSpan
-from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle
+from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle, RowNumber
+from antiphon.widgets.block_list.line_numbers import FileGutter
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import HEADER_LINE
 from antiphon.widgets.editor import (
@@ -98,11 +99,21 @@ class CellStyle(NamedTuple):
     ink: tuple[InkRange, ...] = ()
     end: tuple[int, str] | None = None
     """Line below the editor that lies over the cell, and what it says."""
+    numbers: FileGutter | None = None
+    """Numbers of the lines, in the place of the usual gutter."""
 
     @property
     def note_line(self) -> int | None:
         """Return the line with the note; None if there is none."""
         return self.picture.line_count - 1 if self.note and self.picture else None
+
+
+class _PaintedRow(NamedTuple):
+    """A row, and what it was made from."""
+
+    content: Strip | None
+    number: RowNumber | None
+    strip: Strip
 
 
 class CellPainter:
@@ -111,7 +122,7 @@ class CellPainter:
     def __init__(self, look: CellStyle, before: CellPainter | None = None) -> None:
         """`before` lends the rows that did not change."""
         self.look = look
-        self._rows: dict[int, tuple[Strip | None, Strip]] = {}
+        self._rows: dict[int, _PaintedRow] = {}
         self._layers = [layer for layer in _layers(look) if layer.ranges]
         self._labels: dict[int, list[CursorLabel]] = {}
         self.flags: dict[int, tuple[CursorLabel, ...]] = {}
@@ -136,19 +147,18 @@ class CellPainter:
 
     def strip(self, line: int) -> Strip:
         """The row of a line; those above the first are below 0."""
-        picture = self.look.picture
+        picture, numbers = self.look.picture, self.look.numbers
         content = None if picture is None or line < 0 else picture.strip(line)
+        number = None if numbers is None else numbers.beside(picture, line)
         known = self._rows.get(line)
         if known is None and self.lender is not None and line not in self._labels:
             known = self.lender.row_without_cursors(line, self._ink_marks(line))
-        if known is None or known[0] is not content:
-            known = (content, self._draw(line, content))
+        if known is None or known.content is not content or known.number != number:
+            known = _PaintedRow(content, number, self._draw(line, content, number))
         self._rows[line] = known
-        return known[1]
+        return known.strip
 
-    def row_without_cursors(
-        self, line: int, ink: tuple[StyleSpan, ...]
-    ) -> tuple[Strip | None, Strip] | None:
+    def row_without_cursors(self, line: int, ink: tuple[StyleSpan, ...]) -> _PaintedRow | None:
         """The text of a line and its row, if it was drawn with this new text and no cursor."""
         if line in self._labels or self._ink_marks(line) != ink:
             return None
@@ -179,7 +189,7 @@ class CellPainter:
             and mine.unread_line == other.unread_line
         )
 
-    def _draw(self, line: int, content: Strip | None) -> Strip:
+    def _draw(self, line: int, content: Strip | None, number: RowNumber | None) -> Strip:
         look = self.look
         columns, theme = look.gutters.columns, look.gutters.theme
         ground = theme.background
@@ -189,7 +199,7 @@ class CellPainter:
             is_name = look.names_above and line == HEADER_LINE
             strip = look.gutters.head(look.author) if is_name else Strip([])
         else:
-            strip = self._gutter(line)
+            strip = self._gutter(line, number)
             if content is not None:
                 content = styled(content, self._marks(line))
                 if labels := self._labels.get(line):
@@ -205,7 +215,7 @@ class CellPainter:
                 strip = Strip.join([strip, Strip([Segment(look.end[1], theme.dim)])])
         return strip.adjust_cell_length(columns.width).apply_style(ground)
 
-    def _gutter(self, line: int) -> Strip:
+    def _gutter(self, line: int, number: RowNumber | None) -> Strip:
         look = self.look
         if look.tints and look.picture is not None:
             tint = author_at(look.tints, look.picture.line(line))
@@ -214,6 +224,8 @@ class CellPainter:
             above = next(filter(None, (author_at(look.tints, one) for one in lines)), None)
             if tint is not None and (above is None or tint.label != above.label):
                 return look.gutters.blame(tint.label, tint.colour)
+        if number is not None:
+            return look.gutters.number(number)
         return look.gutters.beside(
             look.author, is_first=line == 0, is_unread=line == look.unread_line
         )

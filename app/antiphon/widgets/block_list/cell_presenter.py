@@ -20,8 +20,9 @@ from antiphon.render.markdown_source import first_line
 from antiphon.render.view import end_note
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange, CellPainter, CellStyle
-from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle
+from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle, LineMark
 from antiphon.widgets.block_list.height_index import CellOrder
+from antiphon.widgets.block_list.line_numbers import LEAST_DIGITS, FileGutter, LineIndex
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef, Measured
 from antiphon.widgets.editor import CellEditor, CursorLabel, flagged
@@ -157,13 +158,45 @@ class CellPresenter:
         """Its hits are marked."""
         self.hit: HitPlace | None = None
         """The hit that the person has gone to."""
+        self.line_marks: Mapping[int, LineMark] = {}
+        """Marks beside the lines of a file."""
+        self.last_places: Mapping[str, tuple[int, int | None]] = {}
+        """Cursors that the person has left in cells."""
+        self._lines = LineIndex("")
 
     def set_page(self, width: int, theme: CellTheme) -> None:
-        self.columns, self.theme = Columns.of(width, self._source.gutter), theme
+        self.theme = theme
+        if self._source.is_file:
+            self.columns = Columns.of_file(width, self._digits)
+        else:
+            self.columns = Columns.of(width, self._source.gutter)
         self.gutters = GutterPainter(self.columns, theme)
         self.pictures.set_style(self.columns.text, theme)
         if self.editor is not None:
             self.editor.set_text_width(self.editor_width(self.editor))
+
+    @property
+    def _digits(self) -> int:
+        """Digits of the number of the last line of a file."""
+        block = self._order.first()
+        if block is None:
+            return LEAST_DIGITS
+        editor = self.editor_over(block)
+        count = self._index(block).count if editor is None else editor.document.line_count
+        return max(LEAST_DIGITS, len(str(count)))
+
+    def fit_numbers(self) -> None:
+        """Give the numbers of a file's lines the columns that they need now."""
+        if self._source.is_file and self.columns != Columns.of_file(
+            self.columns.width, self._digits
+        ):
+            self.set_page(self.columns.width, self.theme)
+
+    def _index(self, block: str) -> LineIndex:
+        text = self._source.view(block).text
+        if text is not self._lines.text:
+            self._lines = LineIndex(text)
+        return self._lines
 
     def editor_over(self, block: str) -> CellEditor | None:
         """Return the editor that lies over a cell, if one does."""
@@ -224,10 +257,20 @@ class CellPresenter:
             note=source.deliveries.label(block),
             end=(editor.row_count, self._end_note(editor)) if editor is not None else None,
             ink=source.ink.of(block) if self.theme.ink else (),
+            numbers=self._numbers(block, editor) if source.is_file else None,
         )
+
+    def _numbers(self, block: str, editor: CellEditor | None) -> FileGutter:
+        if editor is not None:
+            return FileGutter(None, self.line_marks, editor, editor.cursor_location[0])
+        index, place = self._index(block), self.last_places.get(block)
+        current = None if place is None else index.number(place[0])
+        return FileGutter(index, self.line_marks, None, current)
 
     def is_head_away(self, top: LineRef) -> bool:
         """Return whether the first row of the view is to say whose cell goes on below it."""
+        if self._source.is_file:
+            return False
         if self.editor_over(top.block) is not None:
             return False
         if top.line < 0:
@@ -253,6 +296,8 @@ class CellPresenter:
 
     def _ground(self, block: str) -> Style:
         header = self._source.header(block)
+        if self._source.is_file:
+            return _NO_GROUND
         if self.editor_over(block) is not None:
             return self.theme.edit_surface
         if self._has_focus(block):
@@ -275,6 +320,8 @@ class CellPresenter:
         Thinking and calls of one author stand together.
         """
         kind, has_gap = self._source.header(block).kind, False
+        if self._source.is_file:
+            return 0
         if kind != BlockKind.TOOL_RESULT and self._order.neighbour(block, -1) is not None:
             has_gap = kind not in _WITHOUT_GAP or self._is_named(block)
         return has_gap + self._names_above(block)

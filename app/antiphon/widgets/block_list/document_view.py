@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widget import Widget
 
+from antiphon.render.text_lines import language_of
 from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon.widgets.editor import CellEditor
@@ -53,6 +54,7 @@ class DocumentView(Widget):
         self.cells = cells or BlockList(source)
         self.editor: CellEditor | None = None
         self._last_places: dict[str, tuple[int, int | None]] = {}
+        self.cells.looks.last_places = self._last_places
         self._stop_watching = source.changed.listen(self._carry_last_places)
 
     def compose(self) -> ComposeResult:
@@ -84,6 +86,9 @@ class DocumentView(Widget):
         anchor = None
         if offset is None:
             offset, anchor = self._last_places.get(block, (None, None))
+            # In a file one goes on where one looks.
+            if offset is not None and self.source.is_file:
+                offset = offset if self.cells.shown.is_shown(block, offset) else None
         if offset is None:
             offset = self._first_finished_line(block)
         offset = min(offset, len(self.source.document.text(block)))
@@ -96,6 +101,7 @@ class DocumentView(Widget):
             host=self.cells.editor_changed,
             user=self.source.user,
             is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
+            language=self._language(block),
         )
         self.editor = editor
         self.cells.editing.attach(editor)
@@ -104,6 +110,23 @@ class DocumentView(Widget):
         self.mount(editor)
         editor.focus(scroll_visible=False)
         return True
+
+    def _language(self, block: str) -> str:
+        """Return the language that the text of a file is in."""
+        header = self.source.header(block)
+        is_file = header.kind == BlockKind.FILE
+        return language_of(header.path or "", header.language) if is_file else ""
+
+    def go_to_line(self, block: str, line: int) -> None:
+        """Show a line of a cell, counted from 0, in which editing it then begins."""
+        self.leave()
+        text, offset = self.source.text(block), 0
+        for _ in range(line):
+            offset = text.find("\n", offset) + 1 or offset
+        self._last_places[block] = offset, None
+        self.cells.focus_cell(block, reveal=False)
+        self.cells.viewport.height = self.cells.size.height
+        self.cells.pin(block, offset, self.cells.size.height // 3)
 
     @on(CellEditor.Left)
     def leave(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Set as AbstractSet
+from enum import StrEnum
 from itertools import chain, count
 from typing import Literal, NamedTuple
 
@@ -49,6 +50,12 @@ class Columns(NamedTuple):
         widest = WIDE_WIDTH if width >= WIDE_TEXT_FROM else TEXT_WIDTH
         return cls(width, gutter, max(2, min(widest, width - gutter - 1)))
 
+    @classmethod
+    def of_file(cls, width: int, digits: int) -> Columns:
+        """The columns of a file that fills the view: numbers of so many digits, marks, the text."""
+        gutter = digits + 3
+        return cls(width, gutter, max(2, width - gutter - 1))
+
     @property
     def prose(self) -> int:
         return min(self.text, TEXT_WIDTH)
@@ -56,6 +63,23 @@ class Columns(NamedTuple):
     @property
     def is_wide(self) -> bool:
         return self.gutter == _WIDE_GUTTER
+
+
+class LineMark(StrEnum):
+    """Sign beside a line of a file that differs from the last commit."""
+
+    ADDED = "+"
+    CHANGED = "~"
+    DELETED = "-"
+    """Lines above it are gone."""
+
+
+class RowNumber(NamedTuple):
+    """Number of the line of a file that begins on a row; empty if none does."""
+
+    text: str
+    mark: LineMark | None
+    is_current: bool
 
 
 class GutterStyle(NamedTuple):
@@ -116,6 +140,19 @@ class GutterPainter:
             bar = Segment(_FOCUSED_BAR, Style(color=author.color))
             return Strip([*_named(label, author, _NAME_WIDTH), bar, _GAP])
         return Strip([*_named(label, author, self.columns.gutter - 1), _GAP])
+
+    def number(self, row: RowNumber) -> Strip:
+        """Return the gutter of a row of a file: its number, and what has become of the line."""
+        theme = self.theme
+        style = theme.focus if row.is_current else theme.dim
+        marks = {
+            LineMark.ADDED: theme.status_done,
+            LineMark.CHANGED: theme.unread,
+            LineMark.DELETED: theme.status_failed,
+        }
+        mark = Segment(" ") if row.mark is None else Segment(row.mark.value, marks[row.mark])
+        number = f"{row.text:>{self.columns.gutter - 2}}"
+        return Strip([Segment(number, style), mark, _GAP], self.columns.gutter)
 
     def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)

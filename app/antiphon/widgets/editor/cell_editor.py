@@ -107,12 +107,14 @@ class CellEditor(PlainTextArea):
         host: Callable[[CellEditor, bool], None] | None = None,
         user: LocalUser | None = None,
         is_markdown: bool = False,
+        language: str = "",
     ) -> None:
         """`offset` and `anchor` are the cursor and the other end of the selection.
 
-        With `is_markdown`, what is written looks like what it means. The `host` places the editor,
-        and decides which of its rows are seen. It is told when its text, its rows or a cursor
-        changed, and whether it is to be drawn at once because the person has changed it.
+        With `is_markdown`, what is written looks like what it means, and code in a `language` is
+        coloured. The `host` places the editor, and decides which of its rows are seen. It is told
+        when its text, its rows or a cursor changed, and whether it is to be drawn at once because
+        the person has changed it.
 
         Raises:
             KeyError: if there is no such block.
@@ -127,7 +129,7 @@ class CellEditor(PlainTextArea):
         self._flush_pending = False
         self._rows_to_fill = 1
         """Of the screen, for want of a host."""
-        super().__init__(document.text(block), is_markdown=is_markdown)
+        super().__init__(document.text(block), is_markdown=is_markdown, language=language)
         end = self.document.location_of(offset)
         start = end if anchor is None else self.document.location_of(anchor)
         self.set_reactive(TextArea.selection, Selection(start, end))

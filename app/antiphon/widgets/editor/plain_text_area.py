@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.code_source import CodeSource
 from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.textual_patches.screens import remove_watchers
@@ -64,10 +65,11 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
     document: CellDocument
     wrapped_document: CellWrappedDocument
 
-    def __init__(self, text: str, *, is_markdown: bool = False) -> None:
-        """With `is_markdown`, what is written looks like what it means."""
+    def __init__(self, text: str, *, is_markdown: bool = False, language: str = "") -> None:
+        """With `is_markdown`, what is written looks like what it means; code has a `language`."""
         self.is_markdown = is_markdown
-        self.source: MarkdownSource | None = None
+        self._code_language = language
+        self.source: MarkdownSource | CodeSource | None = None
         """Tells the styles of the lines."""
         self._text_columns = 0
         self.others: Sequence[RemoteCursor] = ()
@@ -187,7 +189,12 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
 
     def _set_document(self, text: str, language: str | None) -> None:
         self.document = CellDocument(text)
-        self.source = MarkdownSource(self.document.lines) if self.is_markdown else None
+        if self.is_markdown:
+            self.source = MarkdownSource(self.document.lines)
+        elif self._code_language:
+            self.source = CodeSource(self.document.lines, self._code_language)
+        else:
+            self.source = None
         self.wrapped_document = CellWrappedDocument(
             self.document, self._text_columns, self.indent_width
         )

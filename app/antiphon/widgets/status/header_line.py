@@ -92,6 +92,8 @@ class HeaderLine(StatusLine):
         """Name of the kernel."""
         self.context = ""
         self._people: Sequence[Participant] = ()
+        self._notes: Sequence[str] = ()
+        """Notes on the file that is shown."""
         self._standing = SessionStatus(ConnectionStatus.CONNECTING)
         self._use = ""
 
@@ -101,19 +103,25 @@ class HeaderLine(StatusLine):
         people: Sequence[Participant],
         standing: SessionStatus,
         use: str = "",
+        notes: Sequence[str] = (),
     ) -> None:
-        """Show this from now on; `use` is what the model here has used of tokens and money."""
+        """Show this from now on.
+
+        `use` is what the model here has used of tokens and money, `notes` are on a file.
+        """
         self.context, self._people, self._standing = context, people, standing
-        self._use = use
-        self.update_spans((self.place, context, tuple(people), standing, use))
+        self._use, self._notes = use, notes
+        self.update_spans((self.place, context, tuple(people), standing, use, tuple(notes)))
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme = self.cell_theme
         right = self._connection_pieces(width)
         place = [StatusSpan(self.place, theme.strong), StatusSpan(" · ", theme.dim)]
+        notes = [StatusSpan(f"  {note}", theme.unread) for note in self._notes]
         left = [
             *(place if width >= WITH_PLACE else ()),
             StatusSpan(self.context, theme.text),
+            *notes,
             StatusSpan("   ", theme.dim),
         ]
         room = width - 4 - sum(cell_len(piece.text) for piece in [*left, *right])

@@ -1,0 +1,106 @@
+"""Places of a file that were changed here and on disk, shown one at a time with the ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from rich.style import Style
+from textual.binding import Binding, BindingType
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable_in_a_row
+from antiphon.render.text_lines import highlighted_lines, language_of, on_ground
+from antiphon.screens.modals import HintingModal, TextPage
+from antiphon.session import KernelCalls
+from antiphon.widgets.status import KeyLines, StatusSpan
+from antiphon_kernel.types.quoting import count_of
+
+_TAB: Final = 4
+
+
+class ConflictModal(HintingModal[int | None]):
+    """Shows one conflict at a time until all are decided.
+
+    It returns the line of the one that the person wants to edit, and None in all other cases.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "take('ours')", show=False),
+        Binding("t", "take('theirs')", show=False),
+        Binding("b", "take('both')", show=False),
+        Binding("e", "edit", show=False),
+        Binding("n,right_square_bracket", "step(1)", show=False),
+        Binding("p,left_square_bracket", "step(-1)", show=False),
+        Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, kernel: KernelCalls, path: str, conflicts: Sequence[Mapping[str, Any]]
+    ) -> None:
+        super().__init__()
+        self._kernel = kernel
+        self._path = path
+        self._conflicts = conflicts
+        self._at = 0
+        self._page = TextPage(self._rows)
+        keys = (
+            *(("o", "ours, as here"), ("t", "theirs, as on disk"), ("b", "both")),
+            *(("e", "both, and edit"), ("n p", "next, before"), ("Esc", "later")),
+        )
+        self.shown = (self._page, KeyLines(keys))
+
+    def on_mount(self) -> None:
+        self._page.focus()
+
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        one = self._conflicts[self._at]
+        place = f"   conflict {self._at + 1} of {len(self._conflicts)} · line {one['start'] + 1}"
+        path = displayable_in_a_row(self._path)
+        rows = [[StatusSpan(path, theme.heading_2), StatusSpan(place, theme.dim)]]
+        sides = (("ours", "here", theme.status_done), ("theirs", "on disk", theme.unread))
+        for side, where, style in sides:
+            lines = _coloured(one[side], language_of(self._path, None), theme)
+            words = f" {where} · {count_of(len(lines), 'line')}"
+            rows += [[], [StatusSpan(side, style), StatusSpan(words, theme.dim)]]
+            rows += [[StatusSpan("▎ ", style), *line] for line in lines]
+        return rows
+
+    def action_step(self, by: int) -> None:
+        at = self._at + by
+        if 0 <= at < len(self._conflicts):
+            self._at = at
+            self._page.scroll_home(animate=False)
+            self._page.reload()
+        else:
+            self.hint(f"This is the {'last' if by > 0 else 'first'} of them.")
+
+    def action_take(self, side: str) -> None:
+        self.run_one_of("resolve", partial(self._resolve, side))
+
+    async def _resolve(self, side: str, *, edits: bool = False) -> None:
+        params = {"path": self._path, "conflict": self._at, "take": side}
+        start = self._conflicts[self._at]["start"]
+        if await self._kernel.call("file.resolve", params, "Not decided") is None:
+            return
+        left = await self._kernel.call("file.diff", {"path": self._path})
+        self._conflicts = [] if left is None else left["conflicts"]
+        if edits or not self._conflicts:
+            self.dismiss(start if edits else None)
+            return
+        self._at = min(self._at, len(self._conflicts) - 1)
+        self._page.reload()
+
+    def action_edit(self) -> None:
+        self.run_one_of("resolve", partial(self._resolve, "both", edits=True))
+
+
+def _coloured(text: str, language: str, theme: CellTheme) -> list[list[StatusSpan]]:
+    """Return the lines of some code; none if there is no text."""
+    lines = highlighted_lines(text, language, theme.code) if text else []
+    return [[_span(part, style) for part, style in line] for line in lines]
+
+
+def _span(text: str, style: Style) -> StatusSpan:
+    return StatusSpan(displayable_in_a_row(text.expandtabs(_TAB)), on_ground(style))

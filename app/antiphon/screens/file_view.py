@@ -1,0 +1,266 @@
+"""The file on the screen: its state, saving it, its conflicts, and the way to other files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from antiphon.project_files import CONFLICT, DELETED, ShownFile, mentions
+from antiphon.render.cell_renderer import command_of
+from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.conflicts import ConflictModal
+from antiphon.screens.modals import NO_CELL, ConfirmModal
+from antiphon.screens.picker import PickerEntry, PickerModal, choose
+from antiphon.widgets.block_list import LineMark
+from antiphon_kernel.text.patch import MalformedPatch, PatchParser
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.signal import Signal
+
+NO_FILE: Final = "What is written here is kept as you type: there is no file to save."
+
+NO_PATH: Final = "No file of the project is named here."
+
+LOOK_SECONDS: Final = 1.0
+"""How often the kernel is asked how the file stands to the disk."""
+
+_LOOKS_AT_GIT: Final = 5
+"""Looks after which a text that has not changed is compared with the last commit again."""
+
+_MOST_FOUND: Final = 200
+"""Lines that a search in files shows."""
+
+_SHOWN_OF_A_LINE: Final = 200
+
+_LONG: Final = 200_000
+"""Code points of a cell of which only what is on the screen is searched for paths."""
+
+_STATES: Final[Mapping[str, str]] = {
+    CONFLICT: "It was changed here and on disk in the same place: <key:save> shows both.",
+    DELETED: "It was deleted on disk; what is here stays. <key:save> makes it again.",
+}
+
+
+class FileView(Controller):
+    """Saves the file, follows how it stands to the disk and to git, and leads to others."""
+
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
+        self.files = scope.files
+        self.changed = Signal[()]()
+        """The state of the file may be another one."""
+        self._seen = self._compared = -1
+        """The version of the text at the last look, and when it was compared with git."""
+        self._looks = 0
+
+    # Its state
+
+    def start(self) -> None:
+        """Follow the state of the file, once the widgets are mounted."""
+        file = self._scope.file
+        if file is not None:
+            self._scope.frame.set_interval(LOOK_SECONDS, self.look)
+            if file.state in _STATES:
+                self._hint(_STATES[file.state])
+
+    def look(self) -> None:
+        if self._session.is_live:
+            self._scope.host.run_one_of("file", self.refresh)
+
+    def edited(self) -> None:
+        """The person has changed the text."""
+        if self._scope.file is not None and not self._scope.file.is_dirty:
+            self._show(replace(self._scope.file, is_dirty=True))
+
+    def _show(self, file: ShownFile) -> None:
+        before, self._scope.file = self._scope.file, file
+        if before is None or file == before:
+            return
+        self.changed.notify()
+        if file.state != before.state and file.state in _STATES:
+            self._hint(_STATES[file.state])
+
+    async def refresh(self) -> None:
+        """Ask how the file stands to the disk and, when it is left alone, to the last commit."""
+        file = self._scope.file
+        if file is None or not self._session.is_live:
+            return
+        try:
+            told = await self._session.call("file.open", {"path": file.path})
+            self._show(ShownFile.of(told))
+            version, seen = self._source.versions[file.block], self._seen
+            self._seen = version
+            self._looks += 1
+            is_due = self._looks >= _LOOKS_AT_GIT or version != self._compared
+            if version == seen and is_due:
+                self._looks, self._compared = 0, version
+                params = {"path": file.path, "against": "head"}
+                diff = (await self._session.call("file.diff", params))["diff"]
+                if version == self._source.versions[file.block]:
+                    self._cells.mark_lines(line_marks(diff))
+        except AntiphonError:
+            return  # what the person asks for tells of it
+
+    # What is done with it
+
+    async def save(self) -> None:
+        """Write it to disk; ask about conflicts, and about a file that was deleted there."""
+        await self.refresh()
+        file = self._scope.file
+        if file is None:
+            self._hint(NO_FILE)
+            return
+        if file.state == CONFLICT:
+            await self._decide(file)
+            return
+        params: dict[str, Any] = {"path": file.path}
+        if file.state == DELETED:
+            question = ConfirmModal(f"{file.path} was deleted on disk. Make it again?")
+            if not await self._cells.app.push_screen_wait(question):
+                return
+            params["anew"] = True
+        told = await self._scope.call("file.save", params, "Not saved")
+        if told is not None:
+            self._show(ShownFile.of(told))
+            self._hint("Saved." if told["written"] else "Saved already: the disk has this text.")
+
+    async def _decide(self, file: ShownFile) -> None:
+        told = await self._scope.call("file.diff", {"path": file.path})
+        if told is None or not told["conflicts"]:
+            return
+        modal = ConflictModal(self._scope, file.path, told["conflicts"])
+        line = await self._cells.app.push_screen_wait(modal)
+        await self.refresh()
+        if line is not None:
+            self._scope.area.go_to_line(file.block, line)
+            self._scope.area.edit(file.block)
+        elif self._scope.file is not None and self._scope.file.state != CONFLICT:
+            self._hint("No conflict is left: <key:undo> takes back what you decided last.")
+
+    def leave(self) -> None:
+        self.files.go_back()
+
+    # Other files
+
+    async def find(self) -> None:
+        """Let the person choose a file by its name."""
+        self._scope.host.run_one_of("paths", self._fetch)
+
+        async def ask(typed: str) -> Sequence[PickerEntry]:
+            await self.files.has_paths.wait()
+            found = await self.files.matching(typed.partition(":")[0])
+            return [PickerEntry(one, one) for one in found]
+
+        picker = PickerModal("Open a file: name, or name:line", ask, pause=0)
+        chosen = await self._cells.app.push_screen_wait(picker)
+        if chosen is not None:
+            line = picker.typed.rpartition(":")[2] if ":" in picker.typed else ""
+            self.files.open(chosen, max(int(line) - 1, 0) if line.isdecimal() else None)
+
+    async def _fetch(self) -> None:
+        await self.files.fetch(self._scope)
+
+    async def search(self) -> None:
+        """Let the person choose a line that has a text."""
+        hits: list[Mapping[str, Any]] = []
+
+        async def ask(typed: str) -> Sequence[PickerEntry]:
+            params = {"query": typed, "limit": _MOST_FOUND}
+            told = None
+            if typed.strip():
+                told = await self._scope.call("file.search", params, "Not searched")
+            hits[:] = [] if told is None else told["hits"]
+            return [
+                PickerEntry(
+                    str(at),
+                    one["text"].strip()[:_SHOWN_OF_A_LINE],
+                    f"{one['path']}:{one['line'] + 1}",
+                )
+                for at, one in enumerate(hits)
+            ]
+
+        picker = PickerModal("Find in the files of the project", ask, empty="")
+        chosen = await self._cells.app.push_screen_wait(picker)
+        if chosen is not None:
+            self.files.open(hits[int(chosen)]["path"], hits[int(chosen)]["line"])
+
+    async def go_to_path(self) -> None:
+        """Open the file that is named at the cursor, or one of those in the chosen cell."""
+        self._cells.undo_first()
+        text = self._text_with_paths()
+        if text is None:
+            self._hint(NO_CELL)
+            return
+        await self.files.fetch(self._scope)
+        named = list(self.files.named_in(text))
+        if not named:
+            unknown = next((one for one in mentions(text) if "/" in one.path), None)
+            words = unknown and f"There is no file {quote(unknown.path)} in the project."
+            self._hint(words or NO_PATH)
+            return
+        if len(named) > 1:
+            entries = [
+                PickerEntry(str(at), path if line is None else f"{path}:{line + 1}")
+                for at, (path, line) in enumerate(named)
+            ]
+            chosen = await choose(self._cells.app, "Open which file?", entries)
+            if chosen is None:
+                return
+            named = [named[int(chosen)]]
+        self.files.open(*named[0])
+
+    def _text_with_paths(self) -> str | None:
+        """Return the line, or the path in it, that the cursor is at; else the text of the cell."""
+        editor = self._scope.editor
+        if editor is not None:
+            line, column = editor.cursor_location
+            text = editor.document[line]
+            at = (one for one in mentions(text) if one.start <= column <= one.end)
+            mention = next(at, None)
+            return text if mention is None else text[mention.start : mention.end]
+        block = self._cells.focused_cell
+        if block is None or not self._cells.has_cell(block):
+            return None
+        if self._source.header(block).kind == BlockKind.TOOL_CALL:
+            return command_of(self._source.view(block))
+        text = self._source.text(block)
+        if self._scope.file is None and len(text) <= _LONG:
+            return text
+        shown = self._cells.shown
+        places = [one for line in shown.lines(block) if (one := shown.text_of(line)) is not None]
+        return text[places[0].start : places[-1].end] if places else ""
+
+
+def line_marks(diff: str) -> Mapping[int, LineMark]:
+    """Return the lines of a text that a unified difference has added, changed or taken away at.
+
+    None if it has added all of them: such a file is new, and nothing in it is.
+    """
+    marks: dict[int, LineMark] = {}
+    try:
+        hunks = PatchParser(diff).parse().hunks if diff else ()
+    except MalformedPatch:
+        return marks
+    if len(hunks) == 1 and not hunks[0].old:
+        return marks
+    shift = 0
+    for hunk in hunks:
+        at, gone = hunk.start + shift, 0
+        for line in hunk.lines:
+            if line.mark == "-":
+                gone += 1
+                shift -= 1
+                continue
+            if line.mark == "+":
+                marks[at] = LineMark.CHANGED if gone else LineMark.ADDED
+                gone = max(0, gone - 1)
+                shift += 1
+            elif gone:
+                marks[at] = LineMark.DELETED
+                gone = 0
+            at += 1
+        if gone:
+            marks[max(at - 1, 0)] = LineMark.DELETED
+    return marks
