@@ -124,6 +124,7 @@ class FileContexts:
         self._project, self._limits = project, limits
         self._disk_actor = disk
         self._copies = data.resolve() / _COPIES
+        self._own = f"{os.path.relpath(self._copies.parent, project)}/"
         self._rows: dict[ContextId, FileRow] = {}
         self._paths: dict[str, ContextId] = {}
         self._open: dict[ContextId, OpenFile] = {}
@@ -307,11 +308,10 @@ class FileContexts:
             found = [one for one in found if matches_path(one, [glob])]
         if by is not None and by.kind is PrincipalKind.MODEL:
             found = await asyncio.to_thread(self._shown_to, by, found)
-        own = f"{os.path.relpath(self._copies.parent, self._project)}/"
         return sorted(
             one
             for one in found
-            if is_printable(one) and not is_temporary(one) and not one.startswith(own)
+            if is_printable(one) and not is_temporary(one) and not one.startswith(self._own)
         )
 
     def _shown_to(self, model: Principal, paths: Iterable[str]) -> list[str]:
