@@ -124,7 +124,7 @@ class FileContexts:
         self._project, self._limits = project, limits
         self._disk_actor = disk
         self._copies = data.resolve() / _COPIES
-        self._own = f"{os.path.relpath(self._copies.parent, project)}/"
+        self._own = f"{os.path.relpath(self._copies.parent, os.path.realpath(project))}/"
         self._rows: dict[ContextId, FileRow] = {}
         self._paths: dict[str, ContextId] = {}
         self._open: dict[ContextId, OpenFile] = {}
