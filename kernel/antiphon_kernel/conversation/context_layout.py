@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter, itemgetter
-from typing import Any, Final
+from typing import Final
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation.sources_pool import find_pool, is_pool
@@ -152,14 +152,12 @@ class ContextLayout:
             del self._readings[forgotten]
         return reading
 
-    def unread_references(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return the blocks that refer to a file whose text is not known yet, with metadata."""
+    def references(self) -> list[LayoutBlock]:
+        """Return the blocks that refer to a file."""
         return [
-            (block.id, block.metadata)
+            block
             for block in self._blocks.values()
-            if block.kind == BlockKind.FILE
-            and FILE_REFERENCE in block.metadata
-            and block.id not in self._given
+            if block.kind == BlockKind.FILE and FILE_REFERENCE in block.metadata
         ]
 
     def give_text(self, block: str, text: str) -> None:

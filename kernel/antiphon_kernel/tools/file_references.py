@@ -14,9 +14,15 @@ from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.tools._common import check_version
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.records import Principal
 
 _MOST: Final = 40_000
 """Code points that a model reads of a file at once."""
+
+
+_HEAD: Final = "version "
+"""How the text of a reference begins that is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +53,26 @@ class FileReference:
         return {"context": self.context, "version": self.version, **lines}
 
 
-async def read_file_references(kernel: Kernel, layout: ContextLayout) -> None:
-    """Let a layout know the texts of the files that its context refers to."""
+async def read_file_references(
+    kernel: Kernel, layout: ContextLayout, reader: Principal | None = None
+) -> None:
+    """Let a layout know the texts of the files that its context refers to.
+
+    Args:
+        reader: the model that reads it now; a file that it may not see is hidden from all.
+    """
     await layout.load()
-    for block, metadata in layout.unread_references():
-        reference = FileReference.of(metadata)
-        found = await _texts(kernel, reference) if reference is not None else None
-        text = _shown(reference, found[0]) if reference is not None and found is not None else ""
-        layout.give_text(block, text or "The file cannot be read any more.")
+    for block in layout.references():
+        reference = FileReference.of(block.metadata)
+        path = kernel.files.path_of(ContextId(reference.context)) if reference is not None else None
+        if reference is None or path is None:
+            layout.give_text(block.id, "The file cannot be read any more.")
+        elif reader is not None and kernel.files.is_denied(reader, path):
+            layout.give_text(block.id, "The file may hold secrets, and is not shown to models.")
+        elif not block.text:
+            found = await _texts(kernel, reference)
+            text = _shown(reference, found[0]) if found is not None else "It cannot be read."
+            layout.give_text(block.id, text)
 
 
 async def file_changes(kernel: Kernel, items: Iterable[LayoutItem]) -> tuple[str, ...]:
@@ -62,8 +80,10 @@ async def file_changes(kernel: Kernel, items: Iterable[LayoutItem]) -> tuple[str
     changes: list[str] = []
     for item in items:
         reference = FileReference.of(item.block.metadata)
-        found = await _texts(kernel, reference) if reference is not None else None
-        if reference is None or found is None or found[0] == found[1]:
+        if reference is None or not item.block.text.startswith(_HEAD):
+            continue  # not shown
+        found = await _texts(kernel, reference)
+        if found is None or found[0] == found[1]:
             continue
         before, now, version = found
         path = item.block.file or ""
@@ -92,7 +112,7 @@ def _shown(reference: FileReference, text: str) -> str:
     """Return the text of a file as it is read: with its version, each line with its number."""
     lines = reference.lines or range(line_count(text))
     part = "\n".join(split_lines(text)[lines.start : lines.stop])
-    head = f"version {reference.version}, {line_count(text)} lines, counted from 0:"
+    head = f"{_HEAD}{reference.version}, {line_count(text)} lines, counted from 0:"
     numbered = number_lines(part, lines.start)
     if len(numbered) > _MOST:
         cut = numbered[:_MOST].rpartition("\n")[0]

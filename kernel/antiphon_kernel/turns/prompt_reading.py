@@ -35,6 +35,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
+from antiphon_kernel.types.records import Principal
 
 
 @dataclass(eq=False, slots=True)
@@ -147,7 +148,7 @@ class PromptReader:
         """Return the prompt as it is now, without anything done about its size."""
         context = self.context
         await current_layout(context)
-        await read_file_references(self.kernel, layout_of(context))
+        await read_file_references(self.kernel, layout_of(context), self._reader())
         version, is_plain = context.seq, not self.tools
         reading = layout_of(context).read(self.principal, live=self._live(), is_plain=is_plain)
         if not is_plain:
@@ -244,6 +245,9 @@ class PromptReader:
                 allowed = int(allowed * _SMALLER)
         except CompactionError as error:
             raise self._too_long(read) from error
+
+    def _reader(self) -> Principal:
+        return self.kernel.members.find(self.principal)
 
     def _live(self) -> str | None:
         """Return the turn of the block that is answered; None if the last message is."""

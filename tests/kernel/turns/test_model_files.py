@@ -436,6 +436,9 @@ async def test_no_name_leads_a_model_out_of_the_project_or_to_a_secret(desk: Des
 async def test_secret_that_a_person_has_opened_is_found_by_no_tool(desk: Desk) -> None:
     desk.put(".env", SECRET)
     opened = await desk.stage.call("file.open", path=".env")
+    for path in (".env", "a.txt#L1"):
+        await desk.stage.call("block.create", kind="file", path=path)
+    await desk.stage.call("context.layout")
     for result in await desk.do(
         call("block_read", "1", block_id=opened["block_id"]),
         call("block_read", "2", block_id=opened["name"]),
@@ -445,6 +448,8 @@ async def test_secret_that_a_person_has_opened_is_found_by_no_tool(desk: Desk) -
         call("file_search", "6", query="KEY="),
     ):
         assert "hunter2" not in result
+    said = str(desk.provider.prompts[-1])
+    assert "0\\tone" in said and "hunter2" not in said
 
 
 @pytest.mark.parametrize(
