@@ -103,6 +103,7 @@ class DocumentView(Widget):
             is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
             language=self._language(block),
         )
+        editor.is_page = self.source.is_file
         self.editor = editor
         self.cells.editing.attach(editor)
         self.cells.pin(block, offset, row)
