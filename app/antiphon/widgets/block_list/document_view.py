@@ -110,6 +110,7 @@ class DocumentView(Widget):
         self._show_cursors()
         self.mount(editor)
         editor.focus(scroll_visible=False)
+        self.call_after_refresh(self.cells.clock.request)
         return True
 
     def _language(self, block: str) -> str:
