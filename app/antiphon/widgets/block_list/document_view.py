@@ -103,12 +103,14 @@ class DocumentView(Widget):
             is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
             language=self._language(block),
         )
+        editor.is_page = self.source.is_file
         self.editor = editor
         self.cells.editing.attach(editor)
         self.cells.pin(block, offset, row)
         self._show_cursors()
         self.mount(editor)
         editor.focus(scroll_visible=False)
+        self.call_after_refresh(self.cells.clock.request)
         return True
 
     def _language(self, block: str) -> str:

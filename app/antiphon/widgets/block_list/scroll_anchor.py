@@ -248,6 +248,9 @@ class EditorPlacement:
             self._region, styles = region, editor.styles
             styles.offset = (region.x, region.y)
             styles.width, styles.height = region.width, region.height
+        elif editor.size != region.size:
+            # What it is told while it is being mounted, Textual may not hear.
+            editor.refresh(layout=True)
         editor.ink = self._ink.of(editor.block)
         editor.show_rows(
             first.line if first is not None else 0,

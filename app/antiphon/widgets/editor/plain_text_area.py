@@ -71,6 +71,8 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         self._code_language = language
         self.source: MarkdownSource | CodeSource | None = None
         """Tells the styles of the lines."""
+        self.is_page = False
+        """It fills the page, and stands on its ground."""
         self._text_columns = 0
         self.others: Sequence[RemoteCursor] = ()
         """Cursors of others in this block; whoever sets them carries them along."""
@@ -255,7 +257,8 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
     @property
     def ground(self) -> Style:
         """Foreground and background of the rows."""
-        return self.cell_theme.background + self.cell_theme.edit_surface
+        page = self.cell_theme.background
+        return page if self.is_page else page + self.cell_theme.edit_surface
 
     @property
     def cursor_screen_offset(self) -> Offset:
