@@ -524,20 +524,6 @@ COMMANDS: Final = (
     Row("kernel.usage", {"principal": "nobody"}, Code.INVALID_PARAMS),
 )
 
-MALFORMED: Final = (
-    Row("block.raed", {}, Code.UNKNOWN_TOOL),
-    Row("", {}, Code.UNKNOWN_TOOL),
-    Row("kernel.tools", "{", Code.INVALID_JSON, text=True),
-    Row("kernel.tools", '{"a": NaN}', Code.INVALID_JSON, text=True),
-    Row("kernel.tools", '{"a": 1e999}', Code.INVALID_JSON, text=True),
-    Row("kernel.tools", "[" * 100_000, Code.INVALID_JSON, text=True),
-    Row("kernel.tools", "[]", Code.INVALID_PARAMS, text=True),
-    Row("kernel.tools", '"x"', Code.INVALID_PARAMS, text=True),
-    Row("kernel.tools", '{"\\ud800": 1}', Code.INVALID_PARAMS, text=True),
-    Row("block.read", '{"block_id": "\\udc00"}', Code.INVALID_PARAMS, text=True),
-    Row("kernel.tools", "{}", text=True),
-)
-
 _PATCH: Final = "--- a/src/t.txt\n+++ b/src/t.txt\n@@ -1,1 +1,1 @@\n-one\n+1\n"
 
 FILE_TEXTS: Final = (
@@ -561,6 +547,20 @@ FILE_TEXTS: Final = (
     Row("file.patch", {"patch": _PATCH}, Code.PATCH_FAILED),
     Row("file.search", {"query": "1", "glob": "src/t*"}),
     Row("file.search", {"query": "1"}, Code.PERMISSION_DENIED, by="bo"),
+)
+
+MALFORMED: Final = (
+    Row("block.raed", {}, Code.UNKNOWN_TOOL),
+    Row("", {}, Code.UNKNOWN_TOOL),
+    Row("kernel.tools", "{", Code.INVALID_JSON, text=True),
+    Row("kernel.tools", '{"a": NaN}', Code.INVALID_JSON, text=True),
+    Row("kernel.tools", '{"a": 1e999}', Code.INVALID_JSON, text=True),
+    Row("kernel.tools", "[" * 100_000, Code.INVALID_JSON, text=True),
+    Row("kernel.tools", "[]", Code.INVALID_PARAMS, text=True),
+    Row("kernel.tools", '"x"', Code.INVALID_PARAMS, text=True),
+    Row("kernel.tools", '{"\\ud800": 1}', Code.INVALID_PARAMS, text=True),
+    Row("block.read", '{"block_id": "\\udc00"}', Code.INVALID_PARAMS, text=True),
+    Row("kernel.tools", "{}", text=True),
 )
 
 ROWS: Final = (
