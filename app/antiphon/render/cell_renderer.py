@@ -41,8 +41,9 @@ from antiphon.render.text_lines import (
 from antiphon.render.view import CellView, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count, split_lines
-from antiphon_kernel.text.patch import MalformedPatch, PatchParser
+from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import count_of
 
@@ -71,6 +72,18 @@ def _diff_of(tool: str | None, arguments: Mapping[str, Any]) -> Iterator[DiffLin
                 return (line for one in operations for line in _operation_lines(one))
         case "block_apply_patch":
             return _patch_lines(arguments.get("patch"))
+        case "apply_patch":
+            return _lines_of_patches(arguments.get("patch"))
+        case "file_edit" | "file_create":
+            start = arguments.get("start_line")
+            one = {
+                "start_line": 0 if start is None else start,
+                "end_line": arguments.get("end_line", 0),
+                "expected_text": arguments.get("old_text"),
+                "content": arguments.get("new_text", arguments.get("content")),
+            }
+            if _is_operation(one):
+                return islice(_operation_lines(one), int(start is None), None)
     return None
 
 
@@ -122,6 +135,18 @@ def _patch_lines(patch: object) -> Iterator[DiffLine] | None:
     return lines()
 
 
+def _lines_of_patches(patch: object) -> Iterator[DiffLine] | None:
+    """Return the lines of a patch of several files, with paths; None of one that is damaged."""
+    try:
+        parts = split_patch(patch) if isinstance(patch, str) else []
+    except AntiphonError:
+        return None
+    found = [(one.path, _patch_lines(one.patch)) for one in parts]
+    if not found or any(lines is None for _, lines in found):
+        return None
+    return (one for path, lines in found for one in (DiffLine("@", path), *(lines or ())))
+
+
 _GAP: Final = 2
 _DIFF_INDENT: Final = "  "
 _NARROWEST_COMMAND: Final = 16
@@ -169,7 +194,8 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
     arguments = arguments_of(view.header.input) or {}
-    target, diff = arguments.get("block_id"), _diff_of(name, arguments)
+    target, diff = arguments.get("block_id") or arguments.get("path"), _diff_of(name, arguments)
+    target = target or ("files" if name == "apply_patch" else None)
     if diff is None or not isinstance(target, str):
         rows = _command_rows(view, room, first_room, theme)
     else:

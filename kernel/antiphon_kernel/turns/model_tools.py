@@ -485,6 +485,11 @@ class ModelTools:
         """Save the files that the model has changed in this turn; return why some are not saved."""
         return await self.kernel.files.save_open(sorted(self._changed))
 
+    async def end(self) -> None:
+        """Save what the model has changed, if git is not at work: after that it saves itself."""
+        if self._changed and await self.kernel.files.git.operation() is None:
+            await self.save_changed()
+
 
 _EDITS: Final = ("file.edit", "file.patch")
 

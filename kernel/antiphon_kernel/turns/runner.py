@@ -197,7 +197,7 @@ class TurnRunner:
             try:
                 await turn.play(calls, first)
             finally:
-                await turn.tools.save_changed()
+                await turn.tools.end()
         except TurnFailed as error:
             said, kind = str(error), error.kind
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it

@@ -227,6 +227,39 @@ def test_call_that_patches_shows_its_hunks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tool", "fields", "shown"),
+    [
+        (
+            "file_edit",
+            {"path": "a", "old_text": "x\ny", "new_text": "x\nz"},
+            ["a", "x", "- y", "+ z"],
+        ),
+        (
+            "file_edit",
+            {"path": "a", "start_line": 1, "end_line": 2, "new_text": "z\n"},
+            ["a", "@ lines 1 to 2, the last one excluded", "+ z"],
+        ),
+        ("file_create", {"path": "a", "content": "x\n"}, ["a", "+ x"]),
+        (
+            "apply_patch",
+            {
+                "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-b\n+c\n"
+                "--- /dev/null\n+++ d\n@@ -0,0 +1 @@\n+e\n"
+            },
+            ["files", "@ a", "@ line 0", "- b", "+ c", "@ d", "@ line 0", "+ e"],
+        ),
+        ("apply_patch", {"patch": "--- a\n+++ a\n@@ -1 +1 @@\n-b\n"}, ["as written"]),
+    ],
+)  # fmt: skip
+def test_call_that_changes_files_shows_how(
+    tool: str, fields: dict[str, Any], shown: list[str]
+) -> None:
+    found = lines("tool_call", "as written", 60, **(edit_call(**fields) | {"tool_name": tool}))
+    found[0] = found[0].removeprefix(f"▪ {tool} ").partition(" ·")[0].removesuffix("✓")
+    assert [one.strip() for one in found] == shown
+
+
+@pytest.mark.parametrize(
     "fields",
     [{}, {"block_id": 3}, {"block_id": "x"}, {"block_id": "x", "operations": [{"line": "a"}]}],
 )

@@ -524,6 +524,31 @@ COMMANDS: Final = (
     Row("kernel.usage", {"principal": "nobody"}, Code.INVALID_PARAMS),
 )
 
+_PATCH: Final = "--- a/src/t.txt\n+++ b/src/t.txt\n@@ -1,1 +1,1 @@\n-one\n+1\n"
+
+FILE_TEXTS: Final = (
+    Row("file.create", {"path": "src/t.txt", "content": "one\ntwo\n"}),
+    Row("file.read", {"path": "src/t.txt", "start_line": 1, "line_numbers": True}, by="vic"),
+    Row("file.read", {"path": "src/t.txt", "start_line": 3}, Code.LINE_OUT_OF_RANGE),
+    Row("file.read", {"path": "src/u.txt"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("file.edit", {"path": "src/t.txt", "old_text": "two", "new_text": FAMILY}, by="bo"),
+    Row(
+        "file.edit",
+        {"path": "src/t.txt", "old_text": "two", "new_text": "2"},
+        Code.CONTENT_MISMATCH,
+    ),
+    Row(
+        "file.edit",
+        {"path": "src/t.txt", "old_text": "two", "new_text": "2", "base_version": 2},
+        Code.STALE_VERSION,
+    ),
+    Row("file.edit", {"path": "src/t.txt", "new_text": ""}, Code.INVALID_PARAMS),
+    Row("file.patch", {"patch": _PATCH}, by="bo"),
+    Row("file.patch", {"patch": _PATCH}, Code.PATCH_FAILED),
+    Row("file.search", {"query": "1", "glob": "src/t*"}),
+    Row("file.search", {"query": "1"}, Code.PERMISSION_DENIED, by="bo"),
+)
+
 MALFORMED: Final = (
     Row("block.raed", {}, Code.UNKNOWN_TOOL),
     Row("", {}, Code.UNKNOWN_TOOL),
@@ -586,6 +611,7 @@ ROWS: Final = (
     *LAYOUTS,
     *COMPACTIONS,
     *TALKING,
+    *FILE_TEXTS,
     *COMMANDS,
     *FILES,
     *MALFORMED,
