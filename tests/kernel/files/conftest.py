@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.files import file_contexts
 from antiphon_kernel.files.disk_file import DiskState, digest_of, write
+from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
+from tests.kernel.files.editor import Editor
 
 LIMIT = 1_000
 OLD = b"the old text: " + bytes(range(48, 90))
@@ -59,3 +62,10 @@ def file(tmp_path: Path) -> FileOnDisk:
     file = FileOnDisk(tmp_path)
     file.put()
     return file
+
+
+@pytest.fixture
+def editor(kernel: Kernel, data: Path, monkeypatch: pytest.MonkeyPatch) -> Editor:
+    """A person in a project where nothing is saved unasked."""
+    monkeypatch.setattr(file_contexts, "AUTOSAVE_SECONDS", 1e6)
+    return Editor(kernel, data.parent)

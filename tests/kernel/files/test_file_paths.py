@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import socket
 import sys
 import threading
@@ -18,10 +19,8 @@ from typing import Any, Final
 
 import pytest
 
-from antiphon_kernel.files.disk_file import digest_of
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import Actor
+from tests.kernel.files.editor import Editor
 
 SECRET: Final = "SECRET\n"
 TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -101,21 +100,16 @@ def contents(folder: Path) -> dict[str, str | None]:
     return {str(one): one.read_text() if one.is_file() else None for one in every}
 
 
-async def type_at_start(kernel: Kernel, me: Actor, block: str, text: str) -> None:
-    await kernel.call(me, "block.splice", {"block_id": block, "offset": 0, "insert": text})
-
-
 async def test_path_that_leads_elsewhere_is_an_error_that_says_so(
-    kernel: Kernel, project: Path
+    editor: Editor, project: Path
 ) -> None:
-    me = kernel.open_session(kernel.owner, "test")
     before = contents(project.parent)
     for name, path in PATHS.items():
         for tool, params in TOOLS.items():
             found = path.format(outside=project.parent / "outside")
             given = {key: value and str(value).format(found) for key, value in params.items()}
             with pytest.raises(AntiphonError) as caught:
-                await asyncio.wait_for(kernel.call(me, tool, given), 10)
+                await asyncio.wait_for(editor.call(tool, **given), 10)
             error = caught.value
             assert error.code is ErrorCode.INVALID_PARAMS, (name, tool)
             advice = r"Name a file inside the project|send whole characters"
@@ -156,22 +150,22 @@ def swapped_again_and_again(project: Path) -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="two names are exchanged in one step")
 async def test_folder_that_is_swapped_for_a_link_leads_nowhere(
-    kernel: Kernel, project: Path
+    editor: Editor, project: Path
 ) -> None:
-    me = kernel.open_session(kernel.owner, "test")
-    file = await kernel.files.open("src/a.py")
+    file = await editor.open("src/a.py")
     done = 0
     with swapped_again_and_again(project):
         before = contents(project.parent / "outside")
         for number in range(60):
-            await type_at_start(kernel, me, file.block, f"{number}\n")
+            typed = {"block_id": file.block, "offset": 0, "insert": f"{number}\n"}
+            await editor.call("block.splice", **typed)
             for tool, path in (
                 ("file.save", "src/a.py"),
                 ("file.create", f"src/new-{number}"),
                 ("file.open", "src/a.py"),
             ):
                 with suppress(AntiphonError):
-                    await kernel.call(me, tool, {"path": path})
+                    await editor.call(tool, path=path)
                     done += 1
             assert SECRET not in file.now().text
         assert contents(project.parent / "outside") == before
@@ -179,42 +173,33 @@ async def test_folder_that_is_swapped_for_a_link_leads_nowhere(
 
 
 async def test_two_hard_links_are_written_in_place_and_follow_each_other(
-    kernel: Kernel, project: Path
+    editor: Editor, project: Path
 ) -> None:
-    me = kernel.open_session(kernel.owner, "test")
-    names = ["src/a.py", "b.py"]
-    (project / "b.py").hardlink_to(project / "src" / "a.py")
-    one, other = [await kernel.files.open(path) for path in names]
-    await type_at_start(kernel, me, one.block, "from one\n")
-    params = {"block_id": other.block, "offset": len("inside\n"), "insert": "from the other\n"}
-    await kernel.call(me, "block.splice", params)
-    for file in (one, other):
-        await file.save()
-    await one.look()
-    wanted = "from one\ninside\nfrom the other\n"
-    texts = {one.now().text, other.now().text, *((project / name).read_text() for name in names)}
-    assert texts == {wanted}
-    assert (project / "b.py").samefile(project / "src" / "a.py")
+    one, other = "src/a.py", "b.py"
+    (project / other).hardlink_to(project / one)
+    files = [await editor.open(name) for name in (one, other)]
+    await editor.insert(one, 0, "from one\n")
+    await editor.type(other, "inside\n", "from the other\n")
+    await editor.save(one)
+    written = await editor.save(other)
+    await files[0].look()
+    assert written == b"from one\ninside\nfrom the other\n"
+    assert {file.now().text for file in files} == {written.decode()}
+    assert (project / one).samefile(project / other)
 
 
-async def test_twins_of_one_name_are_two_files(kernel: Kernel, project: Path) -> None:
-    me = kernel.open_session(kernel.owner, "test")
+async def test_twins_of_one_name_are_two_files(editor: Editor) -> None:
     names = ["caf\u00e9", unicodedata.normalize("NFD", "caf\u00e9"), "CAF\u00c9"]
     for number, name in enumerate(names):
-        (project / name).write_text(f"{number}\n")
+        editor.put(name, f"{number}\n".encode())
     for number, name in enumerate(names):
-        await type_at_start(kernel, me, f"file:{name}", "typed\n")
-        await kernel.call(me, "file.save", {"path": name})
-        assert (project / name).read_text() == f"typed\n{number}\n"
+        await editor.insert(name, 0, "typed\n")
+        assert await editor.save(name) == f"typed\n{number}\n".encode()
 
 
-async def test_listing_leaves_out_what_cannot_be_opened(kernel: Kernel, project: Path) -> None:
-    me = kernel.open_session(kernel.owner, "test")
-    (project / ".git").rename(project / "src" / ".git2")
+async def test_listing_leaves_out_what_cannot_be_opened(editor: Editor, project: Path) -> None:
+    shutil.rmtree(project / ".git")
     strange = ("a\nb", "a\x1b[1m", os.fsdecode(b"a\xff"), f".a.py.antiphon-{'0' * 16}")
-    long = f".{digest_of(b'x')}.antiphon-{'0' * 16}"
-    for name in (*strange, long):
+    for name in strange:
         (project / "src" / name).write_text("x")
-    found = (await kernel.call(me, "file.list", {"glob": "src/*"}))["paths"]
-    assert found == ["src/a.py"]
-    json.dumps(found).encode()
+    assert (await editor.call("file.list", glob="src/*"))["paths"] == ["src/a.py"]
