@@ -733,6 +733,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Find in files",
     ),
     _online(
+        "findings",
+        (),
+        "In a file: what checks (see docs/files.md) have found in it when it was last saved.",
+        title="What checks have found",
+    ),
+    _online(
         "go_to_path",
         ("ctrl+g",),
         "Open the file that is named at the cursor, at its line, or that the chosen cell names; gf"

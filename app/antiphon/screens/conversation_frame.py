@@ -79,6 +79,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     action_save = controlled(lambda parts: parts.file.save)
     action_files = controlled(lambda parts: parts.file.find)
     action_search_files = controlled(lambda parts: parts.file.search)
+    action_findings = controlled(lambda parts: parts.file.show_findings)
     action_go_to_path = controlled(lambda parts: parts.file.go_to_path)
 
     def action_open_paste(self) -> None:

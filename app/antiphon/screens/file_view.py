@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from antiphon.project_files import CONFLICT, DELETED, ShownFile, mentions
 from antiphon.render.cell_renderer import command_of
+from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.conflicts import ConflictModal
 from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.picker import PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
+from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser
+from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
@@ -54,6 +57,8 @@ class FileView(Controller):
         self._seen = self._compared = -1
         """The version of the text at the last look, and when it was compared with git."""
         self._looks = 0
+        self._of_git: Mapping[int, LineMark] = {}
+        self._findings: Sequence[Mapping[str, Any]] = ()
 
     # Its state
 
@@ -90,6 +95,7 @@ class FileView(Controller):
         try:
             told = await self._session.call("file.open", {"path": file.path})
             self._show(ShownFile.of(told))
+            self._show_findings(file.block)
             version, seen = self._source.versions[file.block], self._seen
             self._seen = version
             self._looks += 1
@@ -99,9 +105,38 @@ class FileView(Controller):
                 params = {"path": file.path, "against": "head"}
                 diff = (await self._session.call("file.diff", params))["diff"]
                 if version == self._source.versions[file.block]:
-                    self._cells.mark_lines(line_marks(diff))
+                    self._of_git = line_marks(diff)
+                    self._mark_lines()
         except AntiphonError:
             return  # what the person asks for tells of it
+
+    def _show_findings(self, block: str) -> None:
+        """Show what checks have found in the file, if that is something else than before."""
+        found = self._source.header(block).metadata.get(FINDINGS, {}).get("rows", ())
+        if found != self._findings:
+            self._findings = found
+            self._mark_lines()
+            if found:
+                more = f" · {len(found) - 1} more: <key:findings>" if len(found) > 1 else ""
+                self._hint(f"{displayable_in_a_row(finding_text(found[0], 1))}{more}")
+
+    def _mark_lines(self) -> None:
+        found = {int(one["line"]): LineMark.FOUND for one in self._findings}
+        self._cells.mark_lines({**self._of_git, **found})
+
+    async def show_findings(self) -> None:
+        """Let the person choose one of the places in which checks have found something."""
+        file, rows = self._scope.file, self._findings
+        if file is None or not rows:
+            self._hint("No check has found anything here: `checks` in config.toml names commands.")
+            return
+        entries = [
+            PickerEntry(str(at), displayable_in_a_row(finding_text(one, 1)))
+            for at, one in enumerate(rows)
+        ]
+        chosen = await choose(self._cells.app, "Found by checks", entries)
+        if chosen is not None:
+            self._scope.area.go_to_line(file.block, int(rows[int(chosen)]["line"]))
 
     # What is done with it
 

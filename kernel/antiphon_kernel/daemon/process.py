@@ -50,7 +50,8 @@ def log_to(path: Path, *, echo: bool) -> None:
     """
     root = logging.getLogger()
     root.setLevel(logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for library in ("uvicorn", "watchfiles"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [
         _PrivateFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -41,6 +41,12 @@ class CheckFinding(NamedTuple):
     """Name of the rule."""
     column: int | None = None
     """Code points before the place in its line."""
+
+
+def finding_text(row: Mapping[str, Any], first: int = 0) -> str:
+    """Return a stored finding as one line; `first` is the number of the first line of a file."""
+    code = f" [{row['code']}]" if row.get("code") else ""
+    return f"{int(row['line']) + first}: {row['severity']}: {row['message']}{code}"
 
 
 def parse_findings(output: str) -> list[CheckFinding]:

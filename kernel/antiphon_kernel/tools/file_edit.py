@@ -16,12 +16,14 @@ from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.text.edits import Replace
+from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines, split_lines
 from antiphon_kernel.text.patch import FilePatch, plan_patch, split_patch, unified_diff
 from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
 from antiphon_kernel.tools._common import WRITING, check_version
 from antiphon_kernel.tools.edit import current_offset, plan_operations, reject_grown_text
 from antiphon_kernel.tools.file import FileInfo, FileParams, file_info
+from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import join_names, quote
 from antiphon_kernel.types.records import TextSplice
@@ -49,6 +51,8 @@ class FileReadResult(FileInfo):
 
     content: str
     """The text, or the lines that were asked for."""
+    findings: list[str] | None = None
+    """Each with its line, what checks have found in the file when it was last saved."""
 
 
 @tool("file.read", needs=Permission.READ, errors=_READING)
@@ -62,7 +66,9 @@ async def read_file(call: Call, params: FileReadParams) -> FileReadResult:
         content = lines_between(text, first, max(first, end))
     if params.line_numbers:
         content = number_lines(content, first)
-    fields = {"version": version, "line_count": count, "content": content}
+    found = file.context.document.header(file.block).metadata.get(FINDINGS, {})
+    findings = [finding_text(one) for one in found.get("rows", ())] or None
+    fields = {"version": version, "line_count": count, "content": content, "findings": findings}
     return FileReadResult(**await file_info(file, **fields))
 
 

@@ -277,6 +277,8 @@ async def test_findings_of_the_checks_are_kept_with_the_file_after_a_save(
     await until(lambda: found() is not None, "the finding")
     assert found()["rows"] == [{"line": 1, "severity": "error", "message": "no two", "code": "R1"}]
     assert found()["version"] == 2 and not await file.is_dirty()
+    read = await project.kernel.call(project.me, "file.read", {"path": "a.txt"})
+    assert read["findings"] == ["1: error: no two [R1]"]
     assert await project.kernel.call(project.me, "block.undo", {"block_id": file.block})
     assert file.now().text == TEXT
     project.put(TEXT.replace("two", "2"))

@@ -66,12 +66,14 @@ class Columns(NamedTuple):
 
 
 class LineMark(StrEnum):
-    """Sign beside a line of a file that differs from the last commit."""
+    """Sign beside a line of a file that differs from the last commit, or has a finding."""
 
     ADDED = "+"
     CHANGED = "~"
     DELETED = "-"
     """Lines above it are gone."""
+    FOUND = "!"
+    """A check has found something in it."""
 
 
 class RowNumber(NamedTuple):
@@ -149,6 +151,7 @@ class GutterPainter:
             LineMark.ADDED: theme.status_done,
             LineMark.CHANGED: theme.unread,
             LineMark.DELETED: theme.status_failed,
+            LineMark.FOUND: theme.status_failed,
         }
         mark = Segment(" ") if row.mark is None else Segment(row.mark.value, marks[row.mark])
         number = f"{row.text:>{self.columns.gutter - 2}}"
