@@ -42,6 +42,7 @@ from antiphon.render.view import CellView, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
+from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
@@ -531,6 +532,9 @@ class CellRenderer:
             page = PageCutter(self._width, self._theme, language)
             return self._drawn(("page", language), page, view.text)
         name = sanitize_for_display(path or "file").replace("\n", " ").replace("\t", " ")
+        if (reference := view.header.metadata.get(FILE_REFERENCE)) is not None and not view.text:
+            cell = self._plain("Enter opens it, and models read it.", self._theme.dim)
+            return cell.framed([self._note(f"▤ {name}{_lines_of(reference)}")], self._end(view))
         if len(view.text) > LONGEST_COLOURED:
             cutter = CodeCutter(self._wide, self._theme)
             cell = self._drawn(("file",), cutter, view.text)
@@ -549,6 +553,14 @@ class CellRenderer:
     def _note(self, text: str, style: Style | None = None) -> RenderedLine:
         dim = self._theme.dim
         return compose(clipped([WrapPiece(text, style or dim)], self._text_width, dim))
+
+
+def _lines_of(reference: Mapping[str, Any]) -> str:
+    """Return the lines of a file that a cell refers to, as people count them: `:10-20`."""
+    match reference:
+        case {"start": int(start), "end": int(end)}:
+            return f":{start + 1}" + (f"-{end}" if end > start + 1 else "")
+    return ""
 
 
 def cell_markdown(view: CellView) -> str:

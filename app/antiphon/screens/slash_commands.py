@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
@@ -61,6 +62,9 @@ class SlashCommands(Controller):
             SlashCommand("context", "Open another context.", open_labelled, "a context", labels),
             SlashCommand("new", "Make a context and open it.", create, "a name"),
             SlashCommand("rename", "Rename this context.", self._rename, "a name"),
+            SlashCommand(
+                "refer", "Refer to a file, which models then read.", self._refer, "a path"
+            ),
         )
         plain = (
             SlashCommand(
@@ -135,6 +139,12 @@ class SlashCommands(Controller):
         if made is not None:
             self._scope.open_context(made, None)
         return made is not None
+
+    async def _refer(self, place: str) -> bool:
+        """Put a reference to `PATH`, `PATH:LINE` or `PATH#L1-L9` into the document."""
+        path = re.sub(r":(\d+)\Z", r"#L\1", place)
+        params = {"context": self._session.document.context, "kind": "file", "path": path}
+        return await self._scope.call("block.create", params, "Not referred to") is not None
 
     async def _rename(self, label: str) -> bool:
         context = self._session.document.context or ""

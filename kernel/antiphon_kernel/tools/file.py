@@ -121,6 +121,7 @@ async def save(call: Call, params: SaveParams) -> SaveResult:
     A file that was changed here and on disk in the same place is not written: see file.resolve.
     """
     file = await call.file(params.path)
+    call.kernel.contexts.guard.check_writer(call.actor)
     written = await file.save(anew=params.anew)
     return SaveResult(**await file_info(file, written=written))
 
