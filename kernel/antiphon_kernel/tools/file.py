@@ -287,6 +287,7 @@ async def rename(call: Call, params: FileRenameParams) -> FileInfo:
     """Give a file another name, or move it to another folder; its history goes with it."""
     call.check_files(params.to)
     await call.file(params.path)
+    call.kernel.contexts.guard.check_writer(call.actor)
     file = await call.kernel.files.rename(params.path, params.to, call.actor)
     return FileInfo(**await file_info(file))
 
@@ -298,6 +299,7 @@ async def delete(call: Call, params: FileParams) -> FileInfo:
     Its bytes are kept in the kernel's folder, its text and history in its context.
     """
     await call.file(params.path)
+    call.kernel.contexts.guard.check_writer(call.actor)
     return FileInfo(**await file_info(await call.kernel.files.delete(params.path)))
 
 

@@ -55,13 +55,16 @@ class FileReference:
 
 async def read_file_references(
     kernel: Kernel, layout: ContextLayout, reader: Principal | None = None
-) -> None:
+) -> dict[str, int]:
     """Let a layout know the texts of the files that its context refers to.
 
     Args:
         reader: the model that reads it now; a file that it may not see is hidden from all.
+
+    Returns the version of each file that is shown, by path.
     """
     await layout.load()
+    shown: dict[str, int] = {}
     for block in layout.references():
         reference = FileReference.of(block.metadata)
         path = kernel.files.path_of(ContextId(reference.context)) if reference is not None else None
@@ -69,10 +72,13 @@ async def read_file_references(
             layout.give_text(block.id, "The file cannot be read any more.")
         elif reader is not None and kernel.files.is_denied(reader, path):
             layout.give_text(block.id, "The file may hold secrets, and is not shown to models.")
-        elif not block.text:
-            found = await _texts(kernel, reference)
-            text = _shown(reference, found[0]) if found is not None else "It cannot be read."
-            layout.give_text(block.id, text)
+        else:
+            shown[path] = max(reference.version, shown.get(path, 0))
+            if not block.text:
+                found = await _texts(kernel, reference)
+                text = _shown(reference, found[0]) if found is not None else "It cannot be read."
+                layout.give_text(block.id, text)
+    return shown
 
 
 async def file_changes(kernel: Kernel, items: Iterable[LayoutItem]) -> tuple[str, ...]:

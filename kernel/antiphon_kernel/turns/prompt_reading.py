@@ -35,7 +35,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
-from antiphon_kernel.types.records import Principal
 
 
 @dataclass(eq=False, slots=True)
@@ -148,7 +147,10 @@ class PromptReader:
         """Return the prompt as it is now, without anything done about its size."""
         context = self.context
         await current_layout(context)
-        await read_file_references(self.kernel, layout_of(context), self._reader())
+        reader = self.kernel.members.find(self.principal)
+        shown = await read_file_references(self.kernel, layout_of(context), reader)
+        known = self.model.files_read.setdefault(context.id, {})
+        known.update({path: version for path, version in shown.items() if path not in known})
         version, is_plain = context.seq, not self.tools
         reading = layout_of(context).read(self.principal, live=self._live(), is_plain=is_plain)
         if not is_plain:
@@ -245,9 +247,6 @@ class PromptReader:
                 allowed = int(allowed * _SMALLER)
         except CompactionError as error:
             raise self._too_long(read) from error
-
-    def _reader(self) -> Principal:
-        return self.kernel.members.find(self.principal)
 
     def _live(self) -> str | None:
         """Return the turn of the block that is answered; None if the last message is."""
