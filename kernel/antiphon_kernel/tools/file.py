@@ -18,6 +18,7 @@ from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools._common import BlockResult, check_version, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
+from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
@@ -264,7 +265,9 @@ async def create(call: Call, params: FileCreateParams) -> FileInfo:
     """Make a file on disk, with the folders that it needs, and open it."""
     call.check_files(params.path)
     reject_long_text(call.kernel.limits, len(params.content))
-    encode(params.content, TextFormat())  # before there is a file
+    size, limit = len(encode(params.content, TextFormat())), call.kernel.limits.file_bytes
+    if size > limit:  # before there is a file
+        raise too_large(params.path, size, limit, "file_bytes")
     call.kernel.contexts.guard.check_writer(call.actor)
     file = await call.kernel.files.create(params.path, "")
     splices = plan_difference(file.now().text, params.content)

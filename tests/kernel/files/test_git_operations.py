@@ -128,7 +128,7 @@ class OpenRepository:
             put(folder / name, 7, "by another program")
 
     def check_disk(self) -> None:
-        """What is on disk is what git has put there."""
+        """Check that git alone has changed the disk."""
         assert tree(self.folder) == tree(self._control)
 
     async def check_blocks(self) -> None:
