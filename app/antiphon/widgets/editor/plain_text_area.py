@@ -129,7 +129,7 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
             self._text_columns = width
             self.wrapped_document.wrap(width, self.indent_width)
             if self.is_mounted:
-                self._changed(by_person=True)
+                self._changed(by_person=False)
 
     def theme_changed(self) -> None:
         self._changed(by_person=True)
