@@ -585,13 +585,23 @@ ACTIONS: Final[tuple[Action, ...]] = (
         enabled=lambda now: now.live and (now.focused or now.mode is not Mode.NAVIGATE),
         mutates=True,
     ),
+    Action(
+        "save",
+        ("ctrl+s",),
+        "In a file: write it to disk now, which else happens a second after the last change. If it"
+        " was changed here and on disk in the same place, decide about that.",
+        words="save",
+        title="Save the file",
+        enabled=lambda now: now.in_file and now.live,
+        mutates=True,
+    ),
     _anywhere(
         "tail",
         ("ctrl+end",),
         "To the end, and stay there while text comes; in a cell, to the end of its text.",
         words="tail",
         title="To the end",
-        footer=lambda now: not now.following,
+        footer=lambda now: not now.following and not now.in_file,
     ),
     _anywhere(
         "to_writer",
@@ -668,6 +678,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Fold all thinking, or open it.",
         words="thinking",
         title="Fold or open all thinking",
+        takes=_among_messages,
     ),
     _in_list(
         "next_cell", ("down", "j"), "The next cell.", words="cell", footer=lambda now: now.reading
@@ -679,8 +690,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _in_list("half_page_up", ("ctrl+u",), "Half a page up."),
     _in_list("first_cell", ("g", "home"), "The first cell.", title="First cell"),
     _in_list("last_cell", ("G", "end"), "The last cell.", title="Last cell"),
-    _edit("edit_next", ("ctrl+down",), "Edit the next cell."),
-    _edit("edit_previous", ("ctrl+up",), "Edit the cell before.", words="neighbour"),
+    _edit("edit_next", ("ctrl+down",), "Edit the next cell.", takes=_among_messages),
+    _edit(
+        "edit_previous",
+        ("ctrl+up",),
+        "Edit the cell before.",
+        words="neighbour",
+        takes=_among_messages,
+    ),
     # Anywhere
     _anywhere(
         "page_up",
@@ -709,16 +726,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("f5",),
         "Everybody whom the kernel knows: follow, invite, give a role, kick.",
         title="People: follow, invite, role, kick",
-    ),
-    Action(
-        "save",
-        ("ctrl+s",),
-        "In a file: write it to disk now, which else happens a second after the last change. If it"
-        " was changed here and on disk in the same place, decide about that.",
-        words="save",
-        title="Save the file",
-        enabled=lambda now: now.in_file and now.live,
-        mutates=True,
     ),
     _page(
         "files",

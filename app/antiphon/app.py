@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from rich.console import Console, RenderableType
 from textual import events, on
@@ -61,6 +62,13 @@ from antiphon_kernel.types.quoting import count_of, join_names, quote
 END_SECONDS = 1.5
 """How long what is to be sent, or to be written down, may take when a signal ends the app."""
 
+
+LEADS: Final = {"@": "files", "#": "search_files"}
+"""Actions by signs that are typed first in the palette."""
+
+LEAD_SECONDS: Final = 0.01
+LEAD_LOOKS: Final = 200
+"""Times between looks whether an action asks for something, and how many."""
 
 _INPUT = (
     events.Key | events.Paste | events.MouseDown | events.MouseScrollDown | events.MouseScrollUp
@@ -288,12 +296,22 @@ class AntiphonApp(App[None]):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            leads = {"@": "files", "#": "search_files"}
-            does = {
-                sign: partial(self.document_screen.call_action, action)
-                for sign, action in leads.items()
-            }
-            self.push_screen(LaidOutPalette(does, id="--command-palette"))
+            leads = {sign: partial(self._lead, action) for sign, action in LEADS.items()}
+            self.push_screen(LaidOutPalette(leads, id="--command-palette"))
+
+    def _lead(self, action: str) -> None:
+        """Do an action that asks for something; keys wait until it does."""
+        work: WorkType[None] = partial(self._ask_by, action, self._keys.hold())
+        self.run_worker(work, name=action)
+
+    async def _ask_by(self, action: str, release_keys: Callable[[], None]) -> None:
+        page = self.document_screen
+        page.call_action(action)
+        for _ in range(LEAD_LOOKS):
+            if self.screen is not page and self.focused is not None:
+                break
+            await asyncio.sleep(LEAD_SECONDS)
+        release_keys()
 
     def on_command_palette_option_highlighted(
         self, message: CommandPalette.OptionHighlighted

@@ -271,7 +271,7 @@ class FileView(Controller):
 def line_marks(diff: str) -> Mapping[int, LineMark]:
     """Return the lines of a text that a unified difference has added, changed or taken away at.
 
-    None if it has added all of them: such a file is new, and nothing in it is.
+    Empty if it has added all of them: that a whole file is new needs no marks.
     """
     marks: dict[int, LineMark] = {}
     try:

@@ -46,7 +46,7 @@ class LaidOutPalette(CommandPalette, DismissOnceMixin[None]):
             event.prevent_default()
             event.stop()
             self.dismiss()
-            self.app.call_later(self._leads[event.value])
+            self._leads[event.value]()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         # Whoever takes the palette away, a search would look for its list and end the app.

@@ -12,7 +12,7 @@ from textual.events import Paste
 from textual.screen import ModalScreen
 
 from antiphon.actions import ACTIONS, Action, Mode, shown_key
-from antiphon.screens import history, modals, panels, picker, reading
+from antiphon.screens import conflicts, history, modals, panels, picker, reading
 from tests.app.opened import Opened, World, opened
 from tests.app.screens.key_effects import appearance, noticed, own_keys
 from tests.waiting import screen_updated, until
@@ -164,6 +164,16 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     ),
     picker.PickerModal: Cover(
         pushing(lambda there: picker.PickerModal("Choose", choices)), {"up": ("down",)}
+    ),
+    conflicts.ConflictModal: Cover(
+        pushing(
+            lambda there: conflicts.ConflictModal(
+                there.screen.controllers.scope,
+                "a.py",
+                [{"start": 1, "ours": LONG, "theirs": LONG}] * 2,
+            )
+        ),
+        {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
     panels.ContextsPanel: Cover(
         lambda there: there.screen.call_action("contexts"),

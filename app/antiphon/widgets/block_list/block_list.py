@@ -227,6 +227,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def on_resize(self) -> None:
         self._page = self.scrollable_content_region.size
+        self.viewport.height = self._page.height
         self.looks.set_page(self._page.width, self.cell_theme)
         self.draw()
 

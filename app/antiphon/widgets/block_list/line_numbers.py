@@ -49,8 +49,9 @@ class FileGutter(NamedTuple):
     def beside(self, picture: RenderedCell | None, row: int) -> RowNumber:
         """Return the number beside a row; rows on which a line goes on have none."""
         line = None
-        if self.editor is not None and row < self.editor.row_count:
-            number, section = self.editor.wrapped_document.section_at(row)
+        if self.editor is not None:
+            shown = self.editor.row_cache
+            number, section = (shown.sections[row - shown.top : row - shown.top + 1] or [(0, 1)])[0]
             line = None if section else number
         elif self.lines is not None and picture is not None:
             runs = picture.line(row).runs

@@ -181,9 +181,8 @@ class ScrollAnchor:
                 self._viewport.following = False
                 self.choose(None)
             return
-        kept = anchor.row
-        if by_person:
-            kept = max(0, min(kept + row - anchor.line, self._viewport.height - 1))
+        kept = anchor.row + (row - anchor.line if by_person else 0)
+        kept = max(0, min(kept, self._viewport.height - 1))
         self._viewport.anchor_on(editor.block, row, kept, offset)
 
     def _offset_of(self, place: LineRef) -> int | None:

@@ -129,7 +129,7 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
             self._text_columns = width
             self.wrapped_document.wrap(width, self.indent_width)
             if self.is_mounted:
-                self._changed(by_person=True)
+                self._changed(by_person=False)
 
     def theme_changed(self) -> None:
         self._changed(by_person=True)
@@ -334,6 +334,8 @@ class RowCache:
         self._drawn: dict[tuple[object, ...], LabelledLine] = {}
         self.strips: list[Strip] = []
         self.top = 0
+        self.sections: list[tuple[int, int]] = []
+        """The line of each row, and which part of it the row shows."""
         self.flags_above: tuple[CursorLabel, ...] = ()
         """Names that have no room in the first row and stand in the one above the editor."""
 
@@ -358,8 +360,8 @@ class RowCache:
         hits, source = area.hits(), area.source
         lines: list[LabelledLine] = []
         own_place = None
-        for row in range(top, min(top + count, wrap.height)):
-            line, section = wrap.section_at(row)
+        self.sections = [wrap.section_at(row) for row in range(top, min(top + count, wrap.height))]
+        for row, (line, section) in enumerate(self.sections, top):
             span = _CachedSpan(wrap, line, section)
             marks = [mark for new in fresh for mark in span.marks(*new)]
             selected, tags = self._others(span, places, width)
