@@ -39,7 +39,12 @@ from antiphon_kernel.types.enums import BlockKind, ContextKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import ContextId, as_name
 from antiphon_kernel.types.project_files import too_large
-from antiphon_kernel.types.project_paths import UNPRINTABLE, ProjectPath, find_path, unusable
+from antiphon_kernel.types.project_paths import (
+    ProjectPath,
+    find_path,
+    has_usable_characters,
+    unusable,
+)
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader
 
@@ -195,7 +200,7 @@ class FileContexts:
         if glob is not None:
             pattern = re.compile(_as_regex(glob))
             found = [one for one in found if pattern.fullmatch(one)]
-        return sorted(one for one in found if not UNPRINTABLE.search(one) and not is_temporary(one))
+        return sorted(one for one in found if has_usable_characters(one) and not is_temporary(one))
 
     async def create(self, path: str, text: str) -> OpenFile:
         """Make a file that is not there, and open it.

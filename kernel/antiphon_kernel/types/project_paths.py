@@ -20,7 +20,7 @@ _PATH_BYTES: Final = 4_096
 _NAME_BYTES: Final = 255
 _DEPTH: Final = 100
 _LINKS: Final = 40
-UNPRINTABLE: Final = re.compile(
+_UNPRINTABLE: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Controls, line separators, what turns the direction of writing, halves of surrogate pairs."""
@@ -98,6 +98,11 @@ def unusable(path: str, why: str) -> AntiphonError:
         field="path",
         found=truncate(path),
     )
+
+
+def has_usable_characters(path: str) -> bool:
+    """Return whether a path has no characters that no name may have."""
+    return path.isprintable() or not _UNPRINTABLE.search(path)
 
 
 class _UnusableError(Exception):
@@ -183,7 +188,7 @@ def _walk(root: str, waiting: list[str]) -> ProjectPath:
 
 
 def _check_name(name: str) -> None:
-    if UNPRINTABLE.search(name):
+    if not has_usable_characters(name):
         raise _UnusableError("it has characters that no name may have")
     if len(name.encode()) > _NAME_BYTES:
         raise _UnusableError(f"a name in it has more than {_NAME_BYTES} bytes")
