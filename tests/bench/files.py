@@ -16,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.files import file_contexts
 from tests.bench.figures import Figure, arguments, figure, print_figures
@@ -68,51 +68,56 @@ def measure_starts(empty: Path, project: Path, count: int) -> Figure:
     return figure(name, "ms", full, baseline=bare, against="in an empty folder", budget=budget)
 
 
-async def milliseconds(act: Callable[[], Awaitable[object]]) -> float:
+async def timed(kernel: Filled, tool: str, **params: Any) -> float:
+    """Return the milliseconds of a call."""
     start = time.perf_counter()
-    await act()
+    await kernel.call(tool, **params)
     return (time.perf_counter() - start) * 1e3
 
 
-async def measure_files(project: Path, count: int) -> AsyncIterator[Figure]:
+async def measure_files(project: Path, count: int) -> list[Figure]:
     async with filled(project) as kernel:
-        listed = [await milliseconds(lambda: kernel.call("file.list")) for _ in range(5)]
-        # The finder shows its first hits 100 ms after the first key.
-        yield figure(f"file.list in {count} files, first answer", "ms", listed[:1], budget=100)
-        yield figure(f"file.list in {count} files, later ones", "ms", listed[1:], budget=100)
-        opened = []
-        for number in range(RUNS):
-            path = f"lines-1000-{number}.py"
-            opened.append(await milliseconds(lambda path=path: kernel.call("file.open", path=path)))  # type: ignore[misc]
-        yield figure("opening a file of 1,000 lines", "ms", opened, budget=50)
-        for way in (in_place, renamed):
-            seen = [await change(kernel, project, number, way) for number in range(RUNS)]
-            name = f"10 lines of 10,000 changed outside, {way.__name__.replace('_', ' ')}"
-            yield figure(name, "ms", seen, budget=100)
+        listed = [await timed(kernel, "file.list") for _ in range(5)]
+        paths = [f"lines-1000-{number}.py" for number in range(RUNS)]
+        opened = [await timed(kernel, "file.open", path=path) for path in paths]
+        changed = {
+            name: [await change(kernel, project, number, write) for number in range(RUNS)]
+            for name, write in (("in place", Path.write_text), ("renamed", renamed))
+        }
         saved, bare = [], []
-        for number in range(RUNS):
-            path = f"lines-1000-{number}.py"
+        for path in paths:
             await kernel.call("block.splice", block_id=f"file:{path}", offset=0, insert="x")
-            saved.append(await milliseconds(lambda path=path: kernel.call("file.save", path=path)))  # type: ignore[misc]
+            saved.append(await timed(kernel, "file.save", path=path))
             bare.append(bare_save(project / path))
-        name, against = "saving a file of 1,000 lines", "write, fsync and rename"
-        yield figure(name, "ms", saved, baseline=bare, against=against, budget=50)
-        async for one in measure_search(kernel, project, count):
-            yield one
+        return [
+            # The finder shows its first hits 100 ms after the first key.
+            figure(f"file.list in {count} files, first answer", "ms", listed[:1], budget=100),
+            figure(f"file.list in {count} files, later ones", "ms", listed[1:], budget=100),
+            figure("opening a file of 1,000 lines", "ms", opened, budget=50),
+            *(
+                figure(f"10 lines of 10,000 changed outside, {name}", "ms", took, budget=100)
+                for name, took in changed.items()
+            ),
+            figure(
+                "saving a file of 1,000 lines",
+                "ms",
+                saved,
+                baseline=bare,
+                against="write, fsync and rename",
+                budget=50,
+            ),
+            *[one async for one in measure_search(kernel, project, count)],
+        ]
 
 
-def in_place(place: Path, text: str) -> None:
-    place.write_text(text)
-
-
-def renamed(place: Path, text: str) -> None:
+def renamed(place: Path, text: str) -> object:
     beside = place.with_suffix(".new")
     beside.write_text(text)
-    beside.rename(place)
+    return beside.rename(place)
 
 
 async def change(
-    kernel: Filled, project: Path, number: int, write: Callable[[Path, str], None]
+    kernel: Filled, project: Path, number: int, write: Callable[[Path, str], object]
 ) -> float:
     """Return the milliseconds until a block has what another program has written."""
     place = project / f"lines-10000-{number}.py"
@@ -156,7 +161,7 @@ async def measure_search(kernel: Filled, project: Path, count: int) -> AsyncIter
     took: dict[str, list[float]] = {}
     for _ in range(5):
         if "file.search" in kernel.kernel.registry.names:
-            searched = await milliseconds(lambda: kernel.call("file.search", query=NEEDLE))
+            searched = await timed(kernel, "file.search", query=NEEDLE)
             took.setdefault("file.search", []).append(searched)
         for name, command in commands.items():
             if shutil.which(command[0]) is not None:
@@ -176,11 +181,7 @@ def measure(folder: Path, count: int) -> Iterator[Figure]:
     empty.mkdir()
     make_project(project, count)
     yield measure_starts(empty, project, count)
-
-    async def collect() -> list[Figure]:
-        return [one async for one in measure_files(project, count)]
-
-    yield from asyncio.run(collect())
+    yield from asyncio.run(measure_files(project, count))
 
 
 def main() -> None:

@@ -183,7 +183,7 @@ def write(
 
 def is_temporary(path: str) -> bool:
     """Return whether a path is that of a file that is being written, or that a kill has left."""
-    return re.search(r"(^|/)\.[^/]+\.antiphon-[0-9a-f]{16}$", path) is not None
+    return ".antiphon-" in path and bool(re.search(r"(^|/)\.[^/]+\.antiphon-[0-9a-f]{16}$", path))
 
 
 def delete_to(path: ProjectPath, bin_folder: Path) -> Path:

@@ -41,7 +41,8 @@ class Git:
 
     async def folder(self) -> Path | None:
         """Return git's own folder; None if the project is in no repository."""
-        if self._folder is None and not self._is_missing:
+        is_new = self._is_missing and (self._project / ".git").exists()
+        if self._folder is None and (is_new or not self._is_missing):
             found = await self._run("rev-parse", "--absolute-git-dir")
             self._is_missing = found is None
             self._folder = Path(os.fsdecode(found[:-1])) if found else None

@@ -307,10 +307,11 @@ class OpenFile:
             data = encode(now.text, self.format, base)
             if len(data) > self._limit:
                 raise too_large(self.path.shown, len(data), self._limit, "file_bytes")
-            if digest_of(data) == self.row.digest and not is_new:
-                return False  # other line ends in the block only
             written = replace(self.row, next_digest=digest_of(data), next_version=now.version)
             await self._store(written, base)
+            if written.next_digest == written.digest and not is_new:
+                await self._written(data, now.text)  # only the block has other line ends
+                return False
             try:
                 self.disk_state = await asyncio.to_thread(
                     write,

@@ -90,11 +90,6 @@ def find_path(project: Path, path: str) -> ProjectPath:
         raise unusable(path, error.strerror or str(error)) from error
 
 
-def is_printable(path: str) -> bool:
-    """Return whether a path has only characters that names of files may have here."""
-    return _UNPRINTABLE.search(path) is None
-
-
 def unusable(path: str, why: str) -> AntiphonError:
     """Return the error for a path that names no file of the project."""
     return invalid_params(
@@ -103,6 +98,11 @@ def unusable(path: str, why: str) -> AntiphonError:
         field="path",
         found=truncate(path),
     )
+
+
+def is_printable(path: str) -> bool:
+    """Return whether a path has no characters that no name may have."""
+    return path.isprintable() or not _UNPRINTABLE.search(path)
 
 
 class _UnusableError(Exception):

@@ -42,6 +42,7 @@ EDITS: Final = {
     "one long line": (LONG + b"m" + LONG, "m", "y", LONG + b"my" + LONG),
     "typed mark": (b"a\n", "", "\ufeff", MARK + b"a\n"),
     "typed mark in utf-16": (b"\xff\xfea\0", "", "\ufeff", b"\xff\xfe\xff\xfea\0"),
+    "typed return": (b"a\nb\n", "a", "\r", b"a\nb\n"),
     "pasted crlf": (b"a\nb\n", "a", "x\r\ny", b"ax\ny\nb\n"),
 }  # fmt: skip
 """A file, what is typed behind which text, and the file as it has to be then."""

@@ -47,6 +47,8 @@ class Machine:
         self.kinds += ["resolve", "crash", "append", "slow", "chmod", "away", "delete"]
         self._mode = 0o644
         place.chmod(self._mode)
+        if rng.random() < 0.2:  # it is written in place
+            place.with_name("link").hardlink_to(place)
         self._kernel: Kernel
         self._people: list[Actor]
         self.file: OpenFile

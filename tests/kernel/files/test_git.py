@@ -63,3 +63,6 @@ async def test_folder_without_a_repository_has_no_list_and_no_marks(tmp_path: Pa
     assert await git.listed() is None
     assert await git.marks() == {}
     assert await git.operation() is None
+    run(tmp_path, "init", "-q")
+    (tmp_path / ".git" / "MERGE_HEAD").touch()
+    assert await git.operation() == "MERGE_HEAD"

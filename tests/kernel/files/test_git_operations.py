@@ -116,7 +116,7 @@ class OpenRepository:
         return self.typed[name] in (self.folder / name).read_text()
 
     async def git(self, command: str) -> None:
-        """Run git; the disk is what git makes of it, and the blocks follow it."""
+        """Run git, and check that disk and blocks are what it makes of them."""
         for folder in (self.folder, self._control):
             git(folder, command)
         self.check_disk()
@@ -132,7 +132,7 @@ class OpenRepository:
         assert tree(self.folder) == tree(self._control)
 
     async def check_blocks(self) -> None:
-        """The blocks follow the disk, with every word that was typed."""
+        """Wait until the blocks follow the disk, with every word that was typed."""
         async with asyncio.timeout(PATIENCE):
             while [name for name in self.files if not await self._follows(name)]:
                 await asyncio.sleep(0.02)

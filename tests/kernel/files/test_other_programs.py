@@ -62,7 +62,13 @@ def run(command: str, place: Path) -> None:
             terminal.press("ctrl+s", "ctrl+x")
             assert terminal.wait_for_end() == 0
         return
-    subprocess.run(["sh", "-c", command], env={**environment, **shell}, check=True, timeout=60)
+    subprocess.run(
+        ["sh", "-c", command],
+        env={**environment, **shell},
+        stdin=subprocess.DEVNULL,
+        check=True,
+        timeout=60,
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
