@@ -41,13 +41,13 @@ _LONGEST: Final = 2_000
 class PageCutter(PlainCutter):
     """Cuts code where it can be read afresh, if there is such a place soon."""
 
-    def __init__(self, width: int, theme: CellTheme, language: str) -> None:
-        super().__init__(width, theme.text)
+    def __init__(self, width: int, theme: CellTheme, language: str, *, size: int = SEGMENT) -> None:
+        super().__init__(width, theme.text, size=size)
         self._theme = theme
         self.language = language
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
-        least, most = start.offset + SEGMENT, start.offset + 2 * SEGMENT
+        least, most = start.offset + self._size, start.offset + 2 * self._size
         if found := _BEGINNING.search(text, least, most):
             return SegmentStart(found.end(), found.end() + 1, None)
         cut = super().next_start(text, start) if len(text) >= most else None
