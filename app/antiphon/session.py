@@ -214,12 +214,12 @@ class Session:
         """Everyone else in the context, by awareness client id."""
         return self.replica.awareness.others
 
-    def start(self, around: str | None = None) -> None:
+    def start(self, around: str | None = None, *, has_preview: bool = True) -> None:
         """Connect, and stay connected until `close`; the preview is `around` a block or the end."""
-        self._running = asyncio.create_task(self._run(around), name="replica")
+        self._running = asyncio.create_task(self._run(around, has_preview), name="replica")
         self._running.add_done_callback(self._ended)
 
-    async def _run(self, around: str | None) -> None:
+    async def _run(self, around: str | None, has_preview: bool) -> None:
         has_kernel = self.options.has_kernel or (lambda: True)
         try:
             while not self._is_closing and not has_kernel():  # noqa: ASYNC110  another process
@@ -228,9 +228,10 @@ class Session:
             self.start_failure = error
             self.changed.notify()
             return
-        self._previewing = asyncio.create_task(self._read_preview(around), name="preview")
-        # Before the replica: the kernel opens the document for that one.
-        await asyncio.wait({self._previewing}, timeout=PREVIEW_SECONDS)
+        if has_preview:
+            self._previewing = asyncio.create_task(self._read_preview(around), name="preview")
+            # Before the replica: the kernel opens the document for that one.
+            await asyncio.wait({self._previewing}, timeout=PREVIEW_SECONDS)
         await self.replica.run()
 
     async def _read_preview(self, around: str | None) -> None:

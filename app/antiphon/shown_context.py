@@ -198,7 +198,8 @@ class ShownContext:
         if before.is_live:
             with suppress(AntiphonError):  # leaving it writes down what was refused
                 await before.replica.saved()
-            await self.screen.contexts.refresh()
+            if file is None:
+                await self.screen.contexts.refresh()
         async with self._replacing:  # else the message goes on in the other context
             before, draft = self.session, self.draft
             self.file = file
@@ -211,7 +212,8 @@ class ShownContext:
                     self.screen.view.arrive_at(block, visit.query, visit.line)
                 elif visit.is_among_cells:
                     self.screen.cells.focus()
-                self.session.start(block or self._memory.anchored_block(context))
+                around = block or self._memory.anchored_block(context)
+                self.session.start(around, has_preview=file is None)
             finally:  # also for a person who wants to be in a third context meanwhile
                 self._start_work(partial(self._leave, before, draft), group="sessions before")
         release_keys()

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
+
+from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import (
-    SEGMENT,
-    RenderedCell,
-    Renderer,
-    SegmentStart,
-    StyleSpan,
-)
+from antiphon.render.lines import SEGMENT, RenderedCell, Renderer, SegmentStart, StyleSpan
 from antiphon.render.text_lines import PlainCutter, code_pieces, highlighted_lines, on_ground
 from antiphon.render.wrap import compose, wrap
 
@@ -44,13 +41,13 @@ _LONGEST: Final = 2_000
 class PageCutter(PlainCutter):
     """Cuts code where it can be read afresh, if there is such a place soon."""
 
-    def __init__(self, width: int, theme: CellTheme, language: str) -> None:
-        super().__init__(width, theme.text)
+    def __init__(self, width: int, theme: CellTheme, language: str, *, size: int = SEGMENT) -> None:
+        super().__init__(width, theme.text, size=size)
         self._theme = theme
         self.language = language
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
-        least, most = start.offset + SEGMENT, start.offset + 2 * SEGMENT
+        least, most = start.offset + self._size, start.offset + 2 * self._size
         if found := _BEGINNING.search(text, least, most):
             return SegmentStart(found.end(), found.end() + 1, None)
         cut = super().next_start(text, start) if len(text) >= most else None
@@ -60,16 +57,22 @@ class PageCutter(PlainCutter):
         return lambda text: page_of_code(text, self.language, self.text_width, self._theme)
 
 
+def coloured(
+    lines: Sequence[str], language: str, theme: CellTheme
+) -> list[list[tuple[str, Style]]]:
+    """Return lines of code in styled parts, for any ground; an empty last one is left out."""
+    is_long = any(len(line) > _LONGEST for line in lines)
+    found = highlighted_lines("\n".join(lines), "" if is_long else language, theme.code)
+    return [[(text, on_ground(style)) for text, style in parts] for parts in found]
+
+
 def page_of_code(text: str, language: str, width: int, theme: CellTheme) -> RenderedCell:
     """Draw code in the rows in which an editor shows it."""
     source = SourceLines(text)
-    shown = "\n".join(source.lines)
-    is_long = any(len(line) > _LONGEST for line in source.lines)
-    lines = highlighted_lines(shown, "" if is_long else language, theme.code)
     rows = []
+    lines = coloured(source.lines, language, theme)
     for parts, start in zip(lines, source.starts, strict=False):
-        on_page = [(part, on_ground(style)) for part, style in parts]
-        rows += wrap(code_pieces(on_page, start, theme.text), width)
+        rows += wrap(code_pieces(parts, start, theme.text), width)
     return RenderedCell.of_lines(list(map(compose, rows)))
 
 
@@ -111,15 +114,12 @@ class CodeSource:
         may_stay = line <= self._edited and all(map(below.__contains__, told))
         may_stay = may_stay and any(below[at] for at in told)  # blank lines tell nothing
         lines = self._lines[first : told.stop if may_stay else line + _AHEAD]
-        is_long = any(len(one) > _LONGEST for one in lines)
-        language = "" if is_long else self.language
-        for at, parts in enumerate(highlighted_lines("\n".join(lines), language, theme.code)):
-            spans: list[StyleSpan] = []
-            column = 0
-            for text, style in parts:
-                spans.append(StyleSpan(column, column + len(text), on_ground(style)))
-                column += len(text)
-            self._styled[first + at] = tuple(spans)
+        for at, parts in enumerate(coloured(lines, self.language, theme), first):
+            ends = list(accumulate(len(text) for text, _ in parts))
+            self._styled[at] = tuple(
+                StyleSpan(end - len(text), end, style)
+                for end, (text, style) in zip(ends, parts, strict=True)
+            )
         if may_stay and all(self._styled.get(at) == below[at] for at in told):
             self._styled |= below
 

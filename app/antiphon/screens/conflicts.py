@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.code_source import coloured
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.text_lines import highlighted_lines, language_of, on_ground
+from antiphon.render.text_lines import language_of
 from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.session import KernelCalls
 from antiphon.widgets.status import KeyLines, StatusSpan
@@ -61,10 +61,14 @@ class ConflictModal(HintingModal[int | None]):
         rows = [[StatusSpan(path, theme.heading_2), StatusSpan(place, theme.dim)]]
         sides = (("ours", "here", theme.status_done), ("theirs", "on disk", theme.unread))
         for side, where, style in sides:
-            lines = _coloured(one[side], language_of(self._path, None), theme)
+            text = one[side].expandtabs(_TAB)
+            language = language_of(self._path, None)
+            lines = coloured(text.split("\n"), language, theme) if text else []
             words = f" {where} · {count_of(len(lines), 'line')}"
             rows += [[], [StatusSpan(side, style), StatusSpan(words, theme.dim)]]
-            rows += [[StatusSpan("▎ ", style), *line] for line in lines]
+            for line in lines:
+                parts = [StatusSpan(displayable_in_a_row(part), look) for part, look in line]
+                rows.append([StatusSpan("▎ ", style), *parts])
         return rows
 
     def action_step(self, by: int) -> None:
@@ -94,13 +98,3 @@ class ConflictModal(HintingModal[int | None]):
 
     def action_edit(self) -> None:
         self.run_one_of("resolve", partial(self._resolve, "both", edits=True))
-
-
-def _coloured(text: str, language: str, theme: CellTheme) -> list[list[StatusSpan]]:
-    """Return the lines of some code; none if there is no text."""
-    lines = highlighted_lines(text, language, theme.code) if text else []
-    return [[_span(part, style) for part, style in line] for line in lines]
-
-
-def _span(text: str, style: Style) -> StatusSpan:
-    return StatusSpan(displayable_in_a_row(text.expandtabs(_TAB)), on_ground(style))
