@@ -110,13 +110,8 @@ class SharedFile:
             await aria.call("block.edit", about)
             self.wanted |= {*re.findall(r"aria_\d+", change["content"])}
 
-    async def saver(self) -> None:
-        """Save again and again, and let the formatter run each time."""
-        while not self._is_over():
-            await self.save()
-            await asyncio.sleep(0.1)
-
     async def save(self) -> None:
+        """Decide about conflicts, save, and let the formatter run."""
         with suppress(AntiphonError):
             await self.calls.call("file.resolve", {"path": NAME, "take": "both"})
         with suppress(AntiphonError):  # there is a new conflict
@@ -145,7 +140,10 @@ async def test_people_a_model_and_a_formatter_lose_no_line_of_a_file(machine: Ma
     await file.open()
     async with file.replica("amy") as amy, file.replica("bo") as bo:
         people = (file.person("amy", amy), file.person("bo", bo))
-        await asyncio.gather(*people, file.model(), file.saver())
+        writing = asyncio.gather(*people, file.model())
+        while not writing.done():
+            await file.save()
+        await writing
         await amy.saved()
         await bo.saved()
         await file.check()

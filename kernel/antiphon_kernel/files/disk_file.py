@@ -158,7 +158,7 @@ def write(
         if state.kind not in (DiskKind.FILE, DiskKind.NO_PERMISSION):
             raise ChangedOnDisk(path, state, None)
     with disk_errors(path.shown, "written"), path.folder(make=expected is None) as folder:
-        _remove_temporary(folder, path.name)
+        _begin_write(folder, path.name)
         if expected is None:
             return _create(folder, path, data, limit)
         state = _look(folder, path.name)
@@ -197,7 +197,7 @@ def delete_to(path: ProjectPath, bin_folder: Path) -> Path:
         path.folder() as folder,
         opened_file(folder, path.name) as file,
     ):
-        _remove_temporary(folder, path.name)
+        _begin_write(folder, path.name)
         kept = bin_folder / secrets.token_hex(8) / path.name
         kept.parent.mkdir(mode=0o700, parents=True)
         try:
@@ -402,8 +402,13 @@ def _temporary_start(name: str) -> str:
     return f".{name if is_short else digest_of(name.encode())}.antiphon-"
 
 
-def _remove_temporary(folder: int, name: str) -> None:
-    """Remove temporary files of writes that were killed; those that go on hold a lock."""
+def _begin_write(folder: int, name: str) -> None:
+    """Keep other kernels out of a folder as long as it is open; remove what a kill has left.
+
+    Temporary files of writes that go on hold a lock.
+    """
+    with suppress(OSError):
+        fcntl.flock(folder, fcntl.LOCK_EX)
     pattern = re.compile(re.escape(_temporary_start(name)) + "[0-9a-f]{16}")
     for one in os.listdir(folder):
         if pattern.fullmatch(one):

@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,21 @@ def test_write_replaces_the_file_with_its_mode_and_owner(file: FileOnDisk, data:
     assert (file.place.read_bytes(), file.left()) == (data, [])
     assert state == look(file.path) and not state.same_file(before)
     assert (state.mode, state.owner, state.group) == (MODE, before.owner, before.group)
+
+
+def test_two_kernels_that_write_one_file_again_and_again_lose_nothing(file: FileOnDisk) -> None:
+    def write(letter: str) -> None:
+        for _ in range(40):
+            while True:
+                there = file.place.read_bytes()
+                with suppress(ChangedOnDisk):
+                    file.write(there + letter.encode(), there)
+                    break
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, "xy"))
+    text = file.place.read_text()
+    assert (text.count("x"), text.count("y")) == (40 + OLD.count(b"x"), 40 + OLD.count(b"y"))
 
 
 def test_write_keeps_extended_attributes(file: FileOnDisk) -> None:

@@ -12,7 +12,7 @@ import pytest
 from antiphon_kernel.files import open_file
 from antiphon_kernel.files.disk_file import write
 from antiphon_kernel.limits import DEFAULT_LIMITS
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from tests.errors import raises
 from tests.kernel.files.editor import Editor
 from tests.kernel.kernel.calls import OpenKernel
@@ -117,16 +117,6 @@ async def test_format_of_a_conflict_is_forgotten_when_the_disk_is_as_it_was(
         assert (await editor.call("file.open", path="a"))["state"] == state
     editor.put("a", mixed)
     assert await editor.save("a") == b"one\r\ntwo ours\nthree\n"
-
-
-async def test_character_that_the_encoding_lacks_is_named_and_the_file_stays(
-    editor: Editor,
-) -> None:
-    editor.put("a", CODED)
-    await editor.type("a", "ä", "漢")
-    with pytest.raises(AntiphonError, match="which has no '漢', found in line 1"):
-        await editor.save("a")
-    assert (editor.project / "a").read_bytes() == CODED
 
 
 async def test_text_that_is_too_large_for_a_file_is_not_written(

@@ -33,35 +33,15 @@ TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {
     "block.read": {"block_id": "file:{}"},
     "block.splice": {"block_id": "file:{}", "offset": 0, "insert": "new"},
 }
-PATHS: Final = {
-    "up": "../outside/secret",
-    "up and down": "src/../../outside/secret",
-    "absolute": "{outside}/secret",
-    "link out": "link",
-    "file behind a link out": "folder-link/secret",
-    "new file behind a link out": "folder-link/new",
-    "dangling link out": "dangling",
-    "loop": "loop",
-    "pipe": "pipe",
-    "socket": "socket",
-    "device": "device",
-    "folder": "src",
-    "empty": "",
-    "blank of folders": "././.",
-    "newline": "a\nb",
-    "escape sequence": "a\x1b]0;title\x07",
-    "lone surrogate": "a\udc80",
-    "half of a pair": "\ud83d",
-    "NUL": "a\0b",
-    "long": "a" * 5_000,
-    "long, in folders": "a/" * 2_500,
-    "git": ".git/config",
-    "git, in another case": ".GIT/hooks/post-checkout",
-    "git, below": "src/.git/config",
-    "kernel": ".antiphon/config.toml",
-    "kernel, by another name": "data/config.toml",
-    "kernel, by a link": "data-link/config.toml",
-}
+PATHS: Final = (
+    *("../outside/secret", "src/../../outside/secret", "{outside}/secret", "link"),
+    *("folder-link/secret", "folder-link/new", "dangling", "loop"),
+    *("pipe", "socket", "device", "src"),
+    *("", "././.", "a\nb", "a\x1b]0;title\x07"),
+    *("a\udc80", "\ud83d", "a\0b", "a" * 5_000),
+    *("a/" * 2_500, ".git/config", ".GIT/hooks/post-checkout", "src/.git/config"),
+    *(".antiphon/config.toml", "data/config.toml", "data-link/config.toml"),
+)
 
 
 @pytest.fixture
@@ -104,18 +84,18 @@ async def test_path_that_leads_elsewhere_is_an_error_that_says_so(
     editor: Editor, project: Path
 ) -> None:
     before = contents(project.parent)
-    for name, path in PATHS.items():
+    for path in PATHS:
         for tool, params in TOOLS.items():
             found = path.format(outside=project.parent / "outside")
             given = {key: value and str(value).format(found) for key, value in params.items()}
             with pytest.raises(AntiphonError) as caught:
                 await asyncio.wait_for(editor.call(tool, **given), 10)
             error = caught.value
-            assert error.code is ErrorCode.INVALID_PARAMS, (name, tool)
+            assert error.code is ErrorCode.INVALID_PARAMS, (path, tool)
             advice = r"Name a file inside the project|send whole characters"
-            assert re.search(advice, error.message), (name, tool)
-            assert error.message.isprintable() and len(error.message) < 1_000, (name, tool)
-            assert "SECRET" not in json.dumps(error.as_json()).encode().decode(), (name, tool)
+            assert re.search(advice, error.message), (path, tool)
+            assert error.message.isprintable() and len(error.message) < 1_000, (path, tool)
+            assert "SECRET" not in json.dumps(error.as_json()).encode().decode(), (path, tool)
     assert contents(project.parent) == before
 
 
