@@ -132,6 +132,8 @@ class FileContexts:
         """Held by those who open a file."""
         self._watcher = FolderWatcher(self._changed_on_disk)
         self._saves: dict[ContextId, asyncio.TimerHandle] = {}
+        self._changed: dict[ContextId, set[str]] = {}
+        """Paths that have changed since a file was looked at, of those that are being looked at."""
         self._waiting: set[ContextId] = set()
         """Files that are saved as soon as nobody else may be writing."""
         self._works: set[asyncio.Task[object]] = set()
@@ -185,16 +187,29 @@ class FileContexts:
         self._watcher.watch(folders)
 
     def _changed_on_disk(self, paths: Set[str]) -> None:
-        for file in self._open.values():
+        for context, file in self._open.items():
             if not paths.isdisjoint(map(str, _places(file.path))):
-                self._start(self._follow(file, paths), f"looking at {file.path.shown}")
+                is_new = context not in self._changed
+                self._changed.setdefault(context, set()).update(paths)
+                if is_new:
+                    self._start(self._follow(file), f"looking at {file.path.shown}")
 
-    async def _follow(self, file: OpenFile, paths: Set[str]) -> None:
-        """Look at a file; if it is gone, look whether it has one of these paths, or is beside."""
-        before = file.disk_state
-        self._save_later(file)  # what could not be saved as long as the disk was as it was
-        if not await _is_gone(file):
-            return
+    async def _follow(self, file: OpenFile) -> None:
+        """Look at a file as often as it has changed meanwhile."""
+        context = file.context.id
+        try:
+            while paths := self._changed[context]:
+                self._changed[context] = set()
+                before = file.disk_state
+                self._save_later(file)  # what could not be saved as the disk was
+                if await _is_gone(file) and before.kind is DiskKind.FILE:
+                    work = self._find_renamed(file, before, paths)
+                    self._start(work, f"looking for {file.path.shown}")
+        finally:
+            del self._changed[context]
+
+    async def _find_renamed(self, file: OpenFile, before: DiskState, paths: Set[str]) -> None:
+        """Look whether a file that is gone has one of these paths, or is beside."""
         # Programs that write a file anew move the old one away first.
         await asyncio.sleep(_GONE_SECONDS)
         if await _is_gone(file):
