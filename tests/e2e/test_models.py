@@ -35,7 +35,10 @@ def test_models_and_problems_are_listed(machine: Machine) -> None:
     done = machine.succeed("models", env={"ANTHROPIC_API_KEY": "sk-x"})
     assert "robot*" in done.stdout and "claude " in done.stdout
     assert "$ANTHROPIC_API_KEY" in done.stdout
-    assert "\n    tools: block_read, block_edit, block_search, file_read, file_edit, shell\n" in done.stdout
+    assert (
+        "\n    tools: block_read, block_edit, block_search, file_read, file_edit, shell\n"
+        in done.stdout
+    )
     assert "config.toml:7: [models.bad]" in done.stderr
     listed = json.loads(machine.succeed("models", "--json").stdout)
     assert [one["name"] for one in listed["models"]] == ["robot", "small", "claude"]
