@@ -82,6 +82,8 @@ class DiskState:
     links: int = 0
     owner: int = -1
     group: int = -1
+    changed_ns: int = 0
+    """When its bytes, mode or names were changed last; nobody can set this."""
 
     def same_file(self, other: DiskState) -> bool:
         """Return whether both are one file, by whatever names."""
@@ -288,6 +290,7 @@ def _state(status: os.stat_result) -> DiskState:
         status.st_nlink,
         status.st_uid,
         status.st_gid,
+        status.st_ctime_ns,
     )
 
 

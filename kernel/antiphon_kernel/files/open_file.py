@@ -117,6 +117,8 @@ class OpenFile:
         self._copies, self._limit = copies, limit
         self._lock = asyncio.Lock()
         self._base: str | None = None
+        self._seen: tuple[DiskState, Digest] | None = None
+        """State and content of the file when it was read last."""
 
     @property
     def state(self) -> FileState:
@@ -177,6 +179,8 @@ class OpenFile:
             is_gone = self.disk_state.kind is DiskKind.MISSING
             await self._mark(FileState.DELETED if is_gone else FileState.REPLACED)
             return
+        if self.state is FileState.USUAL and (self.disk_state, self.row.digest) == self._seen:
+            return
         try:
             self.disk_state, data = await asyncio.to_thread(
                 read, self.path, self._limit, "file_bytes"
@@ -191,6 +195,7 @@ class OpenFile:
             else:
                 raise
             return
+        self._seen = self.disk_state, digest_of(data)
         await self._take(data)
 
     async def _take(self, data: bytes) -> None:
