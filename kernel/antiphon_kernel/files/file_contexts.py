@@ -290,7 +290,7 @@ class FileContexts:
             AntiphonError: invalid_params, if it is none of the project, or one of the kernel's own.
         """
         found = await asyncio.to_thread(find_path, self._project, path)
-        if self._copies.parent in Path(found.project, *found.names).parents:
+        if self._copies.parent in _places(found):
             raise unusable(path, "it is one of the kernel's own files")
         return found
 
@@ -367,7 +367,7 @@ class FileContexts:
         Raises:
             AntiphonError: invalid_params, if there is one; storage_failed.
         """
-        found = await self._find(path)
+        found = await self.find(path)
         data, limit = encode(text, TextFormat()), self._limits.file_bytes
         if len(data) > limit:
             raise too_large(found.shown, len(data), limit, "file_bytes")
@@ -385,7 +385,7 @@ class FileContexts:
                 disk or as a context; permission_denied, storage_failed.
         """
         file = await self.open(path)
-        target = await self._find(to)
+        target = await self.find(to)
         is_known = target.shown in self._paths
         try:
             if is_known:
@@ -403,24 +403,16 @@ class FileContexts:
         await file.look()
         return file
 
-    async def _find(self, path: str) -> ProjectPath:
-        found = await asyncio.to_thread(find_path, self._project, path)
-        if self._copies.parent in _places(found):
-            raise unusable(path, "it is one of the kernel's own files")
-        return found
-
     async def check_free(self, path: str) -> None:
         """Raises AntiphonError invalid_params if there is a file of this path."""
-        found = await self._find(path)
+        found = await self.find(path)
         if (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING:
             raise _taken(found)
 
     async def take_back(self, file: OpenFile) -> None:
         """Remove a file from disk that was made a moment ago, if it is still empty."""
-        bin_folder = self._copies.with_name(_BIN)
         if not file.disk_state.size:
-            await asyncio.to_thread(delete_to, file.path, bin_folder)
-            await file.look()
+            await self.delete(file.path.shown)
 
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
@@ -435,7 +427,7 @@ class FileContexts:
             AntiphonError: invalid_params, if there is no such file or it holds no text; too_large,
                 storage_failed.
         """
-        found = await self._find(path)
+        found = await self.find(path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
             context = self._paths.get(found.shown)
             if context is None:

@@ -74,11 +74,6 @@ class Git:
         prefix = os.fsdecode(above[:-1])
         return {one[3:].removeprefix(prefix): one[:2] for one in _paths(found or b"")}
 
-    async def is_ignored(self, path: ProjectPath) -> bool:
-        """Return whether git ignores a file."""
-        arguments = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard")
-        return bool(await self._run(*arguments, "--", "/".join(path.names)))
-
     async def head(self, path: ProjectPath) -> bytes | None:
         """Return the bytes of a file at HEAD; None if it is not there."""
         return await self._run("cat-file", "blob", f"HEAD:./{'/'.join(path.names)}")

@@ -109,8 +109,6 @@ class OpenFile:
         """Why it is in its state, as a sentence; empty where the state says it."""
         self.written = Signal[()]()
         """The text has been written to disk."""
-        self.changed = Signal[()]()
-        """The base or the state may be another one."""
         (self.block,) = context.document.block_ids()
         self._journal = journal
         self.disk = disk
@@ -267,7 +265,6 @@ class OpenFile:
             file=row,
         )
         self.row, self._base = row, base
-        self.changed.notify()
         await written.saved()
 
     async def _mark(self, state: FileState, problem: str = "") -> None:
@@ -283,7 +280,6 @@ class OpenFile:
         await self.context.wait_persisted()  # the version of the block that it names
         await self._journal.write_file(row)
         self.row, self._base = row, base if base is not None else None
-        self.changed.notify()
 
     # What is written to disk
 
@@ -404,7 +400,6 @@ class OpenFile:
             file=row,
         )
         self.path, self.row = path, row
-        self.changed.notify()
         await written.saved()
 
     # Conflicts

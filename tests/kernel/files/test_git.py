@@ -38,8 +38,6 @@ async def test_git_lists_marks_and_reads_the_files_of_a_folder(project: Path) ->
     assert sorted(await git.listed() or []) == [".gitignore", "gone", "kept", "new", "änd"]
     assert await git.head(find_path(project, "änd")) == "änd".encode()
     assert await git.head(find_path(project, "new")) is None
-    assert await git.is_ignored(find_path(project, "x.log"))
-    assert not await git.is_ignored(find_path(project, "kept"))
 
 
 async def test_marks_are_relative_to_the_project(project: Path) -> None:
