@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.machine import Machine
@@ -11,7 +13,7 @@ from tests.waiting import wait_until
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("/etc/hostname", "outside of the project"),
+        ("/etc/hostname", "needs a terminal"),
         ("src", "there is no command"),
         ("./src", "a folder"),
         ("src/missing.py:3", "no file"),
@@ -24,12 +26,18 @@ def test_what_is_no_file_of_the_project_is_told(machine: Machine, name: str, sai
     assert said in done.stderr.lower().replace("no such command", "there is no command")
 
 
-def test_file_is_shown_at_its_line_and_what_is_typed_is_written(machine: Machine) -> None:
+def test_file_outside_is_asked_about_shown_at_its_line_and_written(
+    machine: Machine, tmp_path: Path
+) -> None:
     file = machine.project / "src" / "a.txt"
     file.parent.mkdir()
     lines = [f"line {number}\n" for number in range(1, 101)]
     file.write_text("".join(lines))
-    terminal = machine.terminal("a.txt:60", cwd=file.parent)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    terminal = machine.terminal(f"{file}:60", cwd=elsewhere)
+    terminal.wait_for("Open it with a kernel of")
+    terminal.type("y\r")
     terminal.wait_for(" 60  line 60")
     terminal.wait_for("NAVIGATE")
     terminal.type("i")

@@ -140,10 +140,11 @@ def _file_command(argument: str) -> click.Command:
             what = "a folder" if place.is_dir() else "no file"
             raise CommandError(f"{path} is {what}: name a file of the project.", ExitCode.USAGE)
         if not place.is_relative_to(project):
-            raise CommandError(
-                f"{path} is outside of the project {project}: go to its own folder first.",
-                ExitCode.USAGE,
-            )
+            require_terminal()
+            other = project_root(place.parent)
+            question = f"{path} is outside of {project}. Open it with a kernel of {other}?"
+            click.confirm(question, abort=True)
+            project = other
         _open_started(
             chosen_data(data or before.get("data"), project),
             project,

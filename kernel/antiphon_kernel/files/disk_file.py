@@ -43,6 +43,9 @@ from antiphon_kernel.types.quoting import quote
 Digest = NewType("Digest", str)
 """By this, contents are told apart."""
 
+TEMPORARY: Final = ".antiphon-"
+"""Stands in the name of every file that is being written."""
+
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.3)
 """Seconds between readings of a file that changes while it is read."""
@@ -185,7 +188,7 @@ def write(
 
 def is_temporary(path: str) -> bool:
     """Return whether a path is that of a file that is being written, or that a kill has left."""
-    return ".antiphon-" in path and bool(re.search(r"(^|/)\.[^/]+\.antiphon-[0-9a-f]{16}$", path))
+    return bool(re.search(rf"(^|/)\.[^/]+{re.escape(TEMPORARY)}[0-9a-f]{{16}}$", path))
 
 
 def delete_to(path: ProjectPath, bin_folder: Path) -> Path:
@@ -402,7 +405,7 @@ def _temporary_file(
 
 def _temporary_start(name: str) -> str:
     is_short = len(name.encode()) <= 200
-    return f".{name if is_short else digest_of(name.encode())}.antiphon-"
+    return f".{name if is_short else digest_of(name.encode())}{TEMPORARY}"
 
 
 def _begin_write(folder: int, name: str) -> None:

@@ -21,6 +21,7 @@ from antiphon_kernel.contexts.opening import ContextRegistry, InitialContent, Op
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.files.disk_file import (
+    TEMPORARY,
     ChangedOnDisk,
     DiskKind,
     DiskState,
@@ -323,11 +324,14 @@ class FileContexts:
             found = [one for one in found if matches_path(one, [glob])]
         if by is not None and by.kind is PrincipalKind.MODEL:
             found = await asyncio.to_thread(self._shown_to, by, found)
-        return sorted(
-            one
-            for one in found
-            if is_printable(one) and not is_temporary(one) and not one.startswith(self._own)
-        )
+        whole = "".join(found)
+        if not whole.isprintable() or TEMPORARY in whole or self._own in whole:
+            found = [
+                one
+                for one in found
+                if is_printable(one) and not is_temporary(one) and not one.startswith(self._own)
+            ]
+        return sorted(found)
 
     def _shown_to(self, model: Principal, paths: Iterable[str]) -> list[str]:
         return [

@@ -106,11 +106,5 @@ class Git:
 
 
 def _paths(output: bytes) -> list[str]:
-    """Return what stands between NULs; names that are not UTF-8 are left out."""
-    found: list[str] = []
-    for one in filter(None, output.split(b"\0")):
-        try:
-            found.append(one.decode())
-        except UnicodeDecodeError:
-            continue
-    return found
+    """Return what stands between NULs; what is not UTF-8 as halves of surrogate pairs."""
+    return [one for one in output.decode(errors="surrogateescape").split("\0") if one]
