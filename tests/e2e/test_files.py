@@ -1,15 +1,19 @@
-"""Two people, a model and a formatter write one file of a project: `ANTIPHON_LONG` is a minute."""
+"""Two people, models and a formatter write one file of a project.
+
+With `ANTIPHON_LONG` for a minute, and with the small model of this machine where it is installed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +21,19 @@ from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.messages import TextBlock, UserMessage
+from antiphon_kernel.providers import TextDelta
+from antiphon_kernel.providers.opening import open_provider, packaged_model
 from antiphon_kernel.types.errors import AntiphonError
 from tests.e2e.machine import Machine
+from tests.local_model import is_installed
 from tests.waiting import until
+from tests.wire.asking import asking, prompt_of
 
-SECONDS: Final = 60.0 if os.environ.get("ANTIPHON_LONG") else 5.0
+IS_LONG: Final = bool(os.environ.get("ANTIPHON_LONG"))
+SECONDS: Final = 60.0 if IS_LONG else 5.0
+HAS_SMALL_MODEL: Final = IS_LONG and is_installed()
+QUESTION: Final = "Write a very long story about a king, chapter after chapter."
 NAME: Final = "written.py"
 
 
@@ -103,6 +115,34 @@ class SharedFile:
             await asyncio.sleep(0.05)
         await aria.close()
 
+    async def small_model(self) -> None:
+        """Write what the model of this machine says, in lines at places that it does not choose."""
+        smol = ToolClient(lambda: read_address(self._machine.data), as_name="smol", as_kind="model")
+        prompt = prompt_of(UserMessage((TextBlock(QUESTION),)), tools=(), max_tokens=400)
+        number, provider = 0, open_provider(packaged_model())
+        while not self._is_over():
+            said = ""
+            async with aclosing(provider.stream(asking(prompt))) as events:
+                async for event in events:
+                    said += event.text if isinstance(event, TextDelta) else ""
+                    if self._is_over():
+                        break
+                    if len(said) > 30:
+                        number += 1
+                        read = await smol.call("file.read", {"path": NAME})
+                        change = {
+                            "path": NAME,
+                            "new_text": f"smol_{number} = {json.dumps(said)}",
+                            "start_line": (at := self._rng.randint(0, read["line_count"])),
+                            "end_line": at,
+                            "base_version": read["version"],
+                        }
+                        await smol.call("file.edit", change)
+                        self.wanted.add(f"smol_{number}")
+                        said = ""
+        assert number
+        await smol.close()
+
     async def _edit(self, aria: ToolClient, version: int, change: dict[str, Any]) -> None:
         """Change lines as they were in a version, unless somebody else has changed them since."""
         about = {"block_id": self.block, "operations": [change], "base_version": version}
@@ -140,7 +180,8 @@ async def test_people_a_model_and_a_formatter_lose_no_line_of_a_file(machine: Ma
     await file.open()
     async with file.replica("amy") as amy, file.replica("bo") as bo:
         people = (file.person("amy", amy), file.person("bo", bo))
-        writing = asyncio.gather(*people, file.model())
+        models = [file.model(), *([file.small_model()] if HAS_SMALL_MODEL else [])]
+        writing = asyncio.gather(*people, *models)
         while not writing.done():
             await file.save()
         await writing
