@@ -169,5 +169,7 @@ class ModelTurns(Controller):
         if target.principal is not None:
             params["principal"] = target.principal
         result = await self._scope.call("turn.interrupt", params, "Not stopped")
-        if result is not None and not result.get("stopped"):
-            self._hint("Nothing is running. <key:quit> quits.")
+        if result is not None:
+            # Its cell may be off the screen, and another turn may follow at once.
+            names = displayable_in_a_row(", ".join(result["stopped"]))
+            self._hint(f"Stopped: {names}." if names else "Nothing is running. <key:quit> quits.")

@@ -67,8 +67,13 @@ async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
     await until(lambda: len(here.aria.prompts) == 2, "the second turn")
     here.aria.say(ThinkingDelta("Well."))
     await there.sees("aria  ▸ thinking")
-    at = next(row for row, line in enumerate(there.lines) if "▸ thinking" in line)
-    assert there.lines[at - 2].strip() == "│ first" and not there.lines[at - 1].strip()
+
+    def before_thinking() -> list[str]:
+        at = next(row for row, line in enumerate(there.lines) if "▸ thinking" in line)
+        return [line.strip() for line in there.lines[at - 2 : at]]
+
+    # The name at the model's cursor goes on a little later than its text.
+    await until(lambda: before_thinking() == ["│ first", ""], "the answers stand apart")
     here.aria.end()
 
 

@@ -73,6 +73,7 @@ async def test_ctrl_c_stops_the_model_of_the_focused_cell(here: World, there: Op
     await there.sees("This goes on for")
     await until(lambda: there.shows("Ctrl+C stop aria"), "the footer names it")
     await there.press("up", "ctrl+c")
+    await there.hint("Stopped: aria.")
     await there.sees("stopped by you")
     await until(lambda: not there.shows("stop aria"), "nothing more to stop")
 
