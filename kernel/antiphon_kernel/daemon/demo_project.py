@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from subprocess import DEVNULL
 from typing import Final
 
 from antiphon_kernel.providers import recording
@@ -15,38 +14,26 @@ from antiphon_kernel.types.constants import DEMO_PROJECT
 _SUFFIX: Final = ".txt"
 """Ends the names that the files have in this package, of which they are no code."""
 
-_WHO: Final = {"NAME": "aria", "EMAIL": "aria@antiphon.invalid", "DATE": "2026-01-01T12:00:00Z"}
-
 _GIT: Final = (
     ("init", "--quiet", "--template=", "--initial-branch=main"),
     ("add", "."),
     ("commit", "--quiet", "--message=Let choirs sing in turn"),
 )
+_AUTHOR: Final = ("-c", "user.name=aria", "-c", "user.email=aria@antiphon.invalid")
 
 
 def make_demo_project(data: Path) -> Path:
     """Return the demo's project in a data folder, made if it is not there."""
-    project = data / DEMO_PROJECT
+    project, git = data / DEMO_PROJECT, shutil.which("git")
     if project.is_dir():
         return project
     project.mkdir()
     for file in Path(recording.__file__).with_name("recordings").joinpath("demo").iterdir():
         (project / file.name.removesuffix(_SUFFIX)).write_bytes(file.read_bytes())
-    git = shutil.which("git")
-    # Nothing that a person has configured counts: no hooks, no signature, no name.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env = {**kept, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    for key, value in _WHO.items():
-        env |= {f"GIT_AUTHOR_{key}": value, f"GIT_COMMITTER_{key}": value}
+    # Nothing that a person has configured counts: no hooks, no signature.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     for words in _GIT if git is not None else ():
-        command = [str(git), *words]
-        subprocess.run(
-            command,
-            check=False,
-            cwd=project,
-            env=env,
-            stdin=DEVNULL,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-        )
+        command = [str(git), *_AUTHOR, *words]
+        subprocess.run(command, cwd=project, env=env, capture_output=True, check=False)
     return project
