@@ -151,6 +151,7 @@ def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_a
     terminal.press("escape")
     terminal.wait_for("NAVIGATE")
     terminal.quit()
+    assert str(file.parent) in terminal.text.replace("\n", "")
 
     again = machine.terminal("--data", str(data))
     again.wait_for("live")

@@ -228,7 +228,8 @@ def demo(
         arguments=tuple(arguments),
         demo=True,
     )
-    click.echo(f"What was written is kept; this opens it again:\n{program()} --data {folder}")
+    click.echo(f"What was written is kept, files of the demo in {folder / DEMO_PROJECT}.")
+    click.echo(f"This opens it again:\n{program()} --data {folder}")
 
 
 @antiphon.command(
