@@ -549,11 +549,10 @@ class CellRenderer:
         theme, lines = self._theme, view.referred
         if lines is None:
             cell = self._plain("Enter opens it, and models read it.", theme.dim)
-            return cell.framed([self._note(f"▤ {name}{_lines_of(reference)}")], self._end(view))
+            return cell.framed([self._note(f"▤ {name}{_lines_of(reference)}")])
         if "start" in reference:
             name += _lines_of({"start": lines.place.start, "end": lines.place.stop})
-        notes = filter(None, (f"▤ {name}", language, *lines.notes))
-        rows = [self._note(" · ".join(notes))]
+        rows = [self._note(" · ".join(filter(None, (f"▤ {name}", language, *lines.notes))))]
         numbers = lines.place.start + 1
         indent = len(str(numbers + line_count(lines.text)))
         for number, parts in enumerate(coloured(lines.text.split("\n"), language, theme), numbers):
@@ -561,7 +560,7 @@ class CellRenderer:
             pieces = [WrapPiece(f"{number:>{indent}}  ", theme.dim), *code]
             pieces = [piece._replace(offset=DECORATION, length=0) for piece in pieces]
             rows.append(compose(clipped(pieces, self._wide, theme.dim)))
-        return RenderedCell.of_lines(rows).framed([], self._end(view))
+        return RenderedCell.of_lines(rows)
 
     def _end(self, view: CellView) -> list[RenderedLine]:
         note = end_note(view)

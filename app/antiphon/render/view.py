@@ -23,11 +23,11 @@ class ReferredLines(NamedTuple):
     """Lines of a file that a cell refers to, as they are now."""
 
     place: range
-    """Where they stand in the file, counted from 0."""
+    """Numbers of all of them in the file, from 0."""
     text: str
     """The first of them."""
     notes: tuple[str, ...] = ()
-    """What there is to say of the file."""
+    """Words about the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class CellView:
     source_context: str | None = None
     """The context that a drift block came from."""
     referred: ReferredLines | None = None
-    """What it refers to, if that is a file; None until that is known."""
+    """The lines of a file that it refers to; None until they are known."""
     is_page: bool = False
     """It is a file that fills the page."""
 

@@ -149,8 +149,7 @@ class TourView(Controller):
                 self.tour.joined(one.username)
 
     def cells_changed(self, change: CellChange) -> bool:
-        """Wait for a model in the middle of a text, with a typo to mend if it has one, and for a
-        call that names a file.
+        """Wait for a model in the middle of a text, or a call of it that names a file.
 
         Returns whether the tour may have gone on.
         """

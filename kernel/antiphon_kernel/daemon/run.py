@@ -205,10 +205,7 @@ def _load_models(settings: DaemonSettings) -> Models:
         AntiphonError: a recording cannot be read, or the small model is not installed.
     """
     config, variables = load_config(
-        user_config_path("antiphon"),
-        project_of(settings.data, settings.project),
-        os.environ,
-        is_trusted_file,
+        user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
     )
     hide_variables(variables)
     if settings.local:
@@ -281,11 +278,10 @@ async def _open_kernel(
 
     # Outside the project: what deletes the data folder may go on.
     rescued = user_state_path("antiphon") / "rescued"
-    project = project_of(settings.data, settings.project)
-    spare = rescued / f"{project.name}-{clock.now_ms()}.db"
+    spare = rescued / f"{settings.project.name}-{clock.now_ms()}.db"
     kernel = await Kernel.open(
         settings.data,
-        project,
+        project_of(settings.data, settings.project),
         registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
         owner=owner_name(getpass.getuser()),
         clock=clock,

@@ -58,6 +58,10 @@ async def test_cell_shows_the_lines_that_it_refers_to_and_how_the_file_stands(he
         here.kernel.files.saves_itself = False
         await here.call("block.splice", block_id=told["block_id"], offset=0, insert="# mine\n")
         await there.sees("▤ a.py:9-19 · python · 29 lines · +2 −3 · ● unsaved")
+        file.write_text("# theirs\n" + changed)
+        await there.sees("+2 −3 · conflict")
+        file.unlink()
+        await there.sees("+2 −3 · deleted on disk")
         await there.press("up", "up", "enter")
         await until(lambda: there.screen.source.is_file, "the file")
         await until(lambda: there.screen.view.is_restored, "its line")

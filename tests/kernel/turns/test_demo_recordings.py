@@ -111,7 +111,7 @@ FIXED = {
     "def score(song, choirs=2)": "def score(song, choirs=3)",
     "longest time.\n": "longest time.\nAnd who sings the end of it? All of us do.\n",
 }
-"""What aria does to the file."""
+"""Changes that aria makes."""
 
 
 @pytest.mark.parametrize(

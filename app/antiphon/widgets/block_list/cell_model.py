@@ -14,13 +14,7 @@ from typing import Any, Final
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.view import (
-    OWN_NAME,
-    CellView,
-    ReferredLines,
-    permission_question,
-    queue_label,
-)
+from antiphon.render.view import OWN_NAME, CellView, ReferredLines, permission_question, queue_label
 from antiphon.widgets.block_list.gutter import GutterWidth
 from antiphon.widgets.block_list.remote_cursors import Ink, RemoteCursors, Writer
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
