@@ -44,6 +44,7 @@ KEYS: Final[Mapping[str, str]] = {
     "ctrl+down": "\x1b[1;5B",
     "f1": "\x1bOP",
     "f2": "\x1bOQ",
+    "f6": "\x1b[17~",
 } | {f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"}
 
 # Takes the terminal on its input as the controlling one, then becomes the program.

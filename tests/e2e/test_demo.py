@@ -16,6 +16,8 @@ from typing import Any, Final
 import pytest
 
 from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.turns.models import demo_recordings
+from antiphon_kernel.types.constants import DEMO_PROJECT
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import KEYS, Terminal, shows_words
 from tests.local_model import LIMIT, needs_local_model
@@ -120,6 +122,44 @@ def test_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
     terminal.wait_for(TYPED + "again", what="typing goes on")
     read = partial(machine.call, before.data, "block.read", block_id=answer["block_id"])
     wait_until(lambda: "again" in read()["content"], "what was typed after the reconnect")
+
+
+def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_again(
+    machine: Machine,
+) -> None:
+    def open_file(terminal: Terminal) -> None:
+        terminal.press("f6")
+        terminal.wait_for("Open a file")
+        terminal.type("choirs")
+        terminal.wait_for("test_choirs.py")
+        terminal.press("enter")
+        terminal.wait_for("choirs.py   ● ")
+
+    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "4")
+    terminal.wait_for("press F6")
+    open_file(terminal)
+    terminal.press("enter")
+    terminal.wait_for("EDIT")
+    terminal.type("# Sing it slowly.")
+    terminal.press("enter")
+    terminal.wait_for("All of us do.", what="the last edit of aria")
+    data = machine.kernel().data
+    file = data / DEMO_PROJECT / "choirs.py"
+    wait_until(lambda: "All of us do." in file.read_text(), "what was written is on disk")
+    assert file.read_text().startswith("# Sing it slowly.\n")
+    assert "return line % choirs" in file.read_text()
+    terminal.press("escape")
+    terminal.wait_for("NAVIGATE")
+    terminal.quit()
+    assert str(file.parent) in terminal.text.replace("\n", "")
+
+    again = machine.terminal("--data", str(data))
+    again.wait_for("live")
+    open_file(again)
+    again.wait_for("  1+ # Sing it slowly.")
+    again.wait_for("All of us do.")
+    again.quit()
+    assert not machine.data.exists(), "the folder in which it was started is left alone"
 
 
 def test_kernel_that_cannot_start_ends_the_app_with_its_log(

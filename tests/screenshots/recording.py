@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,12 +23,6 @@ FRAME_END: Final = b"\x1b[?2026l"
 
 _ASKED: Final = b"\x1b[?2026$p"
 _ANSWER: Final = "\x1b[?2026;2$y"
-
-PROJECT: Final = {
-    "README.md": "# Choir\n\nTwo choirs, one page.\n",
-    "choir.md": "The first choir asks, the second one answers.\n",
-    "verses/1.md": "First verse\n",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +80,16 @@ class Recorder:
 
 def record_demo() -> Cast:
     """Play the demo's first minute: mend a typo, write a sentence, be joined by somebody."""
-    with tempfile.TemporaryDirectory() as scratch, _project() as project:
-        recorder = Recorder()
-        env = _environment(Path(scratch))
-        command = [ANTIPHON, "demo"]
-        with Terminal(command, env=env, cwd=project, listen=recorder.listen) as first:
+    with tempfile.TemporaryDirectory() as scratch, _data() as data:
+        recorder, home = Recorder(), Path(scratch)
+        env = _environment(home)
+        command = [ANTIPHON, "demo", "--data", str(data)]
+        with Terminal(command, env=env, cwd=home, listen=recorder.listen) as first:
             recorder.terminal = first
             first.wait_for("WRITE")
             start = time.monotonic()
             _mend(first)
-            with Terminal([ANTIPHON, "join"], env=env, cwd=project) as second:
+            with Terminal([ANTIPHON, "join"], env=env, cwd=home) as second:
                 _be_joined(first, second)
                 end = time.monotonic()
                 for one in (second, first):
@@ -152,30 +145,18 @@ def _pause(seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def _project() -> Iterator[Path]:
-    """Yield a project whose path, which is seen, is always the same."""
-    project = Path(tempfile.gettempdir()) / "choir"
-    project.mkdir()
+def _data() -> Iterator[Path]:
+    """Yield a folder for the demo whose path, which is seen, is always the same."""
+    data = Path(tempfile.gettempdir()) / "antiphon-demo"
+    data.mkdir(mode=0o700)
     try:
-        for name, text in PROJECT.items():
-            file = project / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        for words in (["init", "-q"], ["add", "."], _commit("First verse"), _commit("The answer")):
-            subprocess.run(["git", *words], cwd=project, check=True, env=_environment(project))
-        yield project
+        yield data
     finally:
-        shutil.rmtree(project)
-
-
-def _commit(message: str) -> list[str]:
-    who = ["-c", "user.name=amy", "-c", "user.email=amy@example.org"]
-    return [*who, "commit", "-q", "--allow-empty", "-m", message]
+        shutil.rmtree(data)
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """A home of its own, and a day on which all commits were made."""
-    day = "2026-11-01T12:00:00Z"
+    """Return the environment of somebody with a home of their own."""
     return {
         "HOME": str(home),
         "PATH": "/usr/bin:/bin",
@@ -183,6 +164,4 @@ def _environment(home: Path) -> dict[str, str]:
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",
         "XDG_RUNTIME_DIR": str(home),
-        "GIT_AUTHOR_DATE": day,
-        "GIT_COMMITTER_DATE": day,
     }

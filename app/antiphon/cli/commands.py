@@ -34,7 +34,7 @@ from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint
 from antiphon.locations import project_root
 from antiphon_kernel.client.usage import CommandGroup
-from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
@@ -212,6 +212,7 @@ def demo(
 ) -> None:
     """Open the app on a throw-away kernel with a scripted model: no key, no network.
 
+    It has a small project of its own, and leaves the files of this folder alone.
     From a second terminal in the same folder `antiphon join` comes in as a guest.
     """
     arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
@@ -228,7 +229,8 @@ def demo(
         arguments=tuple(arguments),
         demo=True,
     )
-    click.echo(f"What was written is kept; this opens it again:\n{program()} --data {folder}")
+    click.echo(f"What was written is kept, files of the demo in {folder / DEMO_PROJECT}.")
+    click.echo(f"This opens it again:\n{program()} --data {folder}")
 
 
 @antiphon.command(
@@ -432,6 +434,7 @@ def _open_started(
         context=context,
         file=file,
         as_name=as_name,
+        project=data / DEMO_PROJECT if demo else None,
         demo=demo,
         restart=starter.restart,
         has_kernel=lambda: starter.look() is not None,

@@ -21,7 +21,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.code_source import PageCutter
+from antiphon.render.code_source import PageCutter, coloured
 from antiphon.render.display import (
     SourceLines,
     displayable_in_a_row,
@@ -35,6 +35,7 @@ from antiphon.render.text_lines import (
     LONGEST_COLOURED,
     CodeCutter,
     PlainCutter,
+    code_pieces,
     file_cell,
     language_of,
 )
@@ -533,14 +534,33 @@ class CellRenderer:
             return self._drawn(("page", language), page, view.text)
         name = sanitize_for_display(path or "file").replace("\n", " ").replace("\t", " ")
         if (reference := view.header.metadata.get(FILE_REFERENCE)) is not None and not view.text:
-            cell = self._plain("Enter opens it, and models read it.", self._theme.dim)
-            return cell.framed([self._note(f"▤ {name}{_lines_of(reference)}")], self._end(view))
+            return self._reference(view, name, language, reference)
         if len(view.text) > LONGEST_COLOURED:
             cutter = CodeCutter(self._wide, self._theme)
             cell = self._drawn(("file",), cutter, view.text)
         else:
             cell = file_cell(view.text, language, self._wide, self._theme)
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
+
+    def _reference(
+        self, view: CellView, name: str, language: str, reference: Mapping[str, Any]
+    ) -> RenderedCell:
+        """Draw what a cell refers to: the file, what there is to say of it, its first lines."""
+        theme, lines = self._theme, view.referred
+        if lines is None:
+            cell = self._plain("Enter opens it, and models read it.", theme.dim)
+            return cell.framed([self._note(f"▤ {name}{_lines_of(reference)}")])
+        if "start" in reference:
+            name += _lines_of({"start": lines.place.start, "end": lines.place.stop})
+        rows = [self._note(" · ".join(filter(None, (f"▤ {name}", language, *lines.notes))))]
+        numbers = lines.place.start + 1
+        indent = len(str(numbers + line_count(lines.text)))
+        for number, parts in enumerate(coloured(lines.text.split("\n"), language, theme), numbers):
+            code = code_pieces(parts, DECORATION, theme.text)
+            pieces = [WrapPiece(f"{number:>{indent}}  ", theme.dim), *code]
+            pieces = [piece._replace(offset=DECORATION, length=0) for piece in pieces]
+            rows.append(compose(clipped(pieces, self._wide, theme.dim)))
+        return RenderedCell.of_lines(rows)
 
     def _end(self, view: CellView) -> list[RenderedLine]:
         note = end_note(view)

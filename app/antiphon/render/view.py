@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.style import Style
 
@@ -17,6 +17,17 @@ from antiphon_kernel.types.records import BlockHeader
 
 OWN_NAME: Final = "you"
 """The name of a person on their own screen."""
+
+
+class ReferredLines(NamedTuple):
+    """Lines of a file that a cell refers to, as they are now."""
+
+    place: range
+    """Numbers of all of them in the file, from 0."""
+    text: str
+    """The first of them."""
+    notes: tuple[str, ...] = ()
+    """Words about the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class CellView:
     """The position among the messages in its place: `‹ 2/3 ›`; empty if it is the only one."""
     source_context: str | None = None
     """The context that a drift block came from."""
+    referred: ReferredLines | None = None
+    """The lines of a file that it refers to; None until they are known."""
     is_page: bool = False
     """It is a file that fills the page."""
 

@@ -18,6 +18,7 @@ from antiphon.screens.cell_arranger import CellArranger
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.edit_undo import EditUndo
+from antiphon.screens.file_references import FileReferences
 from antiphon.screens.file_view import FileView
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
@@ -101,6 +102,7 @@ class ConversationControllers:
         )
         self.models = scope.models
         self.file = FileView(scope)
+        self.references = FileReferences(scope)
         self.contexts = KnownContexts(scope, context)
         cells.replica, cells.run_one_of = session.replica, host.run_one_of
         self.find = FindView(scope)
@@ -202,6 +204,7 @@ class ConversationControllers:
         )
         self.file.changed.listen(self._people_changed)
         self.file.start()
+        self.references.start()
         self.people.show()
         if self._status.connection is ConnectionStatus.LIVE:  # since before it was followed
             self._came_live()

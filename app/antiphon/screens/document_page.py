@@ -44,8 +44,10 @@ class DocumentPage(DocumentView, ActionOwner):
         elif self.source.header(block).kind == BlockKind.TOOL_CALL:
             self._composer.write_command(self.source.view(block))
         elif (reference := self.source.header(block).metadata.get(FILE_REFERENCE)) is not None:
-            path = self.source.header(block).path or ""
-            self.parts.file.files.open(path, reference.get("start"))
+            line, lines = reference.get("start"), self.source.view(block).referred
+            if line is not None and lines is not None:
+                line = lines.place.start
+            self.parts.file.files.open(self.source.header(block).path or "", line)
         else:
             asked = block == self.parts.tour.tour.typo_block
             at = self.source.text(block).find(TYPO) if asked else -1

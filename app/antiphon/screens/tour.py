@@ -1,4 +1,4 @@
-"""The demo's first minute: what to try next, as far as one has come.
+"""The demo: what to try next, as far as one has come.
 
 It follows what people and models do, never the time.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from antiphon.render.cell_renderer import arguments_of
+from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 
 TYPO: Final = "two chirs"
 """The demo's model writes it near the beginning; it should be `two choirs`."""
@@ -26,7 +28,7 @@ ENOUGH_WRITTEN: Final = 160
 
 
 class TourStep(Enum):
-    """Step of the first-minute tour."""
+    """Step of the tour."""
 
     WAITING = None
     WALK_IN = "↑ then <key:edit>: write inside what {model} is writing"
@@ -37,26 +39,37 @@ class TourStep(Enum):
     JOIN = "Second terminal: `make join`"
     JOINED = "{guest} is here: write in the same cell"
     ASK = "Ask something, or !ls"
+    OPEN_FILE = "<key:files>, {file}: type in the file that {model} works on"
+    IN_FILE = "<key:edit>, then type in another line: yours and a model's both stay"
+    SAVE = "<key:save> saves, and so does waiting. Esc, then <key:blame> shows who wrote what."
     OVER = ""
+
+
+_AFTER_TYPING: Final = {
+    TourStep.TYPE: TourStep.UNDO,
+    TourStep.TYPE_TYPO: TourStep.UNDO,
+    TourStep.IN_FILE: TourStep.SAVE,
+}
 
 
 class Tour:
     """Told what happens; `hint_text` is what the TRY line says."""
 
-    def __init__(self) -> None:
-        self.step = TourStep.WAITING
+    def __init__(self, *, in_file: bool = False) -> None:
+        self.step = TourStep.IN_FILE if in_file else TourStep.WAITING
         self._typed = 0
         self._models_here = False
         self._model = "The model"
         self._guest = "guest"
+        self._file = ""
         self.typo_block: str | None = None
         """The block with the typo, until it is mended."""
 
     @property
     def hint_text(self) -> str | None:
         """None: nothing to try now."""
-        template: str | None = self.step.value
-        return template.format(model=self._model, guest=self._guest) if template else None
+        template: str | None = self.step.value or None
+        return template and template.format(model=self._model, guest=self._guest, file=self._file)
 
     @property
     def awaits_text(self) -> bool:
@@ -88,8 +101,8 @@ class Tour:
 
     def typed(self, characters: int) -> None:
         self._typed += characters
-        if self._typed >= ENOUGH_TYPED and self.step in (TourStep.TYPE, TourStep.TYPE_TYPO):
-            self.step = TourStep.UNDO
+        if self._typed >= ENOUGH_TYPED and self.step in _AFTER_TYPING:
+            self.step = _AFTER_TYPING[self.step]
 
     def undone(self) -> None:
         if self.step in (TourStep.TYPE, TourStep.TYPE_TYPO, TourStep.UNDO):
@@ -104,8 +117,13 @@ class Tour:
         if self.step is TourStep.ASK:
             self.step = TourStep.OVER
 
+    def works_on(self, file: str) -> None:
+        """Take notice of a file that a model which is at work names in a call."""
+        if self._models_here:
+            self.step, self._file = TourStep.OPEN_FILE, file
+
     def models_here(self, name: str | None) -> None:
-        """Name a model that is at work, if any is; the last one to leave ends the first minute."""
+        """Name a model that is at work, if any is; the last one to leave may be asked."""
         if self._models_here and name is None:
             self.step = TourStep.ASK
         self._models_here = name is not None
@@ -119,7 +137,7 @@ class TourView(Controller):
     def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
         self.is_shown = scope.session.options.demo
-        self.tour = Tour()
+        self.tour = Tour(in_file=scope.file is not None)
 
     def presence_changed(self) -> None:
         others = self._session.presence().values()
@@ -131,13 +149,21 @@ class TourView(Controller):
                 self.tour.joined(one.username)
 
     def cells_changed(self, change: CellChange) -> bool:
-        """Wait for a model in the middle of a text, with a typo to mend if it has one.
+        """Wait for a model in the middle of a text, or a call of it that names a file.
 
         Returns whether the tour may have gone on.
         """
-        if not (self.is_shown and self.tour.awaits_text and change.texts):
+        if not self.is_shown:
             return False
         source = self._source
+        for block in change.changed:
+            header = source.header(block)
+            path = (arguments_of(header.input) or {}).get("path")
+            if header.status == Status.RUNNING and isinstance(path, str):
+                self.tour.works_on(displayable_in_a_row(path))
+                return True
+        if not (self.tour.awaits_text and change.texts):
+            return False
         for text in change.texts:
             header = source.header(text.block)
             if header.kind == BlockKind.TEXT and header.role == Role.MODEL:

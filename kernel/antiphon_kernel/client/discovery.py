@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.ownership import make_state_folder, state_path, write_private
+from antiphon_kernel.types.constants import DEMO_PROJECT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 PROBE_SECONDS: Final = 1.0
@@ -31,10 +32,17 @@ class RunningKernel(BaseModel):
 
     data: Path
     project: Path
+    """Folder in which `antiphon join` finds it: its project; of a demo, where it was started."""
     started_ms: int
     pid: int
     demo: bool = False
     """Made for a demo: those who join it are guests."""
+
+
+def project_of(data: Path, project: Path) -> Path:
+    """Return the project of a data folder: the demo's that is in it, else `project`."""
+    own = data / DEMO_PROJECT
+    return own if own.is_dir() else project
 
 
 def register_kernel(kernel: RunningKernel) -> Path:

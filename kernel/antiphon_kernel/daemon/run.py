@@ -29,7 +29,7 @@ from antiphon_kernel.client.address import (
     stated_address,
     take_lock,
 )
-from antiphon_kernel.client.discovery import RunningKernel, register_kernel
+from antiphon_kernel.client.discovery import RunningKernel, project_of, register_kernel
 from antiphon_kernel.client.ownership import LOCK_FILE, SOCKET_FILE, write_private
 from antiphon_kernel.client.trust import found, is_trusted_file
 from antiphon_kernel.config import (
@@ -38,6 +38,7 @@ from antiphon_kernel.config import (
     hide_variables,
     load_config,
 )
+from antiphon_kernel.daemon.demo_project import make_demo_project
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.process import log_to, report_task_failure, run
 from antiphon_kernel.kernel import Kernel
@@ -151,12 +152,14 @@ class DaemonSettings:
 
     data: Path
     project: Path
+    """Folder in which tools work, unless a demo's project is in the data folder."""
     port: int = 0
     """TCP port on the loopback interface; 0: the one of the last time, or any free one."""
     recordings: tuple[Path, ...] = ()
     """Recordings that scripted models play."""
     demo: bool = False
-    """A throw-away kernel: it plays the demo's recordings unless others are named."""
+    """A throw-away kernel: it has a project of its own, and plays the demo's recordings unless
+    others are named."""
     speed: float = 1.0
     """How much faster than recorded."""
     local: bool = False
@@ -186,6 +189,8 @@ def run_kernel(
         log_to(settings.data / LOG_FILE, echo=echo)
         if warning is not None:
             _log.warning("%s", warning)
+        if settings.demo:
+            make_demo_project(settings.data)
         # Before anything is started that would get the keys with its environment.
         models = _load_models(settings)
         run(_run(settings, models, ready, SystemClock()))
@@ -276,7 +281,7 @@ async def _open_kernel(
     spare = rescued / f"{settings.project.name}-{clock.now_ms()}.db"
     kernel = await Kernel.open(
         settings.data,
-        settings.project,
+        project_of(settings.data, settings.project),
         registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
         owner=owner_name(getpass.getuser()),
         clock=clock,

@@ -8,6 +8,9 @@ from typing import Final
 DATA_FOLDER: Final = ".antiphon"
 """A project's kernel keeps its files in the folder of this name at the project's root."""
 
+DEMO_PROJECT: Final = "demo"
+"""Folder of the project of a demo, in its data folder."""
+
 CONFIG_FILE: Final = "config.toml"
 """Configuration: in the data folder of a project, and in the user's configuration folder."""
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from antiphon.keymap import KeyMap
-from antiphon.screens.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour
-from antiphon_kernel.providers.events import TextDelta
+from antiphon.screens.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour, TourStep
+from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent
 from antiphon_kernel.providers.recording import load_recording
 from antiphon_kernel.turns.models import demo_recordings
 from tests.app.opened import World, opened
@@ -45,6 +45,25 @@ def test_tour_step_follows_each_act() -> None:
     assert tour.hint_text == "Ask something, or !ls"
     tour.sent()
     assert tour.hint_text is None
+
+
+def test_tour_names_the_file_of_a_model_that_is_at_work() -> None:
+    tour = Tour()
+    tour.works_on("a.py")
+    assert tour.step is TourStep.WAITING
+    tour.models_here("aria")
+    tour.works_on("a.py")
+    assert tour.hint_text == "<key:files>, a.py: type in the file that aria works on"
+    tour.models_here(None)
+    assert tour.hint_text == "Ask something, or !ls"
+
+
+def test_tour_in_a_file_tells_how_it_is_saved_once_one_has_typed() -> None:
+    tour = Tour(in_file=True)
+    tour.editing()
+    assert str(tour.hint_text).startswith("<key:edit>, then type in another line")
+    tour.typed(ENOUGH_TYPED)
+    assert str(tour.hint_text).startswith("<key:save> saves")
 
 
 def test_tour_with_a_typo_goes_on_when_it_is_mended() -> None:
@@ -115,3 +134,24 @@ async def test_tour_leads_through_the_first_minute(here: World) -> None:
             await there.sees("TRY guest is here")
         here.aria.end()
         await there.sees("TRY Ask something, or !ls")
+
+
+async def test_tour_leads_into_a_file_that_a_model_works_on(here: World) -> None:
+    (here.folder / "choirs.py").write_text("one\ntwo\n")
+    async with opened(here, demo=True) as there:
+        await there.send("go")
+        await until(lambda: here.aria.prompts, "the turn")
+        for event in (
+            ToolCallEvent("call-1", "file_read", {"path": "choirs.py"}),
+            End("tool_use"),
+        ):
+            here.aria.say(event)
+        await there.sees("TRY F6, choirs.py: type in the file that aria works on")
+        await there.press("f6")
+        await there.sees("Open a file")
+        await there.press(*"choirs", "enter")
+        await there.sees("TRY Enter, then type in another line")
+        await there.press("enter", mode=Mode.EDIT)
+        await there.type("x" * ENOUGH_TYPED)
+        await there.sees("TRY Ctrl+S saves")
+        here.aria.end()

@@ -14,7 +14,7 @@ from typing import Any, Final
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.view import OWN_NAME, CellView, permission_question, queue_label
+from antiphon.render.view import OWN_NAME, CellView, ReferredLines, permission_question, queue_label
 from antiphon.widgets.block_list.gutter import GutterWidth
 from antiphon.widgets.block_list.remote_cursors import Ink, RemoteCursors, Writer
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
@@ -245,6 +245,7 @@ class CellModel:
         self.deliveries = Deliveries(document, self._redraw)
         self._editors: dict[str, str] = {}
         """Names of those who have edited an output, by its block."""
+        self._referred: dict[str, ReferredLines] = {}
         self._labels: Mapping[str, str] = {}
         """Of contexts, by id."""
         self._ticks = 0
@@ -324,6 +325,7 @@ class CellModel:
             siblings=self.branches.labels.get(block, ""),
             source_context=self._labels.get(header.source_context or "", header.source_context),
             is_read_from=block == self._read_from,
+            referred=self._referred.get(block),
             is_page=self.is_file,
         )
         return view
@@ -375,6 +377,12 @@ class CellModel:
         names = {OWN_NAME if one == self.me else self.name(one)[0] for one in principals}
         self._editors[block] = join_names(sorted(names))
         self._redraw([block])
+
+    def show_lines(self, block: str, lines: ReferredLines) -> None:
+        """Show the lines of a file in the cell that refers to them."""
+        if lines != self._referred.get(block):
+            self._referred[block] = lines
+            self._redraw([block])
 
     def show_labels(self, labels: Mapping[str, str]) -> None:
         """Name the contexts that cells come from by their labels."""
