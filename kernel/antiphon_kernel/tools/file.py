@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.files.text_format import Decoded, TextFormat, decode, encode
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
+from antiphon_kernel.text.language_answers import choices, hover_text, locations
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution
 from antiphon_kernel.text.patch import unified_diff
@@ -304,6 +306,84 @@ async def delete(call: Call, params: FileParams) -> FileInfo:
     await call.file(params.path)
     call.kernel.contexts.guard.check_writer(call.actor)
     return FileInfo(**await file_info(await call.kernel.files.delete(params.path)))
+
+
+class Asked(StrEnum):
+    """What a language server can be asked about a place."""
+
+    DEFINITION = "definition"
+    """Where it is defined what is named there."""
+    HOVER = "hover"
+    """What it is that is named there."""
+    COMPLETION = "completion"
+    """What can stand there, after what has been typed of it."""
+
+
+class AskParams(FileParams):
+    """A place in a file, and what is asked about it."""
+
+    what: Asked
+    """`definition`, `hover` or `completion`."""
+    line: int = Field(ge=0)
+    """Counted from 0."""
+    column: int = Field(ge=0)
+    """Code points before the place in its line."""
+
+
+class DefinitionPlace(Result):
+    """A place where something is defined."""
+
+    path: str
+    """Relative to the project's root; absolute if it is outside, where nothing is opened."""
+    line: int
+    """Counted from 0."""
+    outside: bool
+    """Whether it is outside of the project."""
+
+
+class CompletionItem(Result):
+    """A text that can stand in the place of `begun`."""
+
+    text: str
+    detail: str
+    """What it is; may be empty."""
+
+
+class AskResult(Result):
+    """What a language server says, each field to one question."""
+
+    places: list[DefinitionPlace] | None = None
+    """Empty if nothing is known."""
+    text: str | None = None
+    """Plain text; empty if nothing is known."""
+    begun: str | None = None
+    """The text before the place that each of the items replaces."""
+    items: list[CompletionItem] | None = None
+    """The likeliest first."""
+
+
+@tool("file.ask", needs=Permission.READ, errors=_ERRORS)
+async def ask(call: Call, params: AskParams) -> AskResult:
+    """Ask the language server of a file about a place in it.
+
+    `language_servers` in config.toml names servers by the endings of files; without one it fails.
+    """
+    file, servers = await call.file(params.path), call.kernel.files.servers
+    answer, before = await servers.ask(file, params.what, params.line, params.column)
+    match params.what:
+        case Asked.HOVER:
+            return AskResult(text=hover_text(answer))
+        case Asked.COMPLETION:
+            begun, found = choices(answer, before)
+            return AskResult(begun=begun, items=[CompletionItem(**one._asdict()) for one in found])
+    places = [servers.now(*one) for one in locations(answer)]
+    return AskResult(places=[_place(Path(file.path.project), *one) for one in places])
+
+
+def _place(project: Path, place: Path, line: int) -> DefinitionPlace:
+    is_inside = place.is_relative_to(project)
+    path = place.relative_to(project).as_posix() if is_inside else str(place)
+    return DefinitionPlace(path=path, line=line, outside=not is_inside)
 
 
 class FileListParams(Params):

@@ -11,8 +11,8 @@ import pytest
 
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.providers.recording import RecordedStep, load_recording
+from antiphon_kernel.shell import run_shell
 from antiphon_kernel.turns.models import demo_recordings, load_models
-from antiphon_kernel.turns.shell import run_shell
 from tests.kernel.turns.stage import OpenStage
 
 PATHS = demo_recordings()
