@@ -203,6 +203,7 @@ async def run_service(command: str, folder: Path) -> AsyncIterator[asyncio.subpr
         process.stdin.write(b"\n")
         yield process
     finally:
+        process.stdin.close()
         unread = asyncio.create_task(process.stdout.read())  # its end is seen behind that
         await _end_group(process, TERM_GRACE_SECONDS)
         WATCHDOG.forget(process.pid)

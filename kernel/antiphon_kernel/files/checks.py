@@ -75,7 +75,7 @@ class FileChecks:
         for command in commands:
             output = await self._output(f"{command} {shlex.quote(file.path.shown)}")
             found += [one for one in parse_findings(output) if (self._project / one.path) == place]
-        await store_findings(file, await self._sources(CHECKS), found)
+        store_findings(file, await self._sources(CHECKS), found)
 
     async def _output(self, command: str) -> str:
         parts: list[str] = []

@@ -14,7 +14,7 @@ SourceActors = Callable[[str], Awaitable[Actor]]
 """Gives the actor of a source outside, by its name."""
 
 
-async def store_findings(file: OpenFile, source: Actor, found: Sequence[CheckFinding]) -> None:
+def store_findings(file: OpenFile, source: Actor, found: Sequence[CheckFinding]) -> None:
     """Put what a source has found in the place of what it had found before."""
     name = source.principal.username
     context, block = file.context, file.block
@@ -26,21 +26,20 @@ async def store_findings(file: OpenFile, source: Actor, found: Sequence[CheckFin
         return
     if rows:
         metadata[FINDINGS] = {"rows": rows}
-    written = context.write(
+    context.write(
         source,
         CHECKED,
         lambda: context.document.set_fields(block, metadata=metadata),
         blocks=[block],
         undo=None,
     )
-    await written.saved()
 
 
 async def forget_findings(file: OpenFile, sources: SourceActors, *, kept: str | None) -> None:
     """Forget what all sources but one had found before the file was closed."""
     rows = file.context.document.header(file.block).metadata.get(FINDINGS, {"rows": ()})["rows"]
     for name in {one.get("source") for one in rows} - {kept, None}:
-        await store_findings(file, await sources(name), ())
+        store_findings(file, await sources(name), ())
 
 
 def _row(finding: CheckFinding, source: str) -> dict[str, Any]:

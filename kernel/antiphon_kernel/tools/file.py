@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -308,22 +308,11 @@ async def delete(call: Call, params: FileParams) -> FileInfo:
     return FileInfo(**await file_info(await call.kernel.files.delete(params.path)))
 
 
-class Asked(StrEnum):
-    """What a language server can be asked about a place."""
-
-    DEFINITION = "definition"
-    """Where it is defined what is named there."""
-    HOVER = "hover"
-    """What it is that is named there."""
-    COMPLETION = "completion"
-    """What can stand there, after what has been typed of it."""
-
-
 class AskParams(FileParams):
     """A place in a file, and what is asked about it."""
 
-    what: Asked
-    """`definition`, `hover` or `completion`."""
+    what: Literal["definition", "hover", "completion"]
+    """The question: the definition of what is named there, what it is, or what can stand there."""
     line: int = Field(ge=0)
     """Counted from 0."""
     column: int = Field(ge=0)
@@ -346,18 +335,18 @@ class CompletionItem(Result):
 
     text: str
     detail: str
-    """What it is; may be empty."""
+    """Words about it; may be empty."""
 
 
 class AskResult(Result):
-    """What a language server says, each field to one question."""
+    """The answer to what was asked; the other fields are absent."""
 
     places: list[DefinitionPlace] | None = None
-    """Empty if nothing is known."""
+    """The definition, if the server knows one."""
     text: str | None = None
-    """Plain text; empty if nothing is known."""
+    """Words about it; empty if the server knows none."""
     begun: str | None = None
-    """The text before the place that each of the items replaces."""
+    """The text before the place that the items complete."""
     items: list[CompletionItem] | None = None
     """The likeliest first."""
 
@@ -369,15 +358,20 @@ async def ask(call: Call, params: AskParams) -> AskResult:
     `language_servers` in config.toml names servers by the endings of files; without one it fails.
     """
     file, servers = await call.file(params.path), call.kernel.files.servers
-    answer, before = await servers.ask(file, params.what, params.line, params.column)
-    match params.what:
-        case Asked.HOVER:
+    answer, *line = await servers.ask(file, params.what, params.line, params.column)
+    try:
+        if params.what == "hover":
             return AskResult(text=hover_text(answer))
-        case Asked.COMPLETION:
-            begun, found = choices(answer, before)
+        if params.what == "completion":
+            begun, found = choices(answer, *line)
             return AskResult(begun=begun, items=[CompletionItem(**one._asdict()) for one in found])
-    places = [servers.now(*one) for one in locations(answer)]
-    return AskResult(places=[_place(Path(file.path.project), *one) for one in places])
+        project = Path(file.path.project)
+        return AskResult(places=[_place(project, *one) for one in locations(answer)])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise invalid_params(
+            f"The language server of {quote(params.path)} has sent an answer that is none:"
+            f" {error}. See to the command in config.toml."
+        ) from error
 
 
 def _place(project: Path, place: Path, line: int) -> DefinitionPlace:
