@@ -379,6 +379,12 @@ def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusS
     return rows
 
 
+def text_rows(text: str, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """Format a text as a page."""
+    lines = (part for line in text.split("\n") for part in wrapped(line, width))
+    return [[StatusSpan(sanitize_for_display(one), theme.text)] for one in lines]
+
+
 def rejected_summary(refused: Rejection) -> str:
     if not refused.edits:
         return "Something that you wrote last time may not be on the kernel"
