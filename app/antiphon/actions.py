@@ -776,13 +776,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     _in_source(
         "explain",
-        ("f7",),
+        ("f8",),
         "In a file: tell what is named at the cursor; K does the same where one does not write.",
         title="Tell what is named here",
     ),
     _in_source(
         "complete",
-        ("ctrl+space",),
+        ("ctrl+space", "ctrl+@"),
         "In a file: offer what can stand at the cursor. Tab takes it, ↑ and ↓ choose, Esc closes.",
         modes=_EDIT,
         title="Complete at the cursor",

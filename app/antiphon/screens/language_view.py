@@ -22,8 +22,8 @@ class LanguageView(Controller):
         self._list = scope.composer.completions
         self._editor: CellEditor | None = None
         """The one that is completed in; None while the list is closed."""
-        self._head = ""
-        """The line before what is completed."""
+        self._line = self._begun = ""
+        """The line up to the cursor when it was asked, and the end of it that is completed."""
         self._offered: Sequence[CompletionChoice] = ()
 
     async def _ask(self, what: str) -> Mapping[str, Any] | None:
@@ -78,7 +78,7 @@ class LanguageView(Controller):
         if editor is None or text is None or told is None:
             return
         self._editor, editor.takes_key = editor, self._key
-        self._head = text[text.rfind("\n") + 1 :].removesuffix(told["begun"])
+        self._line, self._begun = text[text.rfind("\n") + 1 :], told["begun"]
         self._offered = [CompletionChoice(**one) for one in told["items"]]
         if not self.follow():
             self._hint("Nothing is known that could stand here.")
@@ -89,10 +89,10 @@ class LanguageView(Controller):
             return False
         text = self._text_before() if self._scope.editor is self._editor else None
         before = "" if text is None else text[text.rfind("\n") + 1 :]
-        typed = before.removeprefix(self._head)
+        typed = self._begun + before[len(self._line) :]
         found = [one for one in self._offered if one.text.casefold().startswith(typed.casefold())]
         is_done = not found or (len(found) == 1 and found[0].text == typed)
-        if text is None or not before.startswith(self._head) or is_done:
+        if text is None or not before.startswith(self._line) or is_done:
             self._close()
             return False
         self._list.show(Completion(typed, tuple(found)))
