@@ -334,6 +334,7 @@ class CompletionItem(Result):
     """A text that can stand in the place of `begun`."""
 
     text: str
+    """All of it, with what has been typed."""
     detail: str
     """Words about it; may be empty."""
 
