@@ -224,8 +224,8 @@ class FileContexts:
 
     async def _moved(self, file: OpenFile, path: ProjectPath, by: Actor) -> None:
         before = file.path.shown
-        self.servers.closed(file)
         await file.take_path(path, by)
+        self.servers.closed(file)
         self.servers.opened(file)
         del self._paths[before]
         self._store(file.context.id, file.row)

@@ -52,22 +52,14 @@ _CAPABILITIES: Final = {
     },
 }
 
-_LANGUAGES: Final = {
-    "py": "python",
-    "js": "javascript",
-    "jsx": "javascriptreact",
-    "ts": "typescript",
-    "tsx": "typescriptreact",
-    "rs": "rust",
-    "rb": "ruby",
-    "sh": "shellscript",
-    "h": "c",
-    "cc": "cpp",
-    "hpp": "cpp",
-    "cs": "csharp",
-    "md": "markdown",
-    "yml": "yaml",
-}
+_LANGUAGES: Final = dict(
+    zip(
+        "py js jsx ts tsx rs rb sh cs md yml".split(),
+        "python javascript javascriptreact typescript typescriptreact rust ruby shellscript csharp"
+        " markdown yaml".split(),
+        strict=True,
+    )
+)
 """Names of languages, where they are not the endings of files."""
 
 _NONSENSE: Final = (
@@ -183,8 +175,10 @@ class LanguageServer:
         if file not in self.files:
             return False
         followed = self.files.pop(file)
-        for stop in (*followed.stops, *([followed.timer.cancel] if followed.timer else ())):
+        for stop in followed.stops:
             stop()
+        if followed.timer is not None:
+            followed.timer.cancel()
         self._notify("didClose", followed.uri)
         return not self.files
 
@@ -359,9 +353,8 @@ class LanguageServer:
             }:
                 for file, followed in self.files.items():
                     # What is found in an older text is followed by what is found in this one.
-                    is_now = followed.timer is None
-                    is_now &= more.get("version") in (None, followed.version)
-                    if is_now and file.path.place == path_of(uri):
+                    is_now = more.get("version") in (None, followed.version)
+                    if is_now and followed.timer is None and file.path.place == path_of(uri):
                         self._store(file, list(diagnosed(found, followed.text, self._encoding)))
             case {"method": _, "id": number}:
                 self._send(id=number, result=None)

@@ -14,10 +14,11 @@ from antiphon_kernel.files.text_format import Decoded, TextFormat, decode, encod
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.language_answers import choices, hover_text, locations
-from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.lines import line_count, line_start
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.tools._common import BlockResult, check_version, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.project_files import too_large
@@ -359,6 +360,7 @@ async def ask(call: Call, params: AskParams) -> AskResult:
     `language_servers` in config.toml names servers by the endings of files; without one it fails.
     """
     file, servers = await call.file(params.path), call.kernel.files.servers
+    asked = file.now().text
     answer, *line = await servers.ask(file, params.what, params.line, params.column)
     try:
         if params.what == "hover":
@@ -366,8 +368,7 @@ async def ask(call: Call, params: AskParams) -> AskResult:
         if params.what == "completion":
             begun, found = choices(answer, *line)
             return AskResult(begun=begun, items=[CompletionItem(**one._asdict()) for one in found])
-        project = Path(file.path.project)
-        return AskResult(places=[_place(project, *one) for one in locations(answer)])
+        return AskResult(places=[_place(file, asked, *one) for one in locations(answer)])
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise invalid_params(
             f"The language server of {quote(params.path)} has sent an answer that is none:"
@@ -375,7 +376,14 @@ async def ask(call: Call, params: AskParams) -> AskResult:
         ) from error
 
 
-def _place(project: Path, place: Path, line: int) -> DefinitionPlace:
+def _place(file: OpenFile, asked: str, place: Path, line: int) -> DefinitionPlace:
+    """Return a place; in the file itself, which others may have changed, where it is now."""
+    if place == file.path.place:
+        now = file.now().text
+        offset = line_start(asked, min(line, line_count(asked)))
+        offset = shift_through(offset, plan_difference(asked, now), stick="right")
+        line = now.count("\n", 0, offset)
+    project = Path(file.path.project)
     is_inside = place.is_relative_to(project)
     path = place.relative_to(project).as_posix() if is_inside else str(place)
     return DefinitionPlace(path=path, line=line, outside=not is_inside)

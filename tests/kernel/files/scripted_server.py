@@ -56,6 +56,7 @@ def answer(message: dict[str, Any]) -> Any:
         case "wrong", "textDocument/hover":
             return 5
         case _, "textDocument/definition":
+            time.sleep(0.2 if MANNER == "slow" else 0)
             at = {"line": 4, "character": 4}
             place = {"uri": message["params"]["textDocument"]["uri"], "range": {"start": at}}
             return [place, {**place, "uri": "file:///lib/other.py"}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from functools import partial
@@ -164,3 +165,18 @@ async def test_server_runs_as_long_as_files_of_its_kind_are_open(
     # What it had found is not there without it.
     again = Editor(await open_kernel(), data.parent)
     assert not rows(await again.open("d.txt"))
+
+
+async def test_definition_is_where_it_has_gone_meanwhile(editor: Editor) -> None:
+    editor.kernel.files.servers.commands = {"txt": scripted("slow")}
+    editor.put("a.txt", b"0\n1\n2\n3\n4\n5\n")
+    file = await editor.open("a.txt")
+    await until(lambda: rows(file), "that it runs")
+    said = asyncio.create_task(
+        editor.call("file.ask", path="a.txt", what="definition", line=0, column=0)
+    )
+    await asyncio.sleep(0.05)
+    await editor.insert("a.txt", 2, "one\nmore\n")
+    here, outside = (await said)["places"]
+    assert here == {"path": "a.txt", "line": 6, "outside": False}
+    assert outside == {"path": "/lib/other.py", "line": 4, "outside": True}
