@@ -50,22 +50,22 @@ async def test_real_server_finds_defines_explains_and_completes(editor: Editor) 
     editor.put(
         "lib.py", b"import os\n\ndef greet(name: str) -> str:\n    'Say hello.'\n    return name\n"
     )
-    editor.put("src/a.py", "from lib import greet\nx = '😀'; greet(1)\n".encode())
+    editor.put("src/a.py", "import lib\nx = '😀'; lib.greet(1)\n".encode())
     ask = partial(editor.call, "file.ask", path="src/a.py")
-    place = {"line": 1, "column": 11}
+    place = {"line": 1, "column": 15}
     said = await ask(what="definition", **place)
     assert said == {"places": [{"path": "lib.py", "line": 2, "outside": False}]}
     assert "Say hello." in (await ask(what="hover", **place))["text"]
     assert (await ask(what="hover", line=2, column=0))["text"] == ""
     # The line grows, and the server is asked about it before it could be told.
-    await editor.type("src/a.py", "greet(1)", "; gree")
-    said = await ask(what="completion", line=1, column=23)
+    await editor.type("src/a.py", "greet(1)", "; lib.gree")
+    said = await ask(what="completion", line=1, column=32)
     assert said == {"begun": "gree", "items": [{"text": "greet", "detail": ""}]}
     file = await editor.open("src/a.py")
-    await editor.type("src/a.py", "1); gree", "t(")
+    await editor.type("src/a.py", "1); lib.gree", "t(")
     await until(lambda: rows(file), "the finding")
     assert rows(file)[0]["source"] == "jedi-language-server"
-    await editor.type("src/a.py", "1); greet(", ")")
+    await editor.type("src/a.py", "1); lib.greet(", ")")
     await until(lambda: not rows(file), "that nothing is wrong any more")
     outside = await editor.call("file.ask", path="lib.py", what="definition", line=0, column=8)
     assert outside["places"][0]["outside"] and outside["places"][0]["path"].endswith("/os.py")
