@@ -207,6 +207,7 @@ async def run_service(command: str, folder: Path) -> AsyncIterator[asyncio.subpr
         unread = asyncio.create_task(process.stdout.read())  # its end is seen behind that
         await _end_group(process, TERM_GRACE_SECONDS)
         WATCHDOG.forget(process.pid)
+        await asyncio.wait({unread}, timeout=LINGER_SECONDS)
         unread.cancel()
 
 

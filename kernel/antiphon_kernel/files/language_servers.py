@@ -179,12 +179,14 @@ class LanguageServer:
             stop()
         if followed.timer is not None:
             followed.timer.cancel()
-        self._notify("didClose", followed.uri)
+        self._notify("didClose", followed)
         return not self.files
 
     def _introduce(self, file: OpenFile) -> None:
-        ending = file.path.name.rpartition(".")[2]
-        self._tell(file, "didOpen", languageId=_LANGUAGES.get(ending, ending))
+        followed, ending = self.files[file], file.path.name.rpartition(".")[2]
+        followed.text, followed.version = file.now()
+        document = {"languageId": _LANGUAGES.get(ending, ending), "text": followed.text}
+        self._notify("didOpen", followed, document | {"version": followed.version})
         if self._problem:
             text = f"The language server {quote(self._command)} does not run: it {self._problem}."
             self._store(file, [CheckFinding("", 0, Severity.NOTE, text)])
@@ -197,28 +199,25 @@ class LanguageServer:
             followed.timer = loop.call_later(PAUSE_SECONDS, self._tell, file)
 
     def _saved(self, file: OpenFile) -> None:
-        self._tell_now(file)
-        self._notify("didSave", self.files[file].uri)
+        self._tell(file)
+        self._notify("didSave", self.files[file])
 
-    def _tell_now(self, file: OpenFile) -> None:
-        if self.files[file].timer is not None:
-            self._tell(file)
-
-    def _tell(self, file: OpenFile, what: str = "didChange", **item: str) -> None:
+    def _tell(self, file: OpenFile) -> None:
+        """Tell the text, if it is going to be told."""
         followed = self.files[file]
         if followed.timer is not None:
             followed.timer.cancel()
-        followed.timer = None
-        followed.text, followed.version = file.now()
-        text = {"text": followed.text}
-        changes = {"contentChanges": [text]} if what == "didChange" else {}
-        self._notify(what, followed.uri, changes, version=followed.version, **item, **text)
+            followed.timer = None
+            followed.text, followed.version = file.now()
+            changes = [{"text": followed.text}]
+            version = {"version": followed.version}
+            self._notify("didChange", followed, version, contentChanges=changes)
 
     def _notify(
-        self, what: str, uri: str, more: Mapping[str, Any] | None = None, **item: Any
+        self, what: str, followed: _Followed, document: Mapping[str, Any] = {}, **params: Any
     ) -> None:
         if self._is_settled.is_set():
-            params = {"textDocument": {"uri": uri, **item}, **(more or {})}
+            params["textDocument"] = {"uri": followed.uri, **document}
             self._send(method=f"textDocument/{what}", params=params)
 
     def _send(self, **message: Any) -> None:
@@ -236,7 +235,7 @@ class LanguageServer:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._is_settled.wait()
-                self._tell_now(file)
+                self._tell(file)
                 before = "".join(self.files[file].text.split("\n")[line : line + 1])[:column]
                 params = {
                     "textDocument": {"uri": self.files[file].uri},
