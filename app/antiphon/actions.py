@@ -756,8 +756,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _online(
         "findings",
         (),
-        "In a file: what checks (see docs/files.md) have found in it when it was last saved.",
-        title="What checks have found",
+        "In a file: what checks and its language server (see docs/files.md) have found in it.",
+        title="What is found in the file",
     ),
     _online(
         "go_to_path",
