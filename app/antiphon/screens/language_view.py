@@ -9,7 +9,7 @@ from typing import Any
 from antiphon.completion import Completion, CompletionChoice
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.modals import TextModal, text_rows
+from antiphon.screens.modals import TextModal, explanation_rows
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.widgets.editor import CellEditor
 
@@ -67,7 +67,7 @@ class LanguageView(Controller):
         """Show what it is that is named at the cursor."""
         told = await self._ask("hover")
         if told is not None and "\n" in told["text"]:
-            self._cells.app.push_screen(TextModal(partial(text_rows, told["text"])))
+            self._cells.app.push_screen(TextModal(partial(explanation_rows, told["text"])))
         elif told is not None:
             self._hint(displayable_in_a_row(told["text"]) or "Nothing is known of this place.")
 

@@ -379,10 +379,11 @@ def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusS
     return rows
 
 
-def text_rows(text: str, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
-    """Format a text as a page."""
+def explanation_rows(text: str, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """Format what a language server says of a place."""
     lines = (part for line in text.split("\n") for part in wrapped(line, width))
-    return [[StatusSpan(sanitize_for_display(one), theme.text)] for one in lines]
+    rows = [[StatusSpan(sanitize_for_display(one), theme.text)] for one in lines]
+    return _titled("At the cursor", theme) + rows
 
 
 def rejected_summary(refused: Rejection) -> str:
