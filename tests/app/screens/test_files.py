@@ -191,6 +191,12 @@ async def test_language_server_leads_explains_and_completes(project: Path, here:
         await there.press("K")
         await there.sees("two o")
         await there.press("escape")
+        # What it finds makes no versions that one has to go through.
+        await there.press("h")
+        await there.sees("fork here")
+        await until(lambda: there.shows("you "), "the last version")
+        assert not there.shows(" check")
+        await there.press("escape")
         await there.press("g", "d")
         editor = await edited(there)
         assert editor.cursor_location == (4, 0)
