@@ -199,6 +199,7 @@ _EDIT: Final = frozenset({Mode.EDIT})
 
 _online = partial(Action, enabled=lambda now: now.live)
 _anywhere = partial(Action, priority=True)
+_in_source = partial(Action, modes=_EDIT | _NAVIGATE, enabled=lambda now: now.in_file and now.live)
 _page = partial(_anywhere, enabled=lambda now: now.live)
 _write = partial(Action, modes=_WRITE, owner=Owner.COMPOSER)
 _write_message = partial(_write, mutates=True)
@@ -621,6 +622,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         takes=lambda now: now.after_g,
     ),
     _navigate(
+        "definition_after_g",
+        ("d",),
+        "In a file, after g: go to the definition of what is named where the cursor was last.",
+        enabled=lambda now: now.after_g and now.in_file and now.live,
+    ),
+    _navigate(
         "follow",
         ("f",),
         "Follow who is in the cell, or its author: their cell, cursor and scrolling, until the"
@@ -685,7 +692,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     _in_list("previous_cell", ("up", "k"), "The cell before."),
     _in_list("line_down", ("J",), "A line down; the cursor stays on the screen."),
-    _in_list("line_up", ("K",), "A line up."),
+    _in_list("line_up", ("K",), "A line up.", takes=_among_messages),
+    _navigate(
+        "explain_in_file",
+        ("K",),
+        "In a file: tell what is named where the cursor was last.",
+        enabled=lambda now: now.in_file and now.live,
+        takes=lambda now: now.in_file,
+    ),
     _in_list("half_page_down", ("ctrl+d",), "Half a page down."),
     _in_list("half_page_up", ("ctrl+u",), "Half a page up."),
     _in_list("first_cell", ("g", "home"), "The first cell.", title="First cell"),
@@ -742,8 +756,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _online(
         "findings",
         (),
-        "In a file: what checks (see docs/files.md) have found in it when it was last saved.",
-        title="What checks have found",
+        "In a file: what checks and its language server (see docs/files.md) have found in it.",
+        title="What is found in the file",
     ),
     _online(
         "go_to_path",
@@ -752,6 +766,26 @@ ACTIONS: Final[tuple[Action, ...]] = (
         " does the same among cells.",
         modes=_EDIT | _NAVIGATE,
         title="Go to the file that is named here",
+    ),
+    _in_source(
+        "definition",
+        ("f12",),
+        "In a file: go to the definition of what is named at the cursor, as its language server"
+        " says (see docs/files.md); gd does the same where one does not write.",
+        title="Go to the definition",
+    ),
+    _in_source(
+        "explain",
+        ("f8",),
+        "In a file: tell what is named at the cursor; K does the same where one does not write.",
+        title="Tell what is named here",
+    ),
+    _in_source(
+        "complete",
+        ("ctrl+space", "ctrl+@"),
+        "In a file: offer what can stand at the cursor. Tab takes it, ↑ and ↓ choose, Esc closes.",
+        modes=_EDIT,
+        title="Complete at the cursor",
     ),
     _anywhere(
         "find",

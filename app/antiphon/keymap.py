@@ -40,8 +40,12 @@ _WRITTEN: Final = {shown.lower(): key for key, shown in SHOWN_KEYS.items() if le
 
 _NAMED: Final = frozenset(key.value for key in Keys)
 
-_ALIASES: Final = {alias: key for key, aliases in KEY_ALIASES.items() for alias in aliases}
-"""Keys as they arrive, by other names of theirs: terminals send Ctrl+I and Tab alike."""
+_ALIASES: Final = {alias: key for key, aliases in KEY_ALIASES.items() for alias in aliases} | {
+    "ctrl+at": "ctrl+@",
+    "ctrl+space": "ctrl+space",
+}
+"""Keys as they arrive, by other names of theirs: terminals send Ctrl+I and Tab alike. Ctrl+Space
+arrives by its own name or as ctrl+@."""
 
 _MODIFIERS: Final = frozenset({"alt", "ctrl", "hyper", "meta", "shift", "super"})
 

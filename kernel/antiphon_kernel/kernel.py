@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,6 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
-    DISK_NAME,
     SYSTEM_NAME,
     BlockId,
     IdSource,
@@ -112,7 +110,7 @@ class Kernel:
             project,
             data,
             limits,
-            partial(self.source_actor, DISK_NAME),
+            self.source_actor,
         )
         self._sources: dict[str, Actor] = {}
         self.closed.listen(self.trees.forget)

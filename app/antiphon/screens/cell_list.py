@@ -134,6 +134,12 @@ class CellList(BlockList):
             self.move(self.first_cell, FIRST_CELL)
         self._before_first = before
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys of an action to others in a file, where it has none."""
+        return not (action == "line_up" and self.source.is_file) and super().check_action(
+            action, parameters
+        )
+
     @property
     def is_after_first(self) -> bool:
         """Whether the person has gone to the first cell a moment ago, and nowhere else."""

@@ -23,6 +23,7 @@ from antiphon.screens.file_view import FileView
 from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
 from antiphon.screens.known_contexts import KnownContexts
+from antiphon.screens.language_view import LanguageView
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.screens.modals import rejected_location
@@ -103,6 +104,7 @@ class ConversationControllers:
         self.models = scope.models
         self.file = FileView(scope)
         self.references = FileReferences(scope)
+        self.language = LanguageView(scope)
         self.contexts = KnownContexts(scope, context)
         cells.replica, cells.run_one_of = session.replica, host.run_one_of
         self.find = FindView(scope)

@@ -81,6 +81,9 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     action_search_files = controlled(lambda parts: parts.file.search)
     action_findings = controlled(lambda parts: parts.file.show_findings)
     action_go_to_path = controlled(lambda parts: parts.file.go_to_path)
+    action_definition = controlled(lambda parts: parts.language.define)
+    action_explain = controlled(lambda parts: parts.language.explain)
+    action_complete = controlled(lambda parts: parts.language.complete)
 
     def action_open_paste(self) -> None:
         editor = self.parts.scope.editor

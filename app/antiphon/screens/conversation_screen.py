@@ -213,6 +213,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
 
     @on(events.TextSelected)
     def update(self) -> None:
+        self.controllers.language.follow()
         situation = self.situation
         self.frame.footer.situation = situation
         self.frame.notice.mode = situation.mode_word

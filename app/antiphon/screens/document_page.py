@@ -58,6 +58,8 @@ class DocumentPage(DocumentView, ActionOwner):
 
     action_leave_file = controlled(lambda parts: parts.file.leave)
     action_path_after_g = controlled(lambda parts: parts.file.go_to_path)
+    action_definition_after_g = controlled(lambda parts: parts.language.define)
+    action_explain_in_file = controlled(lambda parts: parts.language.explain)
 
     def action_edit_next(self) -> None:
         if self.editor is not None:

@@ -128,13 +128,13 @@ class FileView(Controller):
         """Let the person choose one of the places in which checks have found something."""
         file, rows = self._scope.file, self._findings
         if file is None or not rows:
-            self._hint("No check has found anything here: `checks` in config.toml names commands.")
+            self._hint("Nothing is found here: `checks` or `language_servers` in config.toml look.")
             return
         entries = [
             PickerEntry(str(at), displayable_in_a_row(finding_text(one, 1)))
             for at, one in enumerate(rows)
         ]
-        chosen = await choose(self._cells.app, "Found by checks", entries)
+        chosen = await choose(self._cells.app, "Found in the file", entries)
         if chosen is not None:
             self._scope.area.go_to_line(file.block, int(rows[int(chosen)]["line"]))
 

@@ -46,6 +46,9 @@ PLAY_STEPS: Final = 200
 
 _READING: Final = "The versions are being read."
 
+_FINDINGS: Final = "check"
+"""The operation that says what is found in a file, and leaves its text alone."""
+
 _OPERATIONS: Final = {"sync": "typed"}
 """Words for changes that came by another way than a tool."""
 
@@ -93,6 +96,8 @@ async def read_steps(kernel: KernelCalls, block: str | None) -> Sequence[History
         if page is None:
             return None
         for one in page["versions"]:
+            if one["operation"] == _FINDINGS:
+                continue
             version = one["version"] if block is None else one["context_version"]
             blocks = one["blocks"] if block is None else {block: one["version"]}
             who = one["principal"], displayable_in_a_row(one["username"])

@@ -379,6 +379,13 @@ def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusS
     return rows
 
 
+def explanation_rows(text: str, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """Format what a language server says of a place."""
+    lines = (part for line in text.split("\n") for part in wrapped(line, width))
+    rows = [[StatusSpan(sanitize_for_display(one), theme.text)] for one in lines]
+    return _titled("At the cursor", theme) + rows
+
+
 def rejected_summary(refused: Rejection) -> str:
     if not refused.edits:
         return "Something that you wrote last time may not be on the kernel"

@@ -158,6 +158,8 @@ class FilesTable(ConfigTable):
     checks: dict[str, list[str]] = Field(default_factory=dict)
     """By the ending of a file's name, commands that run when it has been saved; its path is put
     behind each: `{ py = ["ruff check --output-format json"] }`."""
+    language_servers: dict[str, str] = Field(default_factory=dict)
+    """By the ending, the command that runs a language server on its standard input and output."""
 
 
 class DiscoveryTable(ConfigTable):
@@ -554,7 +556,8 @@ class _FileReader:
                 if ports is not None:
                     found.discovery = replace(found.discovery, local_ports=tuple(ports))
             case FilesTable():
-                found.files = table
+                given = {name: getattr(table, name) for name in table.model_fields_set}
+                found.files = found.files.model_copy(update=given)
 
     def _report_untrusted(self, what: str, *path: str) -> None:
         self._report(f"{what} takes your trust: {self._advice}.", self._toml.line_of(*path))

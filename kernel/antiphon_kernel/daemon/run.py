@@ -46,7 +46,7 @@ from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS, FileChecks, Models, TurnRunner, load_models
+from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DATA_FOLDER, LOG_FILE
 from antiphon_kernel.types.errors import AntiphonError
@@ -287,14 +287,15 @@ async def _open_kernel(
         clock=clock,
         spare=None if settings.demo else spare,
     )
-    kernel.files.saves_itself = models.config.files.autosave != "off"
+    settled, files = models.config.files, kernel.files
+    files.saves_itself = settled.autosave != "off"
+    files.checks.commands = settled.checks
+    files.servers.commands = settled.language_servers
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kernel.close)
         stack.push_async_callback(models.close)
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
-        checks = FileChecks(kernel, models.config.files.checks)
-        stack.push_async_callback(checks.close)
         socket = settings.data / SOCKET_FILE
         server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
         stack.push_async_callback(server.close)

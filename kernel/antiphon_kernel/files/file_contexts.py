@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Set
+from collections.abc import Callable, Collection, Coroutine, Iterable, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from antiphon_kernel.contexts.lineage import InitialChange, start_with
 from antiphon_kernel.contexts.opening import ContextRegistry, InitialContent, OpenContexts
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.files.checks import CHECKS, FileChecks
 from antiphon_kernel.files.disk_file import (
     TEMPORARY,
     ChangedOnDisk,
@@ -34,7 +35,9 @@ from antiphon_kernel.files.disk_file import (
     restore_interrupted,
     write,
 )
+from antiphon_kernel.files.findings import SourceActors, forget_findings
 from antiphon_kernel.files.git import Git
+from antiphon_kernel.files.language_servers import LanguageServers
 from antiphon_kernel.files.open_file import (
     CHECKED,
     FROM_DISK,
@@ -53,12 +56,11 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.ids import ContextId, as_name
+from antiphon_kernel.types.ids import DISK_NAME, ContextId, as_name
 from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable, unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
-from antiphon_kernel.types.signal import Signal
 
 FILE_PREFIX: Final = "file:"
 """How a reference to the block of a file begins; its path follows, and perhaps lines of it."""
@@ -114,16 +116,16 @@ class FileContexts:
         project: Path,
         data: Path,
         limits: Limits,
-        disk: Callable[[], Awaitable[Actor]],
+        sources: SourceActors,
     ) -> None:
         """
         Args:
             data: the kernel's own folder.
-            disk: gives the actor who makes the edits that come from disk.
+            sources: gives the disk, and those who find something in files.
         """
         self._contexts, self._open_contexts = contexts, open_contexts
         self._project, self._limits = project, limits
-        self._disk_actor = disk
+        self._source = sources
         self._copies = data.resolve() / _COPIES
         self._own = f"{os.path.relpath(self._copies.parent, os.path.realpath(project))}/"
         self._rows: dict[ContextId, FileRow] = {}
@@ -139,8 +141,8 @@ class FileContexts:
         """Files that are saved as soon as nobody else may be writing."""
         self._works: set[asyncio.Task[object]] = set()
         self.git = Git(project)
-        self.saved = Signal[OpenFile]()
-        """Each file that has been written to disk."""
+        self.checks = FileChecks(project, sources)
+        self.servers = LanguageServers(project, sources)
         self.saves_itself = True
         """Whether files are saved after a pause, and not only when somebody asks for it."""
         self.is_denied: Callable[[Principal, str], bool] = lambda principal, path: False
@@ -171,6 +173,8 @@ class FileContexts:
             work.cancel()  # what has begun to be written is finished
         if self._works:
             await asyncio.wait(self._works)
+        await self.checks.close()
+        await self.servers.close()
 
     def _context_opened(self, context: Context) -> None:
         """Follow the disk also for whoever has opened the context of a file by its id."""
@@ -182,6 +186,7 @@ class FileContexts:
         if file is not None:
             self._store(context.id, file.row)
             self._watch()
+            self.servers.closed(file)
 
     def _watch(self) -> None:
         folders = {one for file in self._open.values() for one in _places(file.path)[1:]}
@@ -221,6 +226,8 @@ class FileContexts:
     async def _moved(self, file: OpenFile, path: ProjectPath, by: Actor) -> None:
         before = file.path.shown
         await file.take_path(path, by)
+        self.servers.closed(file)
+        self.servers.opened(file)
         del self._paths[before]
         self._store(file.context.id, file.row)
         self._watch()
@@ -451,18 +458,22 @@ class FileContexts:
         if file is None or file.context is not found:
             if file is not None:  # its context has failed
                 self._store(context, file.row)
+                self.servers.closed(file)
             file = self._open[context] = OpenFile(
                 found,
                 path,
                 self._rows[context],
                 self._contexts.journal,
-                await self._disk_actor(),
+                await self._source(DISK_NAME),
                 copies=self._copies,
                 limit=self._limits.file_bytes,
             )
             found.applied.listen(partial(self._applied, file))
-            file.written.listen(partial(self.saved.notify, file))
             self._watch()
+            kept = CHECKS if self.checks.of(file) else None
+            await forget_findings(file, self._source, kept=kept)
+            self.checks.opened(file)
+            self.servers.opened(file)
         await file.look()
         return file
 
@@ -476,7 +487,7 @@ class FileContexts:
                 field="path",
                 found=path.shown,
             )
-        disk, time = await self._disk_actor(), self._contexts.clock.now_ms()
+        disk, time = await self._source(DISK_NAME), self._contexts.clock.now_ms()
         made: list[FileRow] = []
 
         def add(document: Document, next_id: Callable[[], str]) -> None:
@@ -536,8 +547,7 @@ def _taken(path: ProjectPath) -> AntiphonError:
 
 def _places(path: ProjectPath) -> list[Path]:
     """Return where a file is, and its folders up to the project's."""
-    place = Path(path.project, *path.names)
-    return [place, *place.parents[: len(path.names)]]
+    return [path.place, *path.place.parents[: len(path.names)]]
 
 
 def _every_file(project: Path) -> list[str]:

@@ -14,7 +14,7 @@ _LINE: Final = re.compile(
     r"(?:(?P<severity>error|warning|note|info)\b:?\s*)?(?P<message>.+)"
 )
 _CODE: Final = re.compile(r"\s*\[(?P<code>[\w-]+)\]$")
-_MOST: Final = 100
+MOST_FINDINGS: Final = 100
 """Findings of one output."""
 _MESSAGE: Final = 300
 """Code points of a message."""
@@ -59,7 +59,7 @@ def parse_findings(output: str) -> list[CheckFinding]:
         found = _of_json(json.loads(output))
     except (ValueError, RecursionError):
         found = _of_lines(output.splitlines())
-    return list(islice(found, _MOST))
+    return list(islice(found, MOST_FINDINGS))
 
 
 def _of_lines(lines: Iterable[str]) -> Iterator[CheckFinding]:
@@ -69,7 +69,7 @@ def _of_lines(lines: Iterable[str]) -> Iterator[CheckFinding]:
             code = _CODE.search(found["message"])
             message = found["message"] if code is None else found["message"][: code.start()]
             name = code["code"] if code is not None else None
-            yield _finding(
+            yield make_finding(
                 *(found["path"], found["line"], found["column"]),
                 *(found["severity"] or Severity.ERROR, message, name),
             )
@@ -83,7 +83,7 @@ def _of_json(said: Any) -> Iterator[CheckFinding]:
                     case {"filename": path, "location": {"row": line, **at}, "message": message}:
                         code = row.get("code")
                         severity = Severity.ERROR if code is None else Severity.WARNING
-                        yield _finding(path, line, at.get("column"), severity, message, code)
+                        yield make_finding(path, line, at.get("column"), severity, message, code)
         case {"generalDiagnostics": [*rows]}:
             for row in rows:
                 match row:
@@ -92,7 +92,7 @@ def _of_json(said: Any) -> Iterator[CheckFinding]:
                         "range": {"start": {"line": int(line), "character": int(column)}},
                         **rest,
                     }:
-                        yield _finding(
+                        yield make_finding(
                             *(path, line + 1, column + 1, rest.get("severity")),
                             *(rest.get("message"), rest.get("rule")),
                         )
@@ -116,15 +116,16 @@ def _of_sarif(result: Any) -> Iterator[CheckFinding]:
                 *_,
             ],
         }:
-            yield _finding(
+            yield make_finding(
                 *(path.removeprefix("file://"), line, region.get("startColumn")),
                 *(result.get("level", Severity.WARNING), message, result.get("ruleId")),
             )
 
 
-def _finding(
+def make_finding(
     path: object, line: object, column: object, severity: object, message: object, code: object
 ) -> CheckFinding:
+    """Return a finding as it is kept; `line` and `column` count from 1."""
     known = {"error": Severity.ERROR, "warning": Severity.WARNING}
     return CheckFinding(
         str(path),

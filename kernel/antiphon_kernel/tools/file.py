@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -12,10 +13,12 @@ from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.files.text_format import Decoded, TextFormat, decode, encode
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
-from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.language_answers import choices, hover_text, locations
+from antiphon_kernel.text.lines import line_count, line_start
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.tools._common import BlockResult, check_version, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.project_files import too_large
@@ -304,6 +307,86 @@ async def delete(call: Call, params: FileParams) -> FileInfo:
     await call.file(params.path)
     call.kernel.contexts.guard.check_writer(call.actor)
     return FileInfo(**await file_info(await call.kernel.files.delete(params.path)))
+
+
+class AskParams(FileParams):
+    """A place in a file, and what is asked about it."""
+
+    what: Literal["definition", "hover", "completion"]
+    """The question: the definition of what is named there, what it is, or what can stand there."""
+    line: int = Field(ge=0)
+    """Counted from 0."""
+    column: int = Field(ge=0)
+    """Code points before the place in its line."""
+
+
+class DefinitionPlace(Result):
+    """A place where something is defined."""
+
+    path: str
+    """Relative to the project's root; absolute if it is outside, where nothing is opened."""
+    line: int
+    """Counted from 0."""
+    outside: bool
+    """Whether it is outside of the project."""
+
+
+class CompletionItem(Result):
+    """A text that can stand in the place of `begun`."""
+
+    text: str
+    """All of it, with what has been typed."""
+    detail: str
+    """Words about it; may be empty."""
+
+
+class AskResult(Result):
+    """The answer to what was asked; the other fields are absent."""
+
+    places: list[DefinitionPlace] | None = None
+    """The definition, if the server knows one."""
+    text: str | None = None
+    """Words about it; empty if the server knows none."""
+    begun: str | None = None
+    """The text before the place that the items complete."""
+    items: list[CompletionItem] | None = None
+    """The likeliest first."""
+
+
+@tool("file.ask", needs=Permission.READ, errors=_ERRORS)
+async def ask(call: Call, params: AskParams) -> AskResult:
+    """Ask the language server of a file about a place in it.
+
+    `language_servers` in config.toml names servers by the endings of files; without one it fails.
+    """
+    file, servers = await call.file(params.path), call.kernel.files.servers
+    asked = file.now().text
+    answer, *line = await servers.ask(file, params.what, params.line, params.column)
+    try:
+        if params.what == "hover":
+            return AskResult(text=hover_text(answer))
+        if params.what == "completion":
+            begun, found = choices(answer, *line)
+            return AskResult(begun=begun, items=[CompletionItem(**one._asdict()) for one in found])
+        return AskResult(places=[_place(file, asked, *one) for one in locations(answer)])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise invalid_params(
+            f"The language server of {quote(params.path)} has sent an answer that is none:"
+            f" {error}. See to the command in config.toml."
+        ) from error
+
+
+def _place(file: OpenFile, asked: str, place: Path, line: int) -> DefinitionPlace:
+    """Return a place; in the file itself, which others may have changed, where it is now."""
+    if place == file.path.place:
+        now = file.now().text
+        offset = line_start(asked, min(line, line_count(asked)))
+        offset = shift_through(offset, plan_difference(asked, now), stick="right")
+        line = now.count("\n", 0, offset)
+    project = Path(file.path.project)
+    is_inside = place.is_relative_to(project)
+    path = place.relative_to(project).as_posix() if is_inside else str(place)
+    return DefinitionPlace(path=path, line=line, outside=not is_inside)
 
 
 class FileListParams(Params):

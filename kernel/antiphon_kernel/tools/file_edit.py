@@ -52,7 +52,7 @@ class FileReadResult(FileInfo):
     content: str
     """The text, or the lines that were asked for."""
     findings: list[str] | None = None
-    """Each with its line, what checks have found in the file when it was last saved."""
+    """Each with its line, what checks and a language server have found in the file."""
 
 
 @tool("file.read", needs=Permission.READ, errors=_READING)

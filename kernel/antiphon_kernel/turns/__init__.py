@@ -2,7 +2,6 @@
 
 from antiphon_kernel.registry import tools_of
 from antiphon_kernel.turns import model_listing, request, tools
-from antiphon_kernel.turns.file_checks import FileChecks
 from antiphon_kernel.turns.models import Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
 

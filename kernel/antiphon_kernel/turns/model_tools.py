@@ -512,7 +512,7 @@ def _file_text(result: Mapping[str, Any]) -> str:
             return "\n".join([*lines, *more]) or "No line matches."
     head = {"path": "path", "version": "version", "lines": "line_count", "state": "state"}
     facts = [f"{name}: {result[key]}" for name, key in head.items() if result.get(key, "") != ""]
-    facts += [f"found by a check: {one}" for one in result.get("findings", ())]
+    facts += [f"found in it: {one}" for one in result.get("findings", ())]
     return "\n".join([*facts, "", result.get("content", result.get("diff", ""))])
 
 

@@ -33,8 +33,8 @@ FILE_REFERENCE: Final = "reference"
 the block refers to, and perhaps lines of it, from `start` to `end`."""
 
 FINDINGS: Final = "findings"
-"""Of a file: the `rows` that checks have found in a `version` of it, each with `line` (from 0),
-`severity`, `message`, and perhaps `column` and `code`."""
+"""Of a file: the `rows` that checks and language servers have found in it, each with `line` (from
+0), `severity`, `message`, `source`, and perhaps `column` and `code`."""
 
 CUT_OUT: Final = "cut_out"
 """Key of a block's metadata; it counts while the block is excluded."""

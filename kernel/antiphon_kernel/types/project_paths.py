@@ -50,6 +50,11 @@ class ProjectPath:
         """The name of the file in its folder."""
         return self.names[-1]
 
+    @property
+    def place(self) -> Path:
+        """The whole path."""
+        return Path(self.project, *self.names)
+
     @contextmanager
     def folder(self, *, make: bool = False) -> Iterator[int]:
         """Open the folder of the file, and make what is missing of it if that is asked for.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from antiphon.actions import Mode
 from antiphon.screens import file_view
 from antiphon.screens.conflicts import ConflictModal
 from antiphon.screens.picker import PickerModal
+from antiphon.widgets.editor import CellEditor
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
+
+SCRIPTED = Path(__file__).parents[2] / "kernel" / "files" / "scripted_server.py"
 
 SOURCE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 
@@ -145,3 +149,61 @@ async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
         await there.press("f2", mode=Mode.CONTEXTS)
         await until(lambda: there.screen.contexts.files, "the open files")
         await there.sees("files")
+
+
+async def test_language_server_leads_explains_and_completes(project: Path, here: World) -> None:
+    here.kernel.files.servers.commands = {"py": f"{sys.executable} -I {SCRIPTED}"}
+    async with opened(here) as there:
+        await open_by_name(there, "a.py", "src/a.py")
+        # The server finds all of the text, in its first line.
+        await there.sees("  1! def one():")
+        await there.press("K")
+        await there.hint("There is no cursor in a file")
+        await there.press("enter", mode=Mode.EDIT)
+        await there.press("f12", mode=Mode.NAVIGATE)
+        editor = await edited(there)
+        assert editor.cursor_location == (4, 0)
+        await there.press("end", "enter")
+        await there.type("t")
+        await there.press("ctrl+@")
+        await there.sees("▸ two")
+        # Somebody else writes above meanwhile, and one goes on typing.
+        block = there.screen.source.ids()[0]
+        await here.call("block.splice", block_id=block, offset=0, insert="# theirs\n")
+        await there.sees("# theirs")
+        await there.type("w")
+        assert there.shows("▸ two")
+        await there.press("tab")
+        assert editor.document.get_line(editor.cursor_location[0]) == "two"
+        await until(lambda: not there.shows("▸"), "that it is closed")
+        await there.type(" o")
+        await there.press("ctrl+@")
+        await there.sees("▸ one")
+        await there.press("escape")
+        await until(lambda: not there.shows("▸"), "that it is closed")
+        assert there.screen.mode is Mode.EDIT
+        await there.press("ctrl+@")
+        await there.sees("▸ one")
+        await there.press("left")
+        await until(lambda: not there.shows("▸"), "that it is closed")
+        await there.press("escape", mode=Mode.NAVIGATE)
+        # All of the text is what it says of a place.
+        await there.press("K")
+        await there.sees("two o")
+        await there.press("escape")
+        # What it finds makes no versions that one has to go through.
+        await there.press("h")
+        await there.sees("fork here")
+        await until(lambda: there.shows("you "), "the last version")
+        assert not there.shows(" check")
+        await there.press("escape")
+        await there.press("g", "d")
+        editor = await edited(there)
+        assert editor.cursor_location == (4, 0)
+
+
+async def edited(there: Opened) -> CellEditor:
+    """Begin to write where one is."""
+    await there.press("enter", mode=Mode.EDIT)
+    assert there.screen.area.editor is not None
+    return there.screen.area.editor

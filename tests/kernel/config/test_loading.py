@@ -61,6 +61,7 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         [files]
         autosave = "off"
         checks.py = ["ruff check", "mypy"]
+        language_servers.py = "pylsp"
         """,
         variables={"MY_KEY": "sk-mine", "OPENAI_API_KEY": "other"},
     )
@@ -89,7 +90,9 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
     assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
     context = ContextTable(default_model="big", budget=20000, max_rounds=7, max_turn_dollars=0.5)
     assert config.context == context
-    assert config.files == FilesTable(autosave="off", checks={"py": ["ruff check", "mypy"]})
+    assert config.files == FilesTable(
+        autosave="off", checks={"py": ["ruff check", "mypy"]}, language_servers={"py": "pylsp"}
+    )
     assert config.discovery.local_ports == () and config.problems == ()
 
 
@@ -215,6 +218,7 @@ def test_number_of_problems_is_bounded(files: ConfigFiles) -> None:
         ('[permissions]\nshell = "allow"', 1, "[permissions]"),
         ("[discovery]\nlocal_ports = [1]", 1, "[discovery]"),
         ('[files]\nchecks.py = ["evil"]', 1, "[files]"),
+        ('[files]\nlanguage_servers.py = "evil"', 1, "[files]"),
         ("[context]\nmax_rounds = 9999", 2, "[context] max_rounds"),
         ("[context]\nbudget = 9999", 2, "[context] budget"),
     ],
@@ -241,11 +245,13 @@ def test_variables_that_an_untrusted_file_names_stay_in_the_environment(files: C
 
 def test_trusted_project_file_comes_before_the_users(files: ConfigFiles) -> None:
     config = files.read(
-        GOOD + '[permissions]\nshell = "deny"\nfile_read = "ask"',
+        GOOD + '[permissions]\nshell = "deny"\nfile_read = "ask"\n[files]\nautosave = "off"\n',
         GOOD.replace('"m"', '"theirs"')
-        + 'base_url = "http://127.0.0.1:1/v1"\n[permissions]\nshell = "ask"',
+        + 'base_url = "http://127.0.0.1:1/v1"\n[permissions]\nshell = "ask"\n'
+        + '[files]\nlanguage_servers.py = "pylsp"\n',
         trusted=True,
     )
+    assert config.files == FilesTable(autosave="off", language_servers={"py": "pylsp"})
     assert config.problems == ()
     assert config.models[0].model == "theirs"
     assert config.permissions == PermissionPolicy.parse({"shell": "ask", "file_read": "ask"})

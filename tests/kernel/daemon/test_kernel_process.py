@@ -261,7 +261,7 @@ async def test_client_that_does_not_read_its_goodbye_holds_nobody_up(tmp_path: P
 KILLED_IN_BETWEEN = """
 import asyncio, os, signal, time
 from pathlib import Path
-from antiphon_kernel.turns.shell import WATCHDOG, run_shell
+from antiphon_kernel.shell import WATCHDOG, run_shell
 
 def die(group: int) -> None:
     Path("group").write_text(str(group))

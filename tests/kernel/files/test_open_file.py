@@ -15,7 +15,6 @@ import pytest
 from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.text.merge3 import Resolution
-from antiphon_kernel.turns import FileChecks
 from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
@@ -266,7 +265,7 @@ async def test_findings_of_the_checks_are_kept_with_the_file_after_a_save(
 ) -> None:
     tool = tmp_path / "find.sh"
     tool.write_text('grep -n two "$1" | sed "s/:.*/: error: no two [R1]/;s/^/$1:/"')
-    checks = FileChecks(project.kernel, {"txt": [f"sh {tool}"]})
+    project.kernel.files.checks.commands = {"txt": [f"sh {tool}"]}
     file = await project.open()
 
     def found() -> Any:
@@ -275,8 +274,9 @@ async def test_findings_of_the_checks_are_kept_with_the_file_after_a_save(
     await project.type(file, "one", "!")
     await file.save()
     await until(lambda: found() is not None, "the finding")
-    assert found()["rows"] == [{"line": 1, "severity": "error", "message": "no two", "code": "R1"}]
-    assert found()["version"] == 2 and not await file.is_dirty()
+    row = {"line": 1, "severity": "error", "message": "no two", "code": "R1", "source": "checks"}
+    assert found()["rows"] == [row]
+    assert not await file.is_dirty()
     read = await project.kernel.call(project.me, "file.read", {"path": "a.txt"})
     assert read["findings"] == ["1: error: no two [R1]"]
     assert await project.kernel.call(project.me, "block.undo", {"block_id": file.block})
@@ -286,7 +286,6 @@ async def test_findings_of_the_checks_are_kept_with_the_file_after_a_save(
     await project.type(file, "one", "?")
     await file.save()
     await until(lambda: found() is None, "that there is none")
-    await checks.close()
 
 
 async def test_lines_behind_a_path_are_those_that_are_read(project: Project) -> None:

@@ -594,6 +594,12 @@ FILES: Final = (
     Row("file.patch", {"patch": "--- a/d.txt\n+++ b/d.txt\n@@ -2 +2 @@\n-zwei\n+2\n"}),
     Row("file.patch", {"patch": "--- a/d.txt\n+++ b/d.txt\n@@ -2 +2 @@\n-3\n"}, Code.PATCH_FAILED),
     Row("file.search", {"query": "o.e", "regex": True}),
+    Row(
+        "file.ask",
+        {"path": "d.txt", "what": "hover", "line": 0, "column": 0},
+        Code.INVALID_PARAMS,
+        by="vic",
+    ),
 )
 
 ROWS: Final = (

@@ -12,8 +12,8 @@ import pytest
 from antiphon_kernel.daemon.demo_project import make_demo_project
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.providers.recording import RecordedStep, ScriptedProvider, load_recording
+from antiphon_kernel.shell import run_shell
 from antiphon_kernel.turns.models import Models, demo_recordings, load_models
-from antiphon_kernel.turns.shell import run_shell
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.turns.stage import OpenStage
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.shell import run_shell
 from antiphon_kernel.turns.block_writer import OUTPUT_LIMIT, KeptOutput
-from antiphon_kernel.turns.shell import run_shell
 from tests.waiting import until
 
 

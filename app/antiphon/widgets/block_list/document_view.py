@@ -119,6 +119,13 @@ class DocumentView(Widget):
         is_file = header.kind == BlockKind.FILE
         return language_of(header.path or "", header.language) if is_file else ""
 
+    def cursor_in(self, block: str) -> int | None:
+        """Return where the cursor is in a cell, or was last."""
+        editor = self.editor
+        if editor is not None and editor.block == block:
+            return editor.cursor_offset
+        return self._last_places.get(block, (None,))[0]
+
     def go_to_line(self, block: str, line: int) -> None:
         """Show a line of a cell, counted from 0, in which editing it then begins."""
         self.leave()

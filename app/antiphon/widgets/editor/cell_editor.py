@@ -129,6 +129,8 @@ class CellEditor(PlainTextArea):
         self._flush_pending = False
         self._rows_to_fill = 1
         """Of the screen, for want of a host."""
+        self.takes_key: Callable[[str], bool] | None = None
+        """Does what a key does in a list over the text; returns whether that is anything."""
         super().__init__(document.text(block), is_markdown=is_markdown, language=language)
         end = self.document.location_of(offset)
         start = end if anchor is None else self.document.location_of(anchor)
@@ -253,7 +255,9 @@ class CellEditor(PlainTextArea):
     # Keys
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "escape":
+        if self.takes_key is not None and self.takes_key(event.key):
+            pass
+        elif event.key == "escape":
             if self.selection.is_empty:
                 self.post_message(self.Left(self))
             else:

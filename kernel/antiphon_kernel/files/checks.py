@@ -8,14 +8,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from antiphon_kernel.files.open_file import CHECKED, OpenFile
-from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.files.findings import SourceActors, store_findings
+from antiphon_kernel.files.open_file import OpenFile, language_of
+from antiphon_kernel.shell import run_shell
 from antiphon_kernel.text.findings import CheckFinding, parse_findings
-from antiphon_kernel.turns.shell import run_shell
-from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.ids import ContextId
+
+CHECKS: Final = "checks"
+"""Name of the source that they are."""
 
 _SECONDS: Final = 60.0
 """How long one command may take."""
@@ -28,12 +30,11 @@ _log = logging.getLogger(__name__)
 class FileChecks:
     """Runs the configured commands on each file that is saved, the last save of each counts."""
 
-    def __init__(self, kernel: Kernel, commands: Mapping[str, Sequence[str]]) -> None:
-        """`commands` are by the ending of the names of files, without the dot."""
-        self._kernel = kernel
-        self._commands = commands
+    def __init__(self, project: Path, sources: SourceActors) -> None:
+        self.commands: Mapping[str, Sequence[str]] = {}
+        """By the ending of the names of files, without the dot."""
+        self._project, self._sources = project, sources
         self._running: dict[ContextId, asyncio.Task[None]] = {}
-        kernel.files.saved.listen(self._saved)
 
     async def close(self) -> None:
         """End the commands that run."""
@@ -43,8 +44,16 @@ class FileChecks:
         if running:
             await asyncio.wait(running)
 
+    def of(self, file: OpenFile) -> Sequence[str]:
+        """Return the commands for a file."""
+        return self.commands.get(language_of(file.path) or "", ())
+
+    def opened(self, file: OpenFile) -> None:
+        """Check a file whenever it has been saved."""
+        file.written.listen(partial(self._saved, file))
+
     def _saved(self, file: OpenFile) -> None:
-        commands = self._commands.get(Path(file.path.name).suffix[1:], ())
+        commands = self.of(file)
         if not commands:
             return
         context = file.context.id
@@ -61,29 +70,12 @@ class FileChecks:
             _log.error("%s have failed", task.get_name(), exc_info=error)
 
     async def _check(self, file: OpenFile, commands: Sequence[str]) -> None:
-        version, project = file.now().version, self._kernel.project
-        place = Path(file.path.project, *file.path.names)
+        place = file.path.place
         found: list[CheckFinding] = []
         for command in commands:
             output = await self._output(f"{command} {shlex.quote(file.path.shown)}")
-            found += [one for one in parse_findings(output) if (project / one.path) == place]
-        context, block = file.context, file.block
-        metadata = dict(context.document.header(block).metadata)
-        before = metadata.pop(FINDINGS, {"rows": []})
-        rows = [_row(one) for one in found]
-        if rows == [dict(one) for one in before["rows"]]:
-            return
-        if rows:
-            metadata[FINDINGS] = {"version": version, "rows": rows}
-        actor = await self._kernel.source_actor("checks")
-        written = context.write(
-            actor,
-            CHECKED,
-            lambda: context.document.set_fields(block, metadata=metadata),
-            blocks=[block],
-            undo=None,
-        )
-        await written.saved()
+            found += [one for one in parse_findings(output) if (self._project / one.path) == place]
+        store_findings(file, await self._sources(CHECKS), found)
 
     async def _output(self, command: str) -> str:
         parts: list[str] = []
@@ -94,12 +86,7 @@ class FileChecks:
 
         try:
             async with asyncio.timeout(_SECONDS):
-                await run_shell(command, self._kernel.project, take)
+                await run_shell(command, self._project, take)
         except TimeoutError:
             _log.warning("%s took more than %d s and was ended", command, _SECONDS)
         return "".join(parts)
-
-
-def _row(finding: CheckFinding) -> dict[str, Any]:
-    fields = finding._asdict() | {"severity": str(finding.severity)}
-    return {name: one for name, one in fields.items() if one is not None and name != "path"}

@@ -15,8 +15,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +32,7 @@ TERM_GRACE_SECONDS = 2.0
 LINGER_SECONDS = 0.2
 """How long background processes may outlive their shell, to finish their output."""
 
-_BEGIN = 'read -r _ && exec "$0" -c "$1" </dev/null'
+_BEGIN = 'read -r _ && exec "$0" -c "$1"'
 """Becomes the command when it is told to; ends if this process ends before."""
 
 _READ_BYTES = 65_536
@@ -152,7 +152,7 @@ async def run_shell(
     reading, writing = os.pipe()
     held, gate = os.pipe()
     try:
-        process = await _start(command, folder, held, writing)
+        process = await _start(command, folder, f"{_BEGIN} </dev/null", held, writing, writing)
         WATCHDOG.watch(process.pid)
         with suppress(BrokenPipeError):  # it has been killed already: its exit code says so
             os.write(gate, b"\n")
@@ -189,15 +189,39 @@ async def run_shell(
     return 128 - code if code < 0 else code
 
 
-async def _start(command: str, folder: Path, held: int, output: int) -> asyncio.subprocess.Process:
+@asynccontextmanager
+async def run_service(command: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a command that is talked to over pipes; none of its processes is left afterwards.
+
+    Raises:
+        OSError: if it could not be started.
+    """
+    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        WATCHDOG.watch(process.pid)
+        process.stdin.write(b"\n")
+        yield process
+    finally:
+        process.stdin.close()
+        unread = asyncio.create_task(process.stdout.read())  # its end is seen behind that
+        await _end_group(process, TERM_GRACE_SECONDS)
+        WATCHDOG.forget(process.pid)
+        await asyncio.wait({unread}, timeout=LINGER_SECONDS)
+        unread.cancel()
+
+
+async def _start(
+    command: str, folder: Path, begin: str, held: int, output: int, errors: int
+) -> asyncio.subprocess.Process:
     """The shell, which waits for a line from `held` before it carries the command out."""
     environment = os.environ | {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", _BEGIN, shutil.which("bash") or "/bin/sh", command),
+            *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
             stdin=held,
             stdout=output,
-            stderr=output,
+            stderr=errors,
             cwd=folder,
             env=environment,
             start_new_session=True,
