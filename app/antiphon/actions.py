@@ -114,6 +114,8 @@ class ActionContext:
     """The focused cell can be folded."""
     is_result: bool = False
     """The focused cell is what a tool gave, which stays as it is."""
+    leads: bool = False
+    """The focused cell leads to a file."""
     reading: bool = False
     """The person may read, not write."""
     running: bool = True
@@ -138,6 +140,7 @@ class ActionContext:
             goal="decide" if self.waiting else "navigate",
             writer=self.writer or "",
             privacy="share" if self.private else "private",
+            enter="open" if self.leads else "edit",
         )
 
 
@@ -370,8 +373,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "edit",
         ("enter",),
         "Write in the cell, also while a model writes in it; the command of a tool call goes to"
-        " the composer. What others have not sent is theirs alone.",
-        words="edit",
+        " the composer, a change of a file and a reference lead to the file. What others have not"
+        " sent is theirs alone.",
+        words="{enter}",
         title="Edit the cell",
         enabled=lambda now: now.focused,
         footer=lambda now: not now.is_result,

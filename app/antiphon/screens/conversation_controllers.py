@@ -173,6 +173,7 @@ class ConversationControllers:
             asks=source.may_decide(header),
             foldable=scope.file is None and (header.kind != BlockKind.TOOL_CALL or is_over),
             is_result=header.kind == BlockKind.TOOL_RESULT,
+            leads=self.file.place_of(block) is not None,
         )
 
     def start(self) -> None:

@@ -11,7 +11,8 @@ from antiphon.actions import Mode
 from antiphon.screens import file_view
 from antiphon.screens.conflicts import ConflictModal
 from antiphon.screens.picker import PickerModal
-from tests.app.opened import Opened, World, opened
+from antiphon_kernel.providers.events import End, ToolCallEvent
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 SOURCE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
@@ -145,3 +146,34 @@ async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
         await there.press("f2", mode=Mode.CONTEXTS)
         await until(lambda: there.screen.contexts.files, "the open files")
         await there.sees("files")
+
+
+async def test_question_about_a_change_shows_it_and_leads_to_the_file(
+    project: Path, tmp_path: Path
+) -> None:
+    async with world(tmp_path, asks=True) as here, opened(here) as there:
+        await there.send("Return two.")
+        here.aria.say(ToolCallEvent("call-0", "file_read", {"path": "src/a.py"}))
+        here.aria.say(End("tool_use"))
+        edit = {"path": "src/a.py", "old_text": "return 2", "new_text": "return 22"}
+        here.aria.say(ToolCallEvent("call-1", "file_edit", edit))
+        here.aria.say(End("tool_use"))
+        await there.sees("6 -     return 2")
+        await there.sees("6 +     return 22")
+        await there.press("escape", mode=Mode.NAVIGATE)
+        await until(lambda: there.screen.situation.asks, "the call is chosen")
+        await there.sees("Enter open")
+        for keys in (("enter",), ("g", "f")):
+            await there.press(*keys)
+            await until(lambda: there.screen.source.is_file, "the file")
+            await there.live()
+            await until(lambda: there.screen.view.is_restored, "the line")
+            await there.press("enter", mode=Mode.EDIT)
+            editor = there.screen.area.editor
+            assert editor is not None and editor.cursor_location == (5, 0)
+            await there.press("escape", mode=Mode.NAVIGATE)
+            await there.press("escape")
+            await there.sees("6 +     return 22")
+            await there.live()
+            await until(lambda: there.screen.situation.asks, "the call is chosen again")
+        here.aria.end()
