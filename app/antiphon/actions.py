@@ -320,6 +320,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _contexts("next_context", ("down", "j"), "The context below.", words="context"),
     _contexts("previous_context", ("up", "k"), "The context above."),
     _contexts(
+        "open_folder",
+        ("right", "l"),
+        "Open the chosen folder of the project; elsewhere, go to the project and open it.",
+        words="project",
+        enabled=lambda now: now.live,
+    ),
+    _contexts("close_folder", ("left", "h"), "Close the chosen folder, or go to the one above."),
+    _contexts(
         "leave_contexts",
         ("escape", "tab", "i"),
         "Back to where you were; the sidebar stays.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
+from antiphon.project_tree import ProjectTree
 from antiphon.render.display import displayable_in_a_row
 from antiphon.session import KernelCalls
 
@@ -108,6 +109,7 @@ class ProjectFiles:
         self.open = open_file
         self.go_back = go_back
         self._project = project.as_posix()
+        self.tree = ProjectTree()
         self.recent: list[str] = []
         """Paths that were opened here, the latest first."""
         self._paths: dict[str, tuple[str, str]] = {}
@@ -148,6 +150,7 @@ class ProjectFiles:
             if after is None:
                 break
         self._paths, self._listed_at = paths, monotonic()
+        self.tree.paths = list(paths)
         self._named = {}
         for path in paths:
             self._named.setdefault(path.rpartition("/")[2], []).append(path)

@@ -188,6 +188,10 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
         self.parts.sidebar.open_context(message.context)
 
+    @on(Sidebar.FolderChosen)
+    def _folder_chosen(self, message: Sidebar.FolderChosen) -> None:
+        self.parts.sidebar.fold(message.folder, opens=message.opens)
+
     @on(Sidebar.PersonClicked)
     def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
         self.parts.sidebar.leave()

@@ -177,3 +177,41 @@ async def test_question_about_a_change_shows_it_and_leads_to_the_file(
             await there.live()
             await until(lambda: there.screen.situation.asks, "the call is chosen again")
         here.aria.end()
+
+
+async def test_tree_of_the_project_opens_folders_and_files_by_keys_and_clicks(
+    project: Path, here: World
+) -> None:
+    (project / "src" / "deep").mkdir()
+    for number in range(30):
+        (project / "src" / "deep" / f"m{number:02}.py").write_text("")
+    (project / "src" / "a.py").write_text(SOURCE + "\n")
+    async with opened(here) as there:
+
+        def row_of(text: str) -> int:
+            return next(y for y, line in enumerate(there.lines) if text in line[:24])
+
+        await there.press("f2", mode=Mode.CONTEXTS)
+        await there.sees("project ▸")
+        assert not here.kernel.files.opened() and not there.app.context.files.tree.paths
+        await there.press("right")
+        await there.sees("▸ src")
+        await until(lambda: "•" in there.lines[row_of("▸ src")][:24], "a mark of git")
+        assert there.shows("  long.txt") and there.shows("people") and there.shows("default")
+        await there.press("down", "enter")
+        await there.sees("▾ src")
+        assert "M" in there.lines[row_of(" a.py")][:24]
+        await there.press("down", "right", *["down"] * 30)
+        await there.sees("m29.py")
+        assert "?" in there.lines[row_of("m29.py")][:24]
+        assert there.shows("people") and there.shows("default") and not there.shows("m00.py")
+        # From a file to its folder, which closes, and by clicks.
+        await there.press("left", "left", "left")
+        await until(lambda: not there.shows("m29.py"), "closed")
+        await there.pilot.click("Sidebar", offset=(6, row_of("▸ deep")))
+        await there.sees("▾ deep")
+        await there.pilot.click("Sidebar", offset=(6, row_of("▾ src")))
+        await until(lambda: not there.shows("▾ deep"), "closed by a click")
+        await there.press("enter", "down", "left", "down", "enter")
+        await until(lambda: there.screen.source.is_file, "the file")
+        await there.sees("def one():")
