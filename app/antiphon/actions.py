@@ -322,7 +322,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _contexts(
         "open_folder",
         ("right", "l"),
-        "Open the chosen folder of the project; elsewhere, go to the project and open it.",
+        "Open the chosen folder of the project, or go into it; elsewhere, go to the project.",
         words="project",
         enabled=lambda now: now.live,
     ),

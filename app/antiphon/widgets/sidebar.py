@@ -220,7 +220,10 @@ class Sidebar(StatusRows, can_focus=True):
 
     def action_open_folder(self) -> None:
         self.chosen = self.chosen if self.chosen[-1:] == "/" else ROOT
-        self.post_message(self.FolderChosen(self.chosen, opens=True))
+        if any(one.is_open for one in self._tree if one.id == self.chosen):
+            self._step(1)
+        else:
+            self.post_message(self.FolderChosen(self.chosen, opens=True))
 
     def action_close_folder(self) -> None:
         row = next((one for one in self._tree if one.id == self.chosen), None)
