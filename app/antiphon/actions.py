@@ -88,6 +88,8 @@ class ActionContext:
     """Hits of a search are marked."""
     in_file: bool = False
     """A file fills the page."""
+    paired: bool = False
+    """A conversation and a file are open, beside or behind each other."""
     after_g: bool = False
     """The key before was g, a moment ago."""
     moving: bool = False
@@ -141,6 +143,7 @@ class ActionContext:
             writer=self.writer or "",
             privacy="share" if self.private else "private",
             enter="open" if self.leads else "edit",
+            other="conversation" if self.in_file else "file",
         )
 
 
@@ -744,6 +747,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("f6",),
         "Open a file of the project by some letters of its name; in the palette @ does the same.",
         title="Open a file",
+    ),
+    _anywhere(
+        "other_page",
+        ("f7",),
+        "From the file to the conversation, or back; a click does the same where both are seen.",
+        words="{other}",
+        title="Go to the {other}",
+        enabled=lambda now: now.paired,
     ),
     _online(
         "search_files",

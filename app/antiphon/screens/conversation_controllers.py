@@ -141,6 +141,7 @@ class ConversationControllers:
             writer=self.following.waits_for_me or self.live.shown_name,
             finding=self.find.is_open,
             in_file=scope.file is not None,
+            paired=scope.files.pages.file_page is not None,
             after_g=cells.is_after_first,
             moving=self.arranger.state.moving is not None,
             unread=cells.unread_lines > 0,

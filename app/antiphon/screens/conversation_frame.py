@@ -181,6 +181,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     # Sidebar and outline
 
+    action_other_page = controlled(lambda parts: parts.file.files.pages.come)
     action_sidebar = controlled(lambda parts: parts.sidebar.toggle)
     action_leave_contexts = controlled(lambda parts: parts.sidebar.leave)
 
@@ -200,7 +201,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     def action_outline(self) -> None:
         self.wants_outline = not self.wants_outline
         self.fit(self.screen.size)
-        if self.screen.size.width >= OUTLINE_FROM:
+        if self.size.width >= OUTLINE_FROM:
             self.parts.outline.request()
             self.choose("outline", self.has_outline)
         else:

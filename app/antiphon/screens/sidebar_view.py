@@ -98,6 +98,9 @@ class SidebarView(Controller):
     def toggle(self) -> None:
         """Into the sidebar, which comes if it is not there; from inside, put it away."""
         frame, size = self._frame, self._frame.screen.size
+        if frame.is_beside and self._scope.file is not None:
+            self._scope.files.pages.come(action="sidebar")
+            return
         is_inside = frame.has_sidebar and frame.sidebar.has_focus
         if is_inside:
             self.leave()
