@@ -85,7 +85,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     ) -> None:
         """`control` makes the controllers that work with the frame for this screen."""
         super().__init__()
-        self._retired = False
+        self._retired = self._is_behind = False
         parts = self.controllers = control(self)
         frame.parts = frame.area.parts = frame.composer.parts = parts
         self._session = parts.scope.session
@@ -331,6 +331,10 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self.set_class(is_beside, "-beside")
         self.frame.set_class(is_beside and is_behind, "-behind")
         self.frame.is_beside = is_beside
+        if is_behind != self._is_behind and self.focused is not None:
+            # What is behind shows no cursor, but keeps its place.
+            self.focused.post_message(events.Blur() if is_behind else events.Focus())
+        self._is_behind = is_behind
         if self.frame.fit(self.app.size):
             self.controllers.sidebar.update()
 

@@ -177,7 +177,7 @@ class Sidebar(StatusRows, can_focus=True):
         self._shown = self._shown_tree = range(0)
         """Places of the contexts, and of the entries of the tree, for which there is room."""
         self._row_ids: list[str] = []
-        """What is opened by a click on each row; empty for nothing."""
+        """The entry that a click on each row opens; empty for none."""
 
     def show_contexts(
         self,

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from textual.events import MouseDown, MouseEvent, MouseScrollDown, MouseUp
 
 from antiphon.actions import Mode
 from antiphon.screens import file_view
@@ -215,3 +216,100 @@ async def test_tree_of_the_project_opens_folders_and_files_by_keys_and_clicks(
         await there.press("enter", "down", "left", "down", "enter")
         await until(lambda: there.screen.source.is_file, "the file")
         await there.sees("def one():")
+
+
+def mouse(kind: type[MouseEvent], x: int, y: int) -> MouseEvent:
+    return kind(None, x, y, 0, 0, 1, False, False, False, x, y)
+
+
+async def front(there: Opened, *, file: bool) -> None:
+    await until(lambda: there.screen is there.app.screen, "a page in front")
+    await until(lambda: there.screen.source.is_file is file, "the other page")
+
+
+async def test_file_is_beside_the_conversation_where_there_is_room(
+    project: Path, here: World
+) -> None:
+    (project / "src" / "a.py").write_text(SOURCE + "\n" * 20)
+    cell = await here.cell("Look at src/a.py:6")
+    async with opened(here, size=(170, 12)) as there:
+        await there.sees("Look at")
+        await there.type("half")
+        await there.press("escape", "g", "f")
+        await there.sees("  6      return 2")
+        assert there.shows("Look at") and there.shows("half")
+        await there.live()
+        conversation = there.app.context.screen
+        # Both are edited, and what others write comes in on both.
+        await there.press("enter", mode=Mode.EDIT)
+        await there.type("# x")
+        await here.call("block.splice", block_id=cell, offset=0, insert="Please ")
+        await there.sees("Please Look at")
+        await there.press("f7")
+        await front(there, file=False)
+        await there.press("i", mode=Mode.WRITE)
+        await there.type(" done")
+        assert there.message == "half done"
+        # The mouse scrolls what it is over, and goes where it is clicked.
+        for kind in (MouseScrollDown, MouseDown, MouseUp):
+            there.app.post_message(mouse(kind, 130, 3))
+            if kind is MouseScrollDown:
+                await until(lambda: not there.shows("1  def one()"), "scrolled")
+                assert there.screen is conversation
+        await front(there, file=True)
+        assert there.screen.mode is Mode.EDIT
+        there.app.post_message(mouse(MouseDown, 40, 9))
+        await front(there, file=False)
+        there.app.post_message(mouse(MouseUp, 40, 9))
+        await there.press("f7")
+        await front(there, file=True)
+        # Narrow, one is over the other; what was begun goes on.
+        await there.pilot.resize_terminal(90, 12)
+        await until(lambda: not there.shows("Please Look at"), "the file alone")
+        await there.type("y")
+        await there.press("f7")
+        await there.sees("half done")
+        assert not there.shows("def two()")
+        await there.type("!")
+        await there.press("f7")
+        await there.pilot.resize_terminal(170, 12)
+        await there.sees("half done!")
+        await there.type("z")
+        await there.sees("def two():yz")
+        # The sidebar is at the left, and Esc closes the file.
+        await there.press("f2")
+        await front(there, file=False)
+        assert there.screen.mode is Mode.CONTEXTS
+        await there.press("escape", "f7", "escape")
+        await front(there, file=True)
+        await there.press("escape")
+        await front(there, file=False)
+        await until(lambda: not there.shows("def two()"), "closed")
+        assert there.screen is conversation and there.message == "half done!"
+        await until(lambda: "def two():yz" in (project / "src" / "a.py").read_text(), "saved")
+
+
+async def test_second_file_takes_the_place_of_the_first_and_stays_beside_another_context(
+    project: Path, here: World
+) -> None:
+    (project / "b.txt").write_text("in b\n")
+    other = (await here.call("context.create", label="other"))["context_id"]
+    async with opened(here, size=(170, 30)) as there:
+        await there.type("half")
+        await open_by_name(there, "a.py", "src/a.py")
+        await there.press("f7")
+        await open_by_name(there, "b.txt", "b.txt")
+        await there.sees("1  in b")
+        assert not there.shows("def two()")
+        there.app.context.open(other)
+        await until(lambda: there.screen.contexts.label == "other", "the other context")
+        await front(there, file=False)
+        await there.live()
+        assert there.message == "" and there.shows("1  in b")
+        await there.press("f7", "escape")
+        await there.sees("def two()")
+        await there.press("escape")
+        await front(there, file=False)
+        await there.live()
+        await there.type("new")
+        assert there.message == "new" and not there.shows("def two()")
