@@ -45,6 +45,10 @@ class TreeRow(NamedTuple):
         return self.id.rstrip("/").rpartition("/")[2]
 
 
+PROJECT: Final = (TreeRow(ROOT, 0, ""),)
+"""The rows of a tree that is closed."""
+
+
 def folder_of(id: str) -> str:
     """Return the id of the folder that an entry is in; the project is in itself."""
     return id.rstrip("/").rpartition("/")[0] + "/"

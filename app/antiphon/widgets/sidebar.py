@@ -13,7 +13,7 @@ from textual.message import Message
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
-from antiphon.project_tree import ROOT, TreeRow, folder_of
+from antiphon.project_tree import PROJECT, ROOT, TreeRow, folder_of
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.status import Participant, Row, StatusRows, StatusSpan
 from antiphon.widgets.status.line import end_of
@@ -173,7 +173,7 @@ class Sidebar(StatusRows, can_focus=True):
         """Ids of the context that is on the screen and, in the tree, of its file."""
         self._people: Sequence[tuple[Participant, str]] = ()
         self._files: Sequence[FileName] = ()
-        self._tree: Sequence[TreeRow] = ()
+        self._tree: Sequence[TreeRow] = PROJECT
         self._shown = self._shown_tree = range(0)
         """Places of the contexts, and of the entries of the tree, for which there is room."""
         self._row_ids: list[str] = []
@@ -183,8 +183,8 @@ class Sidebar(StatusRows, can_focus=True):
         self,
         contexts: Sequence[ContextName],
         here: str,
-        files: Sequence[FileName],
-        tree: Sequence[TreeRow],
+        files: Sequence[FileName] = (),
+        tree: Sequence[TreeRow] = PROJECT,
     ) -> None:
         """Show contexts, the id of the one on the screen, the open files, and the project."""
         self._contexts, self._here = tuple(context_entries(contexts)), here
@@ -293,7 +293,7 @@ class Sidebar(StatusRows, can_focus=True):
                 path = end_of(displayable_in_a_row(file.path), WIDTH - 6 - len(file.mark))
                 add_entry(file.id, "", path, StatusSpan(file.mark, theme.unread))
             add()
-        for at in (0, *(place + 1 for place in self._shown_tree)) if self._tree else ():
+        for at in (0, *(place + 1 for place in self._shown_tree)):
             row = self._tree[at]
             sign = "▾ " if row.is_open else "▸ "
             if not at:
@@ -315,7 +315,7 @@ class Sidebar(StatusRows, can_focus=True):
 
     def _share_room(self) -> None:
         """Give the contexts and the tree the rows that people and open files leave."""
-        ids, count, below = self._ids(), len(self._contexts), max(len(self._tree) - 1, 0)
+        ids, count, below = self._ids(), len(self._contexts), len(self._tree) - 1
         files = len(self._files) and len(self._files) + 2
         room = self.size.height - len(self._people) - files - OTHER_ROWS
         at = ids.index(self.chosen) if self.chosen in ids else 0
