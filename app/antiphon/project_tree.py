@@ -58,7 +58,7 @@ class ProjectTree:
     """The entries of the project that are shown; its first is the project."""
 
     def __init__(self) -> None:
-        self.paths: Sequence[str] = ()
+        self.paths: list[str] = []
         """All files, sorted."""
         self._open: set[str] = set()
         self._marks: Mapping[str, str] = {}
@@ -74,15 +74,6 @@ class ProjectTree:
             opens = folder not in self._open
         (self._open.add if opens else self._open.discard)(folder)
 
-    @property
-    def is_whole(self) -> bool:
-        """Return whether all files are here that are known to differ."""
-        return bool(self.paths) and all(
-            one[1:] in self.paths[(at := bisect_left(self.paths, one[1:])) : at + 1]
-            for one in self._marks
-            if not one.endswith("/")
-        )
-
     async def fetch_marks(self, kernel: KernelCalls) -> None:
         """Ask which files differ from the last commit, unless that was asked a moment ago."""
         if self._marked_at is not None and monotonic() - self._marked_at < MARKED_SECONDS:
@@ -92,8 +83,11 @@ class ProjectTree:
         if told is None:
             return
         marks = {f"/{path}": mark.strip()[:1] for path, mark in told["marks"].items()}
-        for path in list(marks):
-            folders = list(accumulate(path.split("/")[:-1], lambda a, b: f"{a}/{b}"))
+        for path in told["paths"]:
+            at = bisect_left(self.paths, path)
+            if self.paths[at : at + 1] != [path]:
+                self.paths.insert(at, path)  # it is new
+            folders = accumulate(f"/{path}".split("/")[:-1], lambda a, b: f"{a}/{b}")
             marks |= {f"{one}/": _CHANGED for one in folders}
         self._marks, self._marked_at = marks, monotonic()
 

@@ -37,10 +37,8 @@ TERMINAL = "terminal"
 """The theme of which only the terminal knows the colours."""
 KNOWN = [name for name in NAMES if name != TERMINAL]
 
-DIFFERENCES = ("added_surface", "removed_surface")
-SURFACES = (
-    *("user_band", "panel", "focus_surface", "edit_surface", "composer", "strip", *DIFFERENCES),
-)
+DIFFERENCES = ("edit_surface", "removed_surface")
+SURFACES = ("user_band", "panel", "focus_surface", "composer", "strip", *DIFFERENCES)
 
 
 def contrast(one: Color, other: Color) -> float:

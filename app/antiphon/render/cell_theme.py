@@ -51,7 +51,6 @@ CELL_COLOURS: Final = (
     "panel",
     "focus-surface",
     "edit-surface",
-    "added-surface",
     "removed-surface",
     "composer",
     "strip",
@@ -159,8 +158,7 @@ class CellTheme:
     """Ground of output."""
     focus_surface: Style
     edit_surface: Style
-    added_surface: Style
-    """Ground of lines that a difference adds."""
+    """Also of lines that a difference adds."""
     removed_surface: Style
     composer: Style
     """Ground of the message that is being written."""
@@ -360,8 +358,7 @@ def _build(palette: _Palette) -> CellTheme:
         panel=_ground(palette.surface("panel", ink, 1.3)),
         focus_surface=_ground(palette.surface("focus-surface", palette.accent, 1.35)),
         edit_surface=_ground(palette.surface("edit-surface", palette.success, 1.35)),
-        added_surface=_ground(palette.surface("added-surface", palette.success, 1.32)),
-        removed_surface=_ground(palette.surface("removed-surface", palette.error, 1.32)),
+        removed_surface=_ground(palette.surface("removed-surface", palette.error, 1.35)),
         composer=_ground(palette.surface("composer", ink, 1.3)),
         strip=_ground(palette.surface("strip", palette.accent, 1.35)),
         hit=_readable_on(palette.surface("hit", palette.warning, 1.9), ink) + Style(underline=True),
@@ -411,7 +408,6 @@ def _on_terminal_colours(theme: CellTheme) -> CellTheme:
         panel=none,
         focus_surface=none,
         edit_surface=none,
-        added_surface=none,
         removed_surface=none,
         composer=none,
         strip=none,

@@ -183,7 +183,7 @@ def _hunk_rows(
     hunk: Sequence[DiffLine], language: str, digits: int, room: int, theme: CellTheme
 ) -> Iterator[list[WrapPiece]]:
     looks = {
-        "+": (theme.status_done, theme.added_surface),
+        "+": (theme.status_done, theme.edit_surface),
         "-": (theme.status_failed, theme.removed_surface),
     }
     # Each side by itself is code that can be read.

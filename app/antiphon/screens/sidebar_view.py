@@ -163,11 +163,7 @@ class SidebarView(Controller):
         await self._fetch_tree()
 
     async def _fetch_tree(self) -> None:
-        """Ask what differs from the last commit and, if there is a file among that, for all."""
-        tree = self._scope.files.tree
-        await tree.fetch_marks(self._scope)
-        if not tree.is_whole:
-            await self._scope.files.fetch(self._scope)
+        await self._scope.files.tree.fetch_marks(self._scope)
         self.show_contexts()
 
     def open_context(self, context: str) -> None:

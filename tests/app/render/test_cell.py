@@ -272,7 +272,7 @@ def test_change_of_a_file_is_drawn_where_it_is_made_in_the_colours_of_its_langua
     assert shown[8:] == ["…", *(f"{n}   x{n} = None" for n in (25, 26, 27)), "28 - x28 = None",
                          "28   x29 = None", "29   x30 = None"]  # fmt: skip
     styles = [one.style for one in cell.strip(4) if one.text.strip() == "return"]
-    assert styles == [on_ground(THEME.code.keyword) + THEME.added_surface]
+    assert styles == [on_ground(THEME.code.keyword) + THEME.edit_surface]
 
 
 def test_very_long_change_is_drawn_in_part_and_counted() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.events import MouseDown, MouseEvent, MouseScrollDown, MouseUp
 
+from antiphon import project_tree
 from antiphon.actions import Mode
 from antiphon.screens import file_view
 from antiphon.screens.conflicts import ConflictModal
@@ -22,6 +23,7 @@ SOURCE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 @pytest.fixture(autouse=True)
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_view, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(project_tree, "MARKED_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -206,6 +208,8 @@ async def test_tree_of_the_project_opens_folders_and_files_by_keys_and_clicks(
         await there.sees("m29.py")
         assert "?" in there.lines[row_of("m29.py")][:24]
         assert there.shows("people") and there.shows("default") and not there.shows("m00.py")
+        (project / "src" / "deep" / "m28b.py").write_text("")
+        await there.sees("m28b.py")
         # From a file to its folder, which closes, and by clicks.
         await there.press("left", "left", "left")
         await until(lambda: not there.shows("m29.py"), "closed")
