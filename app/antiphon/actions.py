@@ -447,6 +447,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Stop {stoppable}",
         enabled=lambda now: now.stoppable is not None or now.selecting,
     ),
+    _anywhere(
+        "other_page",
+        ("f7",),
+        "From the file to the conversation, or back; a click does the same where both are seen.",
+        words="{other}",
+        title="Go to the {other}",
+        enabled=lambda now: now.paired,
+    ),
     _branched(
         "next_sibling",
         ("greater_than_sign",),
@@ -747,14 +755,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("f6",),
         "Open a file of the project by some letters of its name; in the palette @ does the same.",
         title="Open a file",
-    ),
-    _anywhere(
-        "other_page",
-        ("f7",),
-        "From the file to the conversation, or back; a click does the same where both are seen.",
-        words="{other}",
-        title="Go to the {other}",
-        enabled=lambda now: now.paired,
     ),
     _online(
         "search_files",

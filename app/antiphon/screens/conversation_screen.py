@@ -269,6 +269,8 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         focused = self.focused
         if focused is before:
             return
+        if focused is not None and self._is_behind:
+            focused.post_message(events.Blur())
         if focused is self.composer.editor:
             self.controllers.scope.mode = Mode.WRITE
         elif isinstance(focused, CellEditor):
