@@ -317,3 +317,26 @@ async def test_second_file_takes_the_place_of_the_first_and_stays_beside_another
         await there.live()
         await there.type("new")
         assert there.message == "new" and not there.shows("def two()")
+
+
+async def test_file_goes_on_on_its_page_when_an_edit_of_it_was_refused(
+    project: Path, here: World
+) -> None:
+    async with opened(here, size=(170, 20)) as there:
+        await there.type("half")
+        await open_by_name(there, "a.py", "src/a.py")
+        await there.press("enter", mode=Mode.EDIT)
+        conversation, before = there.app.context.screen, there.screen
+        before.source.document.set_fields(before.source.ids()[0], status="error")
+        there.burst(*"typed")
+        await until(lambda: there.screen is not before, "the file anew")
+        await there.live()
+        await there.mode(Mode.EDIT)
+        await there.type(" on")
+        await there.sees("typed ondef one():")
+        assert there.app.screen_stack == [conversation, there.screen]
+        await until(lambda: (project / "src" / "a.py").read_text() == "typed on" + SOURCE, "saved")
+        await there.press("escape", "escape")
+        await front(there, file=False)
+        await there.type("!")
+        assert there.message == "half!"
