@@ -18,7 +18,12 @@ from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import ProjectFiles, ShownFile
-from antiphon.screens.conversation_screen import ConversationScreen, ScreenState, fit_pages
+from antiphon.screens.conversation_screen import (
+    ConversationScreen,
+    ScreenState,
+    fit_pages,
+    shown_pages,
+)
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
@@ -119,9 +124,8 @@ class ShownContext:
     @property
     def front(self) -> ShownContext:
         """The page that keys go to."""
-        page, stack = self.file_page, self._app.screen_stack
-        is_front = page is not None and stack.index(page.screen) > stack.index(self.screen)
-        return page if page is not None and is_front else self
+        page, shown = self.file_page, shown_pages(self._app)
+        return page if page is not None and shown and shown[-1] is page.screen else self
 
     @property
     def pages(self) -> Sequence[ShownContext]:
@@ -181,6 +185,10 @@ class ShownContext:
         return PrivateDraftFile(state_folder(), kernel_name(self.options))
 
     def open(self, context: str, block: str | None = None, query: str = "") -> None:
+        page = self.file_page
+        if page is not None and page.file is not None and page.file.context == context:
+            page.go(_Visit(context, page.file))
+            return
         self.go(_Visit(context, block=block, query=query))
 
     def go(self, visit: _Visit) -> None:
@@ -190,7 +198,7 @@ class ShownContext:
     def open_file(self, path: str, line: int | None = None) -> None:
         """Show a file, at a line if one is given, on the page for files."""
         work: WorkType[None] = partial(self._open_file, path, line, self._keys.hold())
-        self._app.run_worker(work, name="a file", exclusive=True)
+        self._app.run_worker(work, name="a file", group="files", exclusive=True)
 
     async def _open_file(
         self, path: str, line: int | None, release_keys: Callable[[], None]
@@ -209,8 +217,11 @@ class ShownContext:
                 *(self._app, options, self._memory, self._keys, self._new_draft),
                 *(self._new_screen, file, self.files),
             )
-            page.label, self.file_page = file.path, page
-            await page._arrive(visit)
+            page.label = file.path
+            try:
+                await page._arrive(visit)
+            finally:
+                self.file_page = page if page._screen is not None else None
         elif page.file is not None and page.file.context != file.context:
             page.visits = [one for one in page.visits if one.context != file.context]
             page.visits.append(_Visit(page.file.context, page.file))
@@ -226,20 +237,25 @@ class ShownContext:
         if page is not None and page.visits:
             page.go(page.visits.pop())
         elif page is not None:
-            self.file_page = None
-            mode = f"document-{next(_MODE_NUMBERS)}"
-            self._app.add_mode(mode, self.new_screen)
-            take_out(self._app, page.screen, mode)
-            fit_pages(self._app)
-            page.screen.retire()
-            self._start_work(partial(page.close, mode), group="screens before")
+            self._start_work(partial(self._close, page, self._keys.hold()), name="no file")
 
-    async def close(self, mode: str) -> None:
-        await self._remove_screen(mode, self.screen, False)
-        if self.session.is_live:
+    async def _close(self, page: ShownContext, release_keys: Callable[[], None]) -> None:
+        """Show the conversation alone, when what was written in the file is on the kernel."""
+        if page.session.is_live:
             with suppress(AntiphonError):  # leaving it writes down what was refused
-                await self.session.replica.saved()
-        await self._leave(self.session, self.draft)
+                await page.session.replica.saved()
+        async with page._replacing:
+            if page is self.file_page:
+                self.file_page, mode = None, f"document-{next(_MODE_NUMBERS)}"
+                self._app.add_mode(mode, self.new_screen)
+                take_out(self._app, page.screen, mode)
+                fit_pages(self._app)
+                page.screen.retire()
+                removal = partial(page._remove_screen, mode, page.screen, False)
+                self._start_work(removal, group="screens before")
+                leaving = partial(page._leave, page.session, page.draft)
+                self._start_work(leaving, group="sessions before")
+        release_keys()
 
     def come(self, page: ShownContext | None = None, action: str = "") -> None:
         """Bring a page to the front, or else the other one, and do an action there."""
@@ -247,7 +263,7 @@ class ShownContext:
             return
         if page is not self.front:
             swap_screens(self._app, self.screen, self.file_page.screen)
-            fit_pages(self._app)
+        fit_pages(self._app)
         if action:
             self.front.screen.call_action(action)
 
@@ -268,7 +284,7 @@ class ShownContext:
             self.session = self._new_session(self.options)
             try:
                 await self._arrive(visit)
-            finally:  # also for a person who wants to be in a third context meanwhile
+            finally:
                 self._start_work(partial(self._leave, before, draft), group="sessions before")
         if file is None:
             self.come(self)
@@ -276,11 +292,13 @@ class ShownContext:
 
     async def _arrive(self, visit: _Visit) -> None:
         """Show the document of the new session, at the place that is wanted."""
-        await self._show_document()
-        if visit.block is not None:
-            self.screen.view.arrive_at(visit.block, visit.query, visit.line)
-        around = visit.block or self._memory.anchored_block(visit.context)
-        self.session.start(around, has_preview=visit.file is None)
+        try:
+            await self._show_document()
+        finally:  # also for a person who wants to be elsewhere meanwhile
+            if visit.block is not None and self._screen is not None:
+                self.screen.view.arrive_at(visit.block, visit.query, visit.line)
+            around = visit.block or self._memory.anchored_block(visit.context)
+            self.session.start(around, has_preview=visit.file is None)
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""

@@ -339,6 +339,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self._is_behind = is_behind
         if self.frame.fit(self.app.size):
             self.controllers.sidebar.update()
+        self.update()
 
     @on(CellEditor.CursorMoved)
     @on(CellEditor.Refolded)
